@@ -1,0 +1,59 @@
+"""Group `corpus`: where the documents come from."""
+
+from typing import Literal
+
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import Fraction, NonNegative, Strings
+from paribus.config.units import Size
+
+HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, so exact copies stay together."
+LIMIT_DOC = "Stop after this many bytes of text in corpus order (UTF-8, both splits together); null takes everything."
+
+
+@group
+class PydocsCorpus:
+    """The documentation strings inside installed Python packages, read with `ast` and never imported."""
+
+    kind: Literal["pydocs"] = identity("pydocs", doc="Docstrings of installed packages.")
+    packages: Strings = identity(
+        ("numpy", "scipy", "pandas", "scikit-learn", "torch", "transformers", "matplotlib"),
+        doc="Distribution names, read in this order; their versions are part of the corpus' identity.",
+    )
+    min_bytes: NonNegative = identity(200, doc="Shorter docstrings are not documents (UTF-8 bytes).")
+    limit: Size | None = identity(None, doc=LIMIT_DOC)
+    heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+
+
+@group
+class FilesCorpus:
+    """Text files: .jsonl, .parquet or .txt, plain or compressed with .gz, .zst or .bz2."""
+
+    kind: Literal["files"] = identity("files", doc="Files on this machine.")
+    paths: Strings = execution(doc="Paths or glob patterns, their contents are the identity.")
+    text_field: str = identity("text", doc="Field or column that holds the text (.jsonl, .parquet).")
+    id_field: str | None = identity(None, doc="Field or column that holds a unique document id; null numbers them.")
+    txt_document: Literal["file", "line", "paragraph"] = identity("file", doc="What one document is in a .txt file.")
+    on_invalid: Literal["error", "skip"] = identity(
+        "error", doc="Stop at an unreadable record, or skip it and count it in the corpus' record."
+    )
+    limit: Size | None = identity(None, doc=LIMIT_DOC)
+    heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+
+
+@group
+class HuggingFaceCorpus:
+    """A data set of the Hugging Face hub (streamed) or a data set directory on this machine."""
+
+    kind: Literal["huggingface"] = identity("huggingface", doc="A `datasets` data set.")
+    name: str = identity(doc="Hub name (owner/name) or a local directory.")
+    subset: str | None = identity(None, doc="The data set's configuration name, when it has several.")
+    split: str = identity("train", doc="Split to read.")
+    revision: str | None = identity(None, doc="Commit of the data set; required for a hub name, to rerun a table.")
+    text_field: str = identity("text", doc="Column that holds the text.")
+    id_field: str | None = identity(None, doc="Column that holds a unique document id; null numbers them.")
+    on_invalid: Literal["error", "skip"] = identity("error", doc="Stop at an unreadable record, or skip and count it.")
+    limit: Size | None = identity(None, doc=LIMIT_DOC)
+    heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+
+
+CorpusConfig = PydocsCorpus | FilesCorpus | HuggingFaceCorpus

@@ -1,0 +1,28 @@
+"""Group `evaluation`: tasks, shots, and which checkpoints are scored."""
+
+from typing import Literal
+
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import NonNegative, Positive, Shots, Strings
+from paribus.config.units import Size
+
+
+@group
+class EvaluationConfig:
+    """lm-eval tasks on local files, and bits per byte of held-out text."""
+
+    kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
+    tasks: Strings = identity(
+        ("continuation",), doc="Task names; continuation is made from the held-out text, the others need data."
+    )
+    data: str | None = execution(
+        None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
+    )
+    shots: Shots = identity((0, 5), doc="Numbers of examples in the prompt (papers: 0 and 5).")
+    limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
+    last_checkpoints: Positive = identity(1, doc="Checkpoints scored and averaged, the last ones (papers: 5).")
+    continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
+    heldout_text: Size = identity(2**20, doc="Bytes of held-out text for bits per byte.")
+    fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
+    batch_size: Positive = execution(32, doc="Requests a forward pass.")
+    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")

@@ -1,0 +1,67 @@
+"""Groups `model`, `budget` and `training`."""
+
+from typing import Annotated, Literal
+
+from annotated_types import Ge, Gt, Le
+
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import NonNegative, Positive, PositiveFloat
+from paribus.config.units import Count, Size
+
+
+@group
+class ModelConfig:
+    """A Llama-style decoder; named sizes are the files of this group."""
+
+    kind: Literal["llama"] = identity("llama", doc="Llama architecture (transformers).")
+    width: Positive = identity(doc="Hidden size.")
+    layers: Positive = identity(doc="Decoder layers.")
+    heads: Positive = identity(doc="Attention heads; must divide the width.")
+    ffn_width: Positive = identity(doc="Inner width of the SwiGLU feed-forward layer.")
+    context_length: Positive = identity(1024, doc="Tokens of a context.")
+    tied_embeddings: bool = identity(False, doc="Share input and output embeddings.")
+    initializer_range: PositiveFloat = identity(0.02, doc="Standard deviation of the initial weights.")
+    rope_theta: PositiveFloat = identity(10_000.0, doc="Base of the rotary position embedding.")
+
+
+@group
+class EqualTokensBudget:
+    """Every run reads the same number of tokens."""
+
+    kind: Literal["equal_tokens"] = identity("equal_tokens", doc="Stop after a number of tokens.")
+    tokens: Count = identity(doc="Tokens to train on, rounded up to whole global batches (papers: 100B).")
+
+
+@group
+class EqualTextBudget:
+    """Every run reads the same number of bytes of source text."""
+
+    kind: Literal["equal_text"] = identity("equal_text", doc="Stop after a number of bytes of source text.")
+    text: Size = identity(doc="UTF-8 bytes of source text, rounded up to whole global batches (papers: 388GiB).")
+
+
+BudgetConfig = EqualTokensBudget | EqualTextBudget
+
+
+@group
+class TrainingConfig:
+    """AdamW with warm-up and cosine decay."""
+
+    kind: Literal["adamw"] = identity("adamw", doc="AdamW, linear warm-up, cosine decay.")
+    learning_rate: PositiveFloat = identity(3e-4, doc="Peak learning rate (papers: 3e-4).")
+    min_learning_rate_ratio: Annotated[float, Ge(0), Le(1)] = identity(0.1, doc="Final over peak learning rate.")
+    warmup_steps: NonNegative = identity(2_000, doc="Steps of linear warm-up (papers: 2,000).")
+    weight_decay: Annotated[float, Ge(0)] = identity(0.1, doc="Decoupled weight decay, on matrices only.")
+    beta1: Annotated[float, Gt(0), Le(1)] = identity(0.9, doc="AdamW's first moment decay.")
+    beta2: Annotated[float, Gt(0), Le(1)] = identity(0.95, doc="AdamW's second moment decay.")
+    epsilon: PositiveFloat = identity(1e-8, doc="AdamW's denominator term.")
+    gradient_clip: PositiveFloat = identity(1.0, doc="Largest global gradient norm.")
+    global_batch: Positive = identity(1_024, doc="Contexts a step, over all processes (papers: 1,024 or 2,048).")
+    precision: Literal["auto", "fp32", "bf16"] = identity(
+        "auto", doc="auto is bf16 where the device has it; the precision used is recorded and must agree in a table."
+    )
+    checkpoint_every: Positive = identity(1_000, doc="Steps between checkpoints; the last step is always one.")
+    keep_checkpoints: Positive = identity(5, doc="Checkpoints kept, the last ones (papers average over five).")
+    micro_batch: Positive = execution(16, doc="Contexts a forward pass; gradients accumulate up to global_batch.")
+    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    log_every: Positive = execution(10, doc="Steps between logged metrics.")

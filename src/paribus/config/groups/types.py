@@ -1,0 +1,14 @@
+"""Value types shared by the groups."""
+
+from typing import Annotated
+
+from annotated_types import Ge, Gt, Le, Lt, MinLen
+from pydantic import Field
+
+Positive = Annotated[int, Gt(0)]
+NonNegative = Annotated[int, Ge(0)]
+PositiveFloat = Annotated[float, Gt(0)]
+Fraction = Annotated[float, Gt(0), Lt(1)]
+Cosine = Annotated[float, Gt(0), Le(1)]
+Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
+Shots = Annotated[tuple[NonNegative, ...], Field(strict=False), MinLen(1)]

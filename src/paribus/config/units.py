@@ -1,0 +1,56 @@
+"""Sizes and counts as people write them: `388GiB`, `100B` tokens, `1.5M`."""
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+_BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
+_COUNTS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+_NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
+
+
+def _parse(value: object, units: dict[str, int], example: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is not a number with a unit such as {example}")
+    match = _NUMBER.fullmatch(str(value))
+    if match is None or match[2].upper() not in units:
+        known = ", ".join(unit for unit in units if unit)
+        raise ValueError(f"{value!r} is not a number with a unit such as {example} (units: {known})")
+    number, unit = match[1].replace("_", ""), units[match[2].upper()]
+    amount = int(number) * unit if number.isdigit() else round(float(number) * unit)
+    if amount <= 0:
+        raise ValueError(f"{value!r} is not above zero")
+    return amount
+
+
+def parse_size(value: object) -> int:
+    """Bytes from `388GiB` (powers of 1,024), `388GB` (powers of 1,000) or a plain number; ValueError otherwise."""
+    return _parse(value, _BYTES, "388GiB")
+
+
+def parse_count(value: object) -> int:
+    """A count from `100B`, `1.5M`, `32K` or a plain number; ValueError otherwise."""
+    return _parse(value, _COUNTS, "100B")
+
+
+def format_size(size: float) -> str:
+    """Bytes for people: `388.0 GiB`."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    raise AssertionError("the loop returns")
+
+
+def format_count(count: float) -> str:
+    """A count for people: `468.2M`."""
+    for unit, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.1f}{unit}"
+    return f"{count:.0f}"
+
+
+Size = Annotated[int, BeforeValidator(parse_size)]
+Count = Annotated[int, BeforeValidator(parse_count)]

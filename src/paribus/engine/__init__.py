@@ -1,0 +1,1 @@
+"""The same map over shards, wherever it runs."""

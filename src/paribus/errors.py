@@ -1,0 +1,62 @@
+"""Errors a user can act on, one class a kind of failure.
+
+A message says what is wrong, where it was set (config path, or file and line) and what would be right.
+The class travels from the child process of a stage to the record of the run, so `paribus status` can group by it.
+"""
+
+from typing import ClassVar
+
+
+class ParibusError(Exception):
+    """Base of every failure that paribus explains; `failure_class` is what run records carry."""
+
+    failure_class: ClassVar[str] = "infrastructure"
+
+
+class ConfigurationError(ParibusError):
+    """The configuration asks for something unknown, ill-typed or impossible."""
+
+    failure_class = "configuration"
+
+
+class DataError(ParibusError):
+    """A file, document or benchmark item is missing, empty, truncated or malformed."""
+
+    failure_class = "data"
+
+
+class OutOfMemoryError(ParibusError):
+    """The process or the device ran out of memory."""
+
+    failure_class = "out-of-memory"
+
+
+class NumericalError(ParibusError):
+    """A loss or a weight became infinite or not a number."""
+
+    failure_class = "numerical"
+
+
+class InterruptedRunError(ParibusError):
+    """The user or the scheduler stopped the run."""
+
+    failure_class = "interrupted"
+
+
+class InfrastructureError(ParibusError):
+    """The machine failed: full disk, killed process, lost claim."""
+
+    failure_class = "infrastructure"
+
+
+FAILURE_CLASSES: dict[str, type[ParibusError]] = {
+    cls.failure_class: cls
+    for cls in (
+        ConfigurationError,
+        DataError,
+        OutOfMemoryError,
+        NumericalError,
+        InterruptedRunError,
+        InfrastructureError,
+    )
+}

@@ -1,0 +1,1 @@
+"""Stages, their graph, the plan and the runner."""
