@@ -1,0 +1,176 @@
+"""The corpus artefact: documents in corpus order as Parquet shards, one directory a split.
+
+A shard's bytes depend only on the documents in it (and the version of pyarrow), so equal corpora have equal files.
+Which split a document belongs to depends on its text alone: exact copies are never on both sides.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal, Self, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paribus.errors import DataError
+
+Split = Literal["train", "heldout"]
+SPLITS: tuple[Split, ...] = get_args(Split)
+SHARD_BYTES = 64 * 2**20
+ROW_GROUP_BYTES = 4 * 2**20
+BYTES_KEY = b"paribus.bytes"
+SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string()), ("source", pa.string()), ("bytes", pa.int64())])
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One document: a unique id, its text, where it came from, and its length in UTF-8 bytes."""
+
+    id: str
+    text: str
+    source: str
+    bytes: int
+
+
+class CorpusArtifact:
+    """Reads the corpus artefact in directory `path`; DataError where that is no corpus."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+
+    def shards(self, split: Split) -> list[Path]:
+        """Parquet files of the split in corpus order."""
+        if split not in SPLITS:
+            raise ValueError(f"a corpus has the splits {', '.join(SPLITS)}, not {split!r}")
+        directory = self.path / split
+        if not directory.is_dir():
+            raise DataError(f"{self.path} is not a corpus: it has no directory {split}/")
+        return sorted(directory.glob("*.parquet"))
+
+    def documents(self, split: Split) -> Iterator[Document]:
+        """Documents of the split in corpus order; one row group is in memory at a time."""
+        for shard in self.shards(split):
+            yield from read_shard(shard)
+
+    def texts(self, split: Split) -> Iterator[str]:
+        """Texts of the split in corpus order."""
+        for shard in self.shards(split):
+            yield from read_texts(shard)
+
+    def count(self, split: Split) -> int:
+        """Number of documents, from the shards' footers."""
+        return sum(pq.read_metadata(shard).num_rows for shard in self.shards(split))
+
+    def bytes(self, split: Split) -> int:
+        """UTF-8 bytes of text, from the shards' footers."""
+        return sum(int(pq.read_metadata(shard).metadata[BYTES_KEY]) for shard in self.shards(split))
+
+
+def read_shard(shard: Path) -> Iterator[Document]:
+    """Documents of one shard in order."""
+    for columns in _row_groups(shard, SCHEMA.names):
+        yield from map(Document, *columns)
+
+
+def read_texts(shard: Path) -> Iterator[str]:
+    """Texts of one shard in order."""
+    for (texts,) in _row_groups(shard, ["text"]):
+        yield from texts
+
+
+def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
+    with pq.ParquetFile(shard) as file:
+        for group in range(file.num_row_groups):
+            table = file.read_row_group(group, columns=names)
+            yield [table.column(name).to_pylist() for name in names]
+
+
+def split_of(text: bytes, heldout: float) -> Split:
+    """The split of a text (UTF-8): held out where its hash, uniform in [0, 1), is below `heldout`."""
+    uniform = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2**64
+    return "heldout" if uniform < heldout else "train"
+
+
+class CorpusWriter:
+    """Streams documents into the Parquet shards of a corpus; use it as a context manager.
+
+    `heldout` is the expected share of documents in the held-out split, `shard_bytes` the UTF-8 bytes of text after
+    which a shard is closed.
+    """
+
+    def __init__(self, path: Path, *, heldout: float, shard_bytes: int = SHARD_BYTES) -> None:
+        self.heldout = heldout
+        self._splits = {split: _SplitWriter(Path(path) / split, shard_bytes) for split in SPLITS}
+
+    def add(self, id: str, text: str, source: str) -> Split:
+        """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
+        encoded = text.encode()
+        split = split_of(encoded, self.heldout)
+        self._splits[split].add(Document(id, text, source, len(encoded)))
+        return split
+
+    def count(self, split: Split) -> int:
+        """Documents written to the split so far."""
+        return self._splits[split].documents
+
+    def bytes(self, split: Split) -> int:
+        """UTF-8 bytes of text written to the split so far."""
+        return self._splits[split].bytes
+
+    def close(self) -> None:
+        """Write what is buffered and finish the last shards."""
+        for writer in self._splits.values():
+            writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+
+
+class _SplitWriter:
+    """The shards of one split."""
+
+    def __init__(self, directory: Path, shard_bytes: int) -> None:
+        directory.mkdir(parents=True)
+        self.directory, self.shard_bytes = directory, shard_bytes
+        self.documents = self.bytes = 0
+        self._shards = self._shard_bytes = self._buffered_bytes = 0
+        self._buffer: list[Document] = []
+        self._file: pq.ParquetWriter | None = None
+
+    def add(self, document: Document) -> None:
+        self._buffer.append(document)
+        self.documents += 1
+        self.bytes += document.bytes
+        self._buffered_bytes += document.bytes
+        if self._shard_bytes + self._buffered_bytes >= self.shard_bytes:
+            self.close()
+        elif self._buffered_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._file is None:
+            path = self.directory / f"{self._shards:05d}.parquet"
+            self._file = pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["source"])
+            self._shards += 1
+        columns = [[getattr(document, name) for document in self._buffer] for name in SCHEMA.names]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+        self._file.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=max(1, len(self._buffer)))
+        self._shard_bytes += self._buffered_bytes
+        self._buffer, self._buffered_bytes = [], 0
+
+    def close(self) -> None:
+        """Finish the open shard, if there is anything in it."""
+        if self._buffer:
+            self._flush()
+        if self._file is not None:
+            self._file.add_key_value_metadata({BYTES_KEY: str(self._shard_bytes)})
+            self._file.close()
+            self._file, self._shard_bytes = None, 0

@@ -1,0 +1,60 @@
+"""The corpus artefact: what is written is what is read."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.corpus.artifact import SPLITS, CorpusArtifact, CorpusWriter, Document, split_of
+
+TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), max_size=20)
+
+
+def write(path: Path, texts: list[str], heldout: float = 0.3, shard_bytes: int = 50) -> CorpusArtifact:
+    with CorpusWriter(path, heldout=heldout, shard_bytes=shard_bytes) as writer:
+        for index, text in enumerate(texts):
+            writer.add(str(index), text, "here")
+    return CorpusArtifact(path)
+
+
+@settings(max_examples=60, deadline=None)
+@given(TEXTS)
+def test_any_unicode_text_survives_writing_and_reading(
+    tmp_path_factory: pytest.TempPathFactory, texts: list[str]
+) -> None:
+    corpus = write(tmp_path_factory.mktemp("corpus"), texts)
+    wanted = [Document(str(i), text, "here", len(text.encode())) for i, text in enumerate(texts)]
+    for split in SPLITS:
+        side = [document for document in wanted if split_of(document.text.encode(), 0.3) == split]
+        assert list(corpus.documents(split)) == side
+        assert list(corpus.texts(split)) == [document.text for document in side]
+        assert corpus.count(split) == len(side)
+        assert corpus.bytes(split) == sum(document.bytes for document in side)
+
+
+def test_exact_copies_stay_on_one_side(tmp_path: Path) -> None:
+    texts = [f"text {i % 50}" for i in range(500)]
+    corpus = write(tmp_path / "corpus", texts)
+    assert not set(corpus.texts("train")) & set(corpus.texts("heldout"))
+    assert corpus.count("train") + corpus.count("heldout") == 500
+
+
+def test_the_held_out_share_is_close_to_what_was_asked(tmp_path: Path) -> None:
+    corpus = write(tmp_path / "corpus", [f"document {i}" for i in range(10_000)], heldout=0.05, shard_bytes=10**6)
+    assert 400 < corpus.count("heldout") < 600
+
+
+def test_shards_are_bounded_and_in_order(tmp_path: Path) -> None:
+    texts = [f"{i:04d}" * 25 for i in range(200)]
+    corpus = write(tmp_path / "corpus", texts, heldout=1e-9, shard_bytes=1000)
+    assert len(corpus.shards("train")) == 20
+    assert list(corpus.texts("train")) == texts
+
+
+def test_equal_documents_make_equal_bytes(tmp_path: Path) -> None:
+    texts = [f"document {i}" for i in range(100)]
+    one, two = (write(tmp_path / name, texts) for name in ("one", "two"))
+    for split in SPLITS:
+        assert [p.read_bytes() for p in one.shards(split)] == [p.read_bytes() for p in two.shards(split)]
+        assert one.shards(split)
