@@ -5,53 +5,28 @@ chosen by its `kind` in a closed registry.
 """
 
 import dataclasses
-from typing import Any, Literal
+from collections.abc import Iterable
+from typing import Any, get_args
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, PydocsCorpus
+from paribus.config.groups.corpus import CorpusConfig
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, SweepConfig, TrackingConfig
+from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.ordering import (
-    InContextOrdering,
     OrderingConfig,
-    StandardOrdering,
-    TfidfEmbedder,
-    TransformersEmbedder,
 )
 from paribus.config.groups.tokenization import (
-    BPETokenizer,
-    BytesTokenizer,
     EncoderConfig,
-    LongestFirstEncoder,
-    MergeRankEncoder,
     PretokenizerConfig,
-    ScaffoldBPETokenizer,
     TokenizerConfig,
 )
 from paribus.config.groups.training import (
     BudgetConfig,
-    EqualTextBudget,
-    EqualTokensBudget,
     ModelConfig,
     TrainingConfig,
 )
 from paribus.config.groups.types import NonNegative
-
-GROUPS: dict[str, tuple[type[Any], ...]] = {
-    "corpus": (PydocsCorpus, FilesCorpus, HuggingFaceCorpus),
-    "pretokenizer": (PretokenizerConfig,),
-    "tokenizer": (BPETokenizer, ScaffoldBPETokenizer, BytesTokenizer),
-    "encoder": (MergeRankEncoder, LongestFirstEncoder),
-    "ordering": (StandardOrdering, InContextOrdering),
-    "embedder": (TfidfEmbedder, TransformersEmbedder),
-    "model": (ModelConfig,),
-    "budget": (EqualTokensBudget, EqualTextBudget),
-    "training": (TrainingConfig,),
-    "evaluation": (EvaluationConfig,),
-    "tracking": (TrackingConfig,),
-    "engine": (EngineConfig,),
-    "scale": (ScaleConfig,),
-}
 
 
 @group
@@ -71,19 +46,16 @@ class RunConfig:
     engine: EngineConfig = execution(doc="Processes, threads and claims.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")
     seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")
+    experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
+    sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")
     root: str = execution("paribus_runs", doc="Directory of artefacts, runs, reports and the default MLflow store.")
 
 
-def kinds(group_name: str) -> dict[str, type[Any]]:
-    """The closed registry of a group: value of `kind` -> class."""
+def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:
+    """The closed registry of a group: value of `kind` -> class; empty for a block without `kind`."""
     registry: dict[str, type[Any]] = {}
-    for cls in GROUPS[group_name]:
-        annotation = next(field.type for field in dataclasses.fields(cls) if field.name == "kind")
-        registry |= dict.fromkeys(_literals(annotation), cls)
+    for cls in classes:
+        annotations = [field.type for field in dataclasses.fields(cls) if field.name == "kind"]
+        for annotation in annotations:
+            registry |= dict.fromkeys(get_args(annotation), cls)
     return registry
-
-
-def _literals(annotation: Any) -> tuple[str, ...]:
-    if getattr(annotation, "__origin__", None) is not Literal:
-        raise TypeError(f"`kind` must be a Literal, not {annotation!r}")
-    return tuple(annotation.__args__)

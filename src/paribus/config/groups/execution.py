@@ -3,7 +3,8 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group
-from paribus.config.groups.types import NonNegative, PositiveFloat
+from paribus.config.groups.types import NonNegative, Positive, PositiveFloat
+from paribus.config.units import Count, Size
 
 
 @group
@@ -24,11 +25,33 @@ class EngineConfig:
     workers: NonNegative = execution(0, doc="Processes that map over shards; 0 takes one a core.")
     threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage; 0 takes one a core.")
     lease_seconds: PositiveFloat = execution(30.0, doc="A claim without heartbeat for this long is taken over.")
+    device_tflops: PositiveFloat = execution(150.0, doc="TFLOP/s a device achieves; turns FLOPs into device-hours.")
 
 
 @group
 class ScaleConfig:
-    """Which bundle of sizes was chosen; the bundle itself overrides the other groups."""
+    """One bundle of sizes; the other groups read their defaults from it, so it is not part of a run's identity."""
 
-    kind: Literal["laptop", "paper", "demo", "tiny"] = execution("laptop", doc="Bundle of sizes.")
+    kind: Literal["tiny", "demo", "laptop", "paper"] = execution("laptop", doc="Name of the bundle.")
+    corpus_limit: Size | None = execution(None, doc="corpus.limit of the embedded corpus.")
+    vocab_size: Positive = execution(8_192, doc="tokenizer.vocab_size.")
+    tokens: Count = execution(20_000_000, doc="budget.tokens.")
+    text: Size = execution(80_000_000, doc="budget.text.")
+    global_batch: Positive = execution(64, doc="training.global_batch.")
+    learning_rate: PositiveFloat = execution(1e-3, doc="training.learning_rate.")
+    warmup_steps: NonNegative = execution(100, doc="training.warmup_steps.")
+    checkpoint_every: Positive = execution(200, doc="training.checkpoint_every.")
+    last_checkpoints: Positive = execution(3, doc="evaluation.last_checkpoints.")
+    continuation_items: Positive = execution(500, doc="evaluation.continuation_items.")
+    heldout_text: Size = execution(2**20, doc="evaluation.heldout_text.")
 
+
+@group
+class SweepConfig:
+    """Which sweep a run belongs to; `paribus run -m` fills it in."""
+
+    id: str = execution(doc="Digest of the runs of the sweep.")
+    name: str = execution(doc="Name shown in MLflow and the report.")
+    invocation: str = execution(doc="One execution of the command: what failed in it is not tried again by it.")
+    jobs: Positive = execution(doc="Number of runs.")
+    factors: tuple[str, ...] = execution((), doc="Configuration paths that differ between the runs on purpose.")

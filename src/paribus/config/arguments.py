@@ -1,0 +1,50 @@
+"""Split what follows a verb into Hydra's flags and Hydra's overrides."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+VALUED_FLAGS = {"--cfg", "-c", "--package", "-p", "--info", "-i", "--config-dir", "-cd", "--experimental-rerun"}
+SHOWING_FLAGS = {
+    "--help",
+    "-h",
+    "--hydra-help",
+    "--cfg",
+    "-c",
+    "--info",
+    "-i",
+    "--shell-completion",
+    "-sc",
+    "--version",
+}
+
+
+@dataclass(frozen=True)
+class Command:
+    """A verb's arguments."""
+
+    flags: tuple[str, ...]
+    overrides: tuple[str, ...]
+
+    @property
+    def multirun(self) -> bool:
+        """Whether -m was given."""
+        return bool({"-m", "--multirun"} & set(self.flags))
+
+    @property
+    def shows(self) -> bool:
+        """Whether Hydra is only asked to print something."""
+        return bool(SHOWING_FLAGS & set(self.flags))
+
+
+def parse(arguments: Sequence[str]) -> Command:
+    """Flags (with their values) apart from overrides. `experiment=x` is read as Hydra's `+experiment=x`."""
+    flags: list[str] = []
+    overrides: list[str] = []
+    waiting = False
+    for argument in arguments:
+        if waiting or argument.startswith("-"):
+            flags.append(argument)
+            waiting = not waiting and argument in VALUED_FLAGS
+        else:
+            overrides.append(f"+{argument}" if argument.startswith("experiment=") else argument)
+    return Command(tuple(flags), tuple(overrides))

@@ -1,0 +1,78 @@
+"""Combinations of valid values that cannot work together."""
+
+from collections.abc import Iterator
+
+from paribus.config.groups.ordering import InContextOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder, ScaffoldBPETokenizer
+from paribus.config.groups.training import EqualTokensBudget
+from paribus.config.schema import RunConfig
+
+
+def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of every impossible combination."""
+    yield from _tokenization(config)
+    yield from _ordering(config)
+    yield from _model(config)
+    yield from _training(config)
+    yield from _evaluation(config)
+
+
+def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
+    tokenizer, encoder = config.tokenizer, config.encoder
+    if isinstance(tokenizer, BytesTokenizer):
+        if isinstance(encoder, LongestFirstEncoder):
+            yield "encoder.kind", "longest_first has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+    else:
+        base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
+        if tokenizer.vocab_size < base:
+            message = f"{tokenizer.vocab_size} is below the alphabet and special tokens ({base}); use {base} or more"
+            yield "tokenizer.vocab_size", message
+    if len(set(tokenizer.special_tokens)) < len(tokenizer.special_tokens) or "" in tokenizer.special_tokens:
+        yield "tokenizer.special_tokens", "must be distinct and not empty"
+    expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
+    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer):
+        yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+
+
+def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
+    ordering = config.ordering
+    if isinstance(ordering, InContextOrdering) and ordering.path_neighbours > ordering.retrieved_neighbours:
+        message = f"{ordering.path_neighbours} exceeds ordering.retrieved_neighbours={ordering.retrieved_neighbours}"
+        yield "ordering.path_neighbours", message
+
+
+def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
+    model = config.model
+    if model.width % model.heads:
+        yield "model.heads", f"{model.heads} does not divide model.width={model.width}"
+    elif (model.width // model.heads) % 2:
+        yield "model.heads", f"model.width / model.heads = {model.width // model.heads} must be even (rotary positions)"
+    if model.context_length < 2:
+        yield "model.context_length", "must be at least 2"
+
+
+def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
+    training, budget = config.training, config.budget
+    step_tokens = training.global_batch * config.model.context_length
+    if isinstance(budget, EqualTokensBudget):
+        if budget.tokens < step_tokens:
+            step = f"training.global_batch x model.context_length = {step_tokens} tokens"
+            yield "budget.tokens", f"{budget.tokens} is less than one step ({step})"
+        elif training.warmup_steps >= -(-budget.tokens // step_tokens):
+            steps = -(-budget.tokens // step_tokens)
+            yield "training.warmup_steps", f"{training.warmup_steps} leaves none of the budget's {steps} steps"
+    if training.global_batch % min(training.micro_batch, training.global_batch):
+        message = f"{training.micro_batch} does not divide training.global_batch={training.global_batch}"
+        yield "training.micro_batch", message
+
+
+def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
+    evaluation, kept = config.evaluation, config.training.keep_checkpoints
+    if evaluation.last_checkpoints > kept:
+        message = f"{evaluation.last_checkpoints} exceeds training.keep_checkpoints={kept}"
+        yield "evaluation.last_checkpoints", message
+    if len(set(evaluation.shots)) < len(evaluation.shots):
+        yield "evaluation.shots", "lists a number twice"
+    others = [task for task in evaluation.tasks if task != "continuation"]
+    if others and evaluation.data is None:
+        yield "evaluation.data", f"is required by {', '.join(others)}: the directory that holds <task>/<split>.jsonl"

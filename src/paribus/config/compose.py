@@ -1,0 +1,243 @@
+"""The only importer of Hydra: overrides in, frozen `RunConfig`s out. A DictConfig never leaves this module.
+
+Before anything runs, every job of a sweep is composed and validated, and all problems of the command are reported
+together. The sweep itself is then run by Hydra, whose sweeper and launcher the user may choose.
+"""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.errors import HydraException
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from paribus.config.arguments import Command
+from paribus.config.schema import RunConfig
+from paribus.config.validate import Problem, build_run, refuse, unknown
+from paribus.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a command: the overrides that make it and its configuration."""
+
+    overrides: tuple[str, ...]
+    config: RunConfig
+
+
+@dataclass(frozen=True)
+class Composition:
+    """All runs of a command, and the paths in which they differ on purpose (the seed is not one of them)."""
+
+    jobs: tuple[Job, ...]
+    factors: tuple[str, ...]
+    multirun: bool
+
+
+def configuration_directory() -> Path:
+    """The directory of the config groups: in the installed package, or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[1]
+    installed = package / "conf"
+    return installed if installed.is_dir() else package.parents[1] / "conf"
+
+
+def compose_command(command: Command) -> Composition:
+    """Compose and validate every job of a command; ConfigurationError lists all problems of all jobs at once."""
+    with _initialized(command):
+        problems, usable = _usable(command.overrides)
+        base = _compose(usable.plain, problems)
+        jobs, factors, multirun = _expand(command, usable, base, problems)
+        configs = [_job(overrides, problems) for overrides in jobs]
+    if problems:
+        raise refuse(list(dict.fromkeys(problems)))
+    return Composition(tuple(job for job in configs if job is not None), factors, multirun)
+
+
+def run_with_hydra(command: Command, extra: Sequence[str], function: Callable[[RunConfig, int], None]) -> None:
+    """Run a validated command under Hydra: `function(config, job number)` once a job, with the chosen launcher."""
+
+    def task(cfg: DictConfig) -> None:
+        from hydra.core.hydra_config import HydraConfig
+
+        job = HydraConfig.get().job
+        number = 0 if OmegaConf.is_missing(job, "num") else int(job.num)
+        function(build_run(_container(cfg)), number)
+
+    arguments = [*command.flags, *command.overrides, *extra]
+    _with_arguments(arguments, hydra.main(**_main_options(command))(task))
+
+
+def show_with_hydra(command: Command) -> None:
+    """Hydra's own --help, --cfg, --info, shell completion: print and return."""
+    _with_arguments([*command.flags, *command.overrides], hydra.main(**_main_options(command))(lambda cfg: None))
+
+
+def _main_options(command: Command) -> dict[str, Any]:
+    return {"config_path": str(configuration_directory()), "config_name": "config", "version_base": "1.3"}
+
+
+def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> None:
+    saved = sys.argv
+    sys.argv = ["paribus", *arguments]
+    try:
+        function()
+    finally:
+        sys.argv = saved
+
+
+def _initialized(command: Command) -> Any:
+    return hydra.initialize_config_dir(str(configuration_directory()), version_base="1.3", job_name="paribus")
+
+
+@dataclass(frozen=True)
+class _Overrides:
+    plain: list[str]
+    sweeping: list[str]
+
+
+def _usable(overrides: Sequence[str]) -> tuple[list[Problem], _Overrides]:
+    """Judge each override by itself, so that one bad override does not hide the others."""
+    problems: list[Problem] = []
+    parsed = [override for text in overrides if (override := _parse(text, problems)) is not None]
+    choices = [override for override in parsed if _is_choice(override)]
+    accepted = [override for override in choices if not _add(problems, _unknown_choice(override))]
+    reference = _reference(accepted)
+    values = [override for override in parsed if override not in choices]
+    accepted += [override for override in values if not _add(problems, _unknown_key(override, reference))]
+    return problems, _Overrides(
+        [o.input_line or "" for o in accepted if not o.is_sweep_override()],
+        [o.input_line or "" for o in accepted if o.is_sweep_override()],
+    )
+
+
+def _parse(text: str, problems: list[Problem]) -> Override | None:
+    try:
+        return OverridesParser.create().parse_override(text)
+    except HydraException as error:
+        problems.append(Problem(text, f"is not a Hydra override: {_explain(error)}"))
+        return None
+
+
+def _add(problems: list[Problem], found: list[Problem]) -> bool:
+    problems += found
+    return bool(found)
+
+
+def _is_choice(override: Override) -> bool:
+    name = str(override.key_or_group)
+    return bool(_options(name)) and not name.startswith("hydra/")
+
+
+def _options(group: str) -> list[str]:
+    return GlobalHydra.instance().config_loader().get_group_options(group)
+
+
+def _choices_of(override: Override) -> list[str]:
+    if override.is_sweep_override():
+        return [str(value) for value in override.sweep_string_iterator()]
+    value = override.value()
+    return [str(item) for item in value] if isinstance(value, list) else [str(value)]
+
+
+def _unknown_choice(override: Override) -> list[Problem]:
+    group = str(override.key_or_group)
+    options = _options(group)
+    wrong = [] if override.is_delete() else [v for v in _choices_of(override) if v not in options and v != "None"]
+    nested = [v for v in wrong if "/" in v and Path(v).name in _options(f"{group}/{Path(v).parent}")]
+    return [Problem(group, unknown(value, options)) for value in wrong if value not in nested]
+
+
+def _reference(choices: list[Override]) -> DictConfig:
+    """The composed configuration that keys are looked up in: the first value of every choice."""
+    lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
+    try:
+        return hydra.compose("config", overrides=lines, return_hydra_config=True)
+    except HydraException:
+        return hydra.compose("config", return_hydra_config=True)
+
+
+def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
+    """An override of a key that is not there. What `+` appends is judged with the whole configuration."""
+    path = str(override.key_or_group)
+    if override.is_add() or override.is_force_add():
+        return []
+    node: Any = reference
+    for depth, part in enumerate(path.split(".")):
+        if not isinstance(node, DictConfig):
+            return []
+        keys = [str(key) for key in node]
+        if part not in keys:
+            where = ".".join(path.split(".")[:depth])
+            known = [key for key in keys if key != "hydra"]
+            return [Problem(path, f"{unknown(part, known)}{f' (in {where})' if where else ''}")]
+        node = node._get_node(part)
+    return []
+
+
+def _compose(overrides: list[str], problems: list[Problem]) -> DictConfig | None:
+    try:
+        return hydra.compose("config", overrides=overrides, return_hydra_config=True)
+    except (HydraException, OmegaConfBaseException) as error:
+        problems.append(Problem("overrides", _explain(error)))
+        return None
+
+
+def _expand(
+    command: Command, usable: _Overrides, base: DictConfig | None, problems: list[Problem]
+) -> tuple[list[list[str]], tuple[str, ...], bool]:
+    """Overrides of each job, the declared factors, and whether this is a multirun."""
+    parameters: Mapping[str, Any] = {}
+    multirun = command.multirun
+    if base is not None:
+        multirun = multirun or str(OmegaConf.select(base, "hydra.mode")) == "RunMode.MULTIRUN"
+        parameters = OmegaConf.to_container(OmegaConf.select(base, "hydra.sweeper.params") or OmegaConf.create({}))  # type: ignore[assignment]
+    if not multirun and usable.sweeping:
+        listed = ", ".join(usable.sweeping)
+        problems.append(Problem("overrides", f"{listed} gives several values: add -m for a multirun"))
+        return [], (), False
+    swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
+    swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
+    parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
+    lists = BasicSweeper.split_arguments(parsed, None)[0]
+    names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
+    factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
+    return [list(job) for job in lists], factors, multirun
+
+
+def _job(overrides: list[str], problems: list[Problem]) -> Job | None:
+    cfg = _compose(overrides, problems)
+    if cfg is None:
+        return None
+    try:
+        return Job(tuple(overrides), build_run(_container(cfg)))
+    except OmegaConfBaseException as error:
+        problems.append(Problem("overrides", _explain(error)))
+    except ConfigurationError as error:
+        problems += _parsed(error)
+    return None
+
+
+def _parsed(error: ConfigurationError) -> list[Problem]:
+    lines = str(error).split("\n")[1:]
+    return [Problem(*line.strip().split(": ", 1)) for line in lines]
+
+
+def _container(cfg: DictConfig) -> dict[str, Any]:
+    run = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
+    plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
+    if not isinstance(plain, dict):
+        raise TypeError("the composed configuration is not a mapping")
+    return {str(key): value for key, value in plain.items()}
+
+
+def _explain(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the env")))

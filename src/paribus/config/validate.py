@@ -1,0 +1,116 @@
+"""From nested plain data to a typed `RunConfig`, with every problem found at once and named by its path."""
+
+import dataclasses
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from paribus.config.combinations import impossible
+from paribus.config.schema import RunConfig, kinds
+from paribus.errors import ConfigurationError
+
+MISSING_VALUE = "???"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong at one path of the configuration."""
+
+    path: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.message}"
+
+
+def refuse(problems: list[Problem]) -> ConfigurationError:
+    """The error that lists all problems, a line each."""
+    lines = "\n".join(f"  {problem}" for problem in problems)
+    noun = "problem" if len(problems) == 1 else "problems"
+    return ConfigurationError(f"the configuration has {len(problems)} {noun}:\n{lines}")
+
+
+def build_run(data: Mapping[str, Any]) -> RunConfig:
+    """A `RunConfig` from nested plain data; ConfigurationError with all problems otherwise."""
+    problems: list[Problem] = []
+    config = _build(RunConfig, data, "", problems)
+    if config is not None and not problems:
+        problems += [Problem(path, message) for path, message in impossible(config)]
+    if problems or config is None:
+        raise refuse(problems)
+    return config  # type: ignore[no-any-return]
+
+
+def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[Problem]) -> Any:
+    """An instance of `cls`, or None when something in it is wrong."""
+    before = len(problems)
+    fields = {field.name: field for field in dataclasses.fields(cls)}
+    hints = get_type_hints(cls, include_extras=True)
+    problems += [Problem(prefix + str(key), unknown(str(key), list(fields))) for key in data if key not in fields]
+    values = {}
+    for name, field in fields.items():
+        if name not in data or data[name] == MISSING_VALUE:
+            if field.default is dataclasses.MISSING or name in data:
+                problems.append(Problem(prefix + name, f"is required: {field.metadata['doc']}"))
+            continue
+        values[name] = _value(name, data[name], hints[name], prefix, problems)
+    return cls(**values) if len(problems) == before else None
+
+
+def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem]) -> Any:
+    classes = _dataclasses(hint)
+    if classes and value is None and type(None) in get_args(hint):
+        return None
+    if classes:
+        return _nested(classes, value, prefix + name, problems)
+    try:
+        return TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(_tuples(value))
+    except ValidationError as error:
+        for detail in error.errors(include_url=False):
+            where = "".join(f"[{part}]" for part in detail["loc"] if isinstance(part, int))
+            problems.append(Problem(prefix + name + where, _explain(detail, value)))
+        return None
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
+
+
+def _dataclasses(hint: Any) -> list[type[Any]]:
+    candidates = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]
+
+
+def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Problem]) -> Any:
+    """A group, whose class its `kind` selects in the closed registry, or a plain block of keys."""
+    registry = kinds(classes)
+    if not isinstance(value, Mapping):
+        choose = f"; choose one with {path.replace('.', '/')}=..." if registry else ""
+        problems.append(Problem(path, f"must be a block of keys, not {value!r}{choose}"))
+        return None
+    if not registry:
+        return _build(classes[0], value, f"{path}.", problems)
+    kind = value.get("kind")
+    if kind not in registry:
+        problems.append(Problem(f"{path}.kind", unknown(str(kind), list(registry))))
+        return None
+    return _build(registry[kind], value, f"{path}.", problems)
+
+
+def unknown(name: str, known: Sequence[str]) -> str:
+    """The sentence for a name that is not among the known ones, with the nearest of them."""
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{name!r} is unknown; {hint}known: {', '.join(known)}"
+
+
+def _explain(detail: Any, value: Any) -> str:
+    message = str(detail["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    if detail["type"] == "literal_error":
+        known = [part.strip(" '") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
+        return unknown(str(value), known)
+    return message if repr(value) in message else f"{message}, not {value!r}"

@@ -1,0 +1,67 @@
+"""From a configuration to the artefacts it needs, with their keys, before anything is computed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.identity import digest, everything
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.pipeline.stages import STAGES, Stage
+
+TARGET = "scores"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One artefact of a run."""
+
+    stage: Stage
+    key: str
+    identity: Mapping[str, Any]
+    inputs: Mapping[str, "Node"]
+    config: RunConfig
+    problem: str | None = None
+    """Why its key is provisional: files outside the configuration that are not there."""
+
+    @property
+    def name(self) -> str:
+        """Name of the stage."""
+        return self.stage.name
+
+
+def build_graph(config: RunConfig, cache: Path, *, tolerate_missing: bool = False) -> dict[str, Node]:
+    """Stage name -> node, inputs before what needs them; the last one is the scores.
+
+    Raises DataError when source files are missing, unless `tolerate_missing`, which a plan uses.
+    """
+    nodes: dict[str, Node] = {}
+    _visit(TARGET, config, cache, tolerate_missing, nodes)
+    return nodes
+
+
+def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dict[str, Node]) -> Node:
+    if name in nodes:
+        return nodes[name]
+    stage = STAGES[name]
+    inputs = {other: _visit(other, config, cache, tolerate, nodes) for other in stage.inputs(config)}
+    fingerprint, problem = _fingerprint(stage, config, cache, tolerate)
+    identity = {
+        "stage": stage.name,
+        "code_version": stage.code_version,
+        "identity": stage.identity(config) | ({"fingerprint": fingerprint} if fingerprint else {}),
+        "inputs": {other: node.key for other, node in inputs.items()},
+    }
+    problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
+    nodes[name] = Node(stage, digest(identity), identity, inputs, config, problem)
+    return nodes[name]
+
+
+def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:
+    try:
+        return stage.take_fingerprint(config, cache), None
+    except DataError as error:
+        if not tolerate:
+            raise
+        return {"missing": everything(stage.fingerprinted(config)) if stage.fingerprinted else {}}, str(error)

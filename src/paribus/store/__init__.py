@@ -1,0 +1,1 @@
+"""Content-addressed artefacts on disk: atomic publication, claims between processes, verification."""

@@ -1,0 +1,121 @@
+"""Who is making an artefact: at most one process, as long as it lives.
+
+A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has been
+silent for the lease, is taken over. A holder that lost its claim must not publish.
+"""
+
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from paribus.errors import InfrastructureError
+from paribus.store import atomic
+
+
+class ClaimLostError(InfrastructureError):
+    """Another process took the claim over; what was made under it must not be published."""
+
+
+class Claim:
+    """A held claim; a context manager that beats while it is open and releases at the end."""
+
+    def __init__(self, path: Path, token: str, lease: float) -> None:
+        self.path, self.token, self.lease = path, token, lease
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._beat, daemon=True, name="claim-heartbeat")
+
+    def held(self) -> bool:
+        """Whether this process still holds the claim."""
+        holder = read_holder(self.path)
+        return holder is not None and holder.get("token") == self.token
+
+    def check(self) -> None:
+        """Raise ClaimLostError unless this process still holds the claim."""
+        if not self.held():
+            holder = read_holder(self.path)
+            raise ClaimLostError(
+                f"the claim {self.path.name} was taken over by {describe(holder)}; nothing was published"
+            )
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+        with exclusive(self.path.parent):
+            if self.held():
+                self.path.unlink()
+
+    def _beat(self) -> None:
+        while not self._stop.wait(self.lease / 5):
+            if not self.held():
+                return
+            os.utime(self.path)
+
+
+def acquire(path: Path, lease: float) -> Claim | None:
+    """The claim at `path`, or None while a living process holds it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with exclusive(path.parent):
+        if path.exists() and not _is_dead(path, lease):
+            return None
+        token = uuid.uuid4().hex
+        holder = {"token": token, "host": socket.gethostname(), "pid": os.getpid(), "started": _start_time(os.getpid())}
+        atomic.write_json(path, holder)
+        return Claim(path, token, lease)
+
+
+@contextmanager
+def exclusive(directory: Path) -> Iterator[None]:
+    """Hold the lock of a directory of claims: judging a claim dead and replacing it must be one step."""
+    with (directory / ".lock").open("a", encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def read_holder(path: Path) -> dict[str, str | int | float] | None:
+    """Host, process and token of the holder, or None when nobody holds the claim."""
+    try:
+        holder = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    return holder if isinstance(holder, dict) else None
+
+
+def describe(holder: dict[str, str | int | float] | None) -> str:
+    """The holder for people: `process 123 on node7`."""
+    return "nobody" if holder is None else f"process {holder.get('pid')} on {holder.get('host')}"
+
+
+def _is_dead(path: Path, lease: float) -> bool:
+    holder = read_holder(path)
+    if holder is None:
+        return False
+    if holder.get("host") == socket.gethostname() and _start_time(int(holder["pid"])) != holder.get("started"):
+        return True
+    try:
+        return time.time() - path.stat().st_mtime > lease
+    except FileNotFoundError:
+        return False
+
+
+def _start_time(pid: int) -> float:
+    """Start of a process in clock ticks since boot, so that a reused process number is noticed; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0.0
+    return 0.0 if fields[0] == "Z" else float(fields[19])
