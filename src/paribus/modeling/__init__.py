@@ -1,0 +1,1 @@
+"""Llama-style models: exact sizes without building them (`counts`), seeded weights and checkpoints (`build`)."""
