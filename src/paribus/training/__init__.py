@@ -1,0 +1,1 @@
+"""Pretraining: batches that are a pure function of the step, budgets, the loop, and checkpoints that resume exactly."""
