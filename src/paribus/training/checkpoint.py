@@ -1,0 +1,139 @@
+"""Checkpoints that appear whole or not at all, and from which training continues exactly.
+
+A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
+`state.json` (step and fingerprint of the data) and `complete.json` (digest of every file, seconds of training so far).
+"""
+
+import hashlib
+import json
+import logging
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+
+from paribus.errors import DataError
+from paribus.modeling.build import save_model
+from paribus.store.atomic import publish_directory, write_json
+
+OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
+STEP_NAME = re.compile(r"step_(\d{8,})")
+RESUMABLE = 2
+"""Checkpoints that keep their optimizer state: the newest, and one before it in case the newest is damaged."""
+
+logger = logging.getLogger(__name__)
+
+
+def step_name(step: int) -> str:
+    """Directory name of the checkpoint after `step` steps."""
+    return f"step_{step:08d}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One complete checkpoint on disk."""
+
+    path: Path
+    step: int
+    fingerprint: Mapping[str, Any]
+    seconds: float
+
+    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
+        """The tensors given to `Checkpoints.save`."""
+        return load_file(self.path / OPTIMIZER)
+
+    def model_files(self) -> list[Path]:
+        """The files of the Hugging Face directory, sorted."""
+        return sorted(path for path in self.path.iterdir() if path.name not in (OPTIMIZER, STATE, COMPLETE))
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one run in `directory`; the last `keep` stay (at least two while training)."""
+
+    directory: Path
+    keep: int
+    fingerprint: Mapping[str, Any]
+    damaged: list[str] = field(default_factory=list)
+    """Names of checkpoints that `newest` found damaged and passed over."""
+
+    def save(self, step: int, model: Any, optimizer_tensors: dict[str, torch.Tensor], seconds: float) -> None:
+        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop the oldest."""
+        final = self.directory / step_name(step)
+        partial = self.directory / f"{final.name}.partial"
+        partial.mkdir()
+        save_model(model, partial)
+        save_file(optimizer_tensors, partial / OPTIMIZER)
+        write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
+        digests = {path.name: _digest(path) for path in sorted(partial.iterdir())}
+        write_json(partial / COMPLETE, {"digests": digests, "seconds": seconds})
+        publish_directory(partial, final)
+        self._drop_oldest()
+
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints on disk, ascending."""
+        names = (STEP_NAME.fullmatch(path.name) for path in self.directory.iterdir())
+        return sorted(int(name[1]) for name in names if name)
+
+    def discard_after(self, step: int) -> None:
+        """Remove checkpoints of more than `step` steps and what a killed process left half written."""
+        keep = {step_name(kept) for kept in self.steps() if kept <= step}
+        for path in self.directory.glob("step_*"):
+            if path.name not in keep:
+                shutil.rmtree(path)
+
+    def newest(self, limit: int) -> Checkpoint | None:
+        """The newest undamaged checkpoint of at most `limit` steps; damaged ones are logged and passed over.
+
+        Raises DataError if it was trained on other data than `fingerprint` describes.
+        """
+        for step in reversed([step for step in self.steps() if step <= limit]):
+            problem = self._problem(step)
+            if problem is None:
+                return self._agreeing(self.read(step))
+            self.damaged.append(step_name(step))
+            logger.warning("checkpoint %s is damaged (%s): going back", self.directory / step_name(step), problem)
+        return None
+
+    def read(self, step: int) -> Checkpoint:
+        """The checkpoint after `step` steps, not verified."""
+        path = self.directory / step_name(step)
+        fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
+        return Checkpoint(path, step, fingerprint, json.loads((path / COMPLETE).read_text())["seconds"])
+
+    def _problem(self, step: int) -> str | None:
+        path = self.directory / step_name(step)
+        try:
+            digests = json.loads((path / COMPLETE).read_text())["digests"]
+            changed = [name for name, digest in digests.items() if _digest(path / name) != digest]
+        except (OSError, ValueError, KeyError) as error:
+            return str(error)
+        return f"{', '.join(changed)} changed" if changed else None
+
+    def _agreeing(self, checkpoint: Checkpoint) -> Checkpoint:
+        expected, found = dict(self.fingerprint), dict(checkpoint.fingerprint)
+        names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        if names:
+            listed = "; ".join(f"{name}: {found.get(name)!r} there, {expected.get(name)!r} here" for name in names)
+            raise DataError(
+                f"checkpoint {checkpoint.path} was trained on other data ({listed}); remove that directory to train "
+                "from the start"
+            )
+        return checkpoint
+
+    def _drop_oldest(self) -> None:
+        steps = self.steps()
+        for step in steps[: -max(self.keep, RESUMABLE)]:
+            shutil.rmtree(self.directory / step_name(step))
+        for step in steps[:-RESUMABLE]:
+            (self.directory / step_name(step) / OPTIMIZER).unlink(missing_ok=True)
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

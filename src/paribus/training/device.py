@@ -1,0 +1,82 @@
+"""Device, precision and memory: what a run computes on, said so that a user can change it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError, OutOfMemoryError
+
+CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+
+
+def resolve_device(device: str) -> torch.device:
+    """The device meant by `training.device`; ConfigurationError if it is not there."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if device == "cpu":
+        return torch.device("cpu")
+    kind, _, number = device.partition(":")
+    if kind != "cuda" or (number and not number.isdigit()) or device.endswith(":"):
+        raise ConfigurationError(f"training.device is {device!r}; known are auto, cpu, cuda and cuda:N")
+    count = torch.cuda.device_count()
+    if int(number or 0) >= count:
+        raise ConfigurationError(f"training.device is {device!r}, but {count} CUDA devices are visible; try auto")
+    return torch.device(device)
+
+
+def resolve_precision(precision: str, device: torch.device) -> str:
+    """`fp32` or `bf16`; `auto` is bf16 on a CUDA device that computes in it, fp32 elsewhere."""
+    if precision != "auto":
+        return precision
+    if device.type != "cuda":
+        return "fp32"
+    with torch.cuda.device(device):
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+
+
+def make_accelerator(training: TrainingConfig) -> tuple[Any, str]:
+    """An `Accelerator` on the configured device, and the precision (`fp32` or `bf16`) it computes in.
+
+    Weights, gradients and optimizer state are float32 either way.
+    """
+    device = resolve_device(training.device)
+    precision = resolve_precision(training.precision, device)
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="no" if precision == "fp32" else precision)
+    if accelerator.num_processes > 1:
+        raise ConfigurationError(
+            f"a run trains in one process, but the environment asks for {accelerator.num_processes} (WORLD_SIZE); "
+            "start paribus without a distributed launcher"
+        )
+    return accelerator, precision
+
+
+def device_name(device: torch.device) -> str:
+    """Name of the device for the record: the GPU's model, or cpu."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else "cpu"
+
+
+@contextmanager
+def explained_memory_errors(training: TrainingConfig) -> Iterator[None]:
+    """Turn an allocation failure inside the block into an `OutOfMemoryError` that says what to change."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _out_of_memory(training, error) from error
+    except RuntimeError as error:
+        if any(text in str(error) for text in CPU_ALLOCATION_FAILURES):
+            raise _out_of_memory(training, error) from error
+        raise
+
+
+def _out_of_memory(training: TrainingConfig, error: BaseException) -> OutOfMemoryError:
+    smaller = max(1, min(training.micro_batch, training.global_batch) // 2)
+    return OutOfMemoryError(
+        f"training ran out of memory with training.micro_batch={training.micro_batch}; set "
+        f"training.micro_batch={smaller}, which accumulates the same global batches in smaller pieces ({error})"
+    )

@@ -1,0 +1,107 @@
+"""The training loop.
+
+Everything a step does follows from its number: its contexts, its learning rate and, as there is no dropout, no random
+numbers. So a run that was killed continues from its last checkpoint exactly.
+"""
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.pipeline.context import Reporter
+from paribus.training.batches import Batches, Integers
+from paribus.training.budget import Budget, text_of_contexts
+from paribus.training.checkpoint import Checkpoint, Checkpoints
+from paribus.training.device import explained_memory_errors
+from paribus.training.metrics import MetricsFile
+from paribus.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
+from paribus.training.schedule import learning_rate
+from paribus.training.step import train_step
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a training run works with."""
+
+    training: TrainingConfig
+    budget: Budget
+    batches: Batches
+    text_bytes: Integers
+    """Bytes of source text of each context of the stream, int64 (count,)."""
+    checkpoints: Checkpoints
+    metrics: MetricsFile
+    report: Reporter
+    accelerator: Any
+
+
+def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
+    """Train `model`, which holds the weights of `resumed` if that is given, up to the budget; the last step is saved.
+
+    Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at the first
+    loss that is not finite and OutOfMemoryError where memory does not suffice.
+    """
+    start, seconds = (resumed.step, resumed.seconds) if resumed else (0, 0.0)
+    run.metrics.truncate(start)
+    run.checkpoints.discard_after(start)
+    with explained_memory_errors(run.training):
+        model.to(run.accelerator.device).train()
+        optimizer = make_optimizer(model, run.training)
+        if resumed:
+            load_optimizer_tensors(model, optimizer, resumed.optimizer_tensors())
+        return _train_steps(run, model, optimizer, start, seconds)
+
+
+def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: float) -> float:
+    prepared, prepared_optimizer = run.accelerator.prepare(model, optimizer)
+    began, meter = time.monotonic() - seconds, _Meter(run, start)
+    for step in range(start, run.budget.steps):
+        rate = learning_rate(step, run.budget.steps, run.training)
+        indices = run.batches.indices(step)
+        contexts = run.batches.stream.contexts(indices)
+        loss, norm = train_step(
+            run.accelerator, prepared, prepared_optimizer, contexts, step=step + 1, rate=rate, training=run.training
+        )
+        meter.record(step + 1, loss=loss, rate=rate, norm=norm, text=int(run.text_bytes[indices].sum()))
+        if is_checkpoint(step + 1, run.budget.steps, run.training.checkpoint_every):
+            run.metrics.sync()
+            run.checkpoints.save(step + 1, model, optimizer_tensors(model, optimizer), time.monotonic() - began)
+    return time.monotonic() - began
+
+
+def is_checkpoint(step: int, steps: int, every: int) -> bool:
+    """Whether a checkpoint is written after 1-based `step`; the last step always has one."""
+    return step % every == 0 or step == steps
+
+
+class _Meter:
+    """Counts tokens and text, and tells the metrics file and the reporter about each step."""
+
+    def __init__(self, run: Run, start: int) -> None:
+        self.run = run
+        self.step_tokens = run.batches.global_batch * run.batches.stream.context_length
+        self.text = text_of_contexts(start * run.batches.global_batch, run.batches, run.text_bytes)
+        self.since, self.since_step = time.monotonic(), start
+        run.report.progress(start * self.step_tokens, run.budget.tokens, unit="tokens", doing="training")
+
+    def record(self, step: int, *, loss: float, rate: float, norm: float, text: int) -> None:
+        """Step `step` (1-based) is done and read `text` bytes of source text."""
+        self.text += text
+        values = {
+            "train/loss": loss,
+            "train/learning_rate": rate,
+            "train/gradient_norm": norm,
+            "train/tokens": step * self.step_tokens,
+            "train/text_bytes": self.text,
+        }
+        self.run.metrics.append(step, values)
+        self.run.report.progress(step * self.step_tokens, self.run.budget.tokens, unit="tokens", doing="training")
+        if step % self.run.training.log_every == 0 or step == self.run.budget.steps:
+            self._publish(step, values)
+
+    def _publish(self, step: int, values: dict[str, float]) -> None:
+        now = time.monotonic()
+        speed = (step - self.since_step) * self.step_tokens / max(now - self.since, 1e-9)
+        for name, value in (values | {"train/tokens_per_second": speed}).items():
+            self.run.report.metric(name, value, step=step)
+        self.since, self.since_step = now, step

@@ -1,0 +1,56 @@
+"""`metrics.jsonl`: one line a step, in order, holding only what the run's identity determines."""
+
+import json
+import os
+from pathlib import Path
+
+
+class MetricsFile:
+    """An append-only file of the metrics of steps 1, 2, ...; line n is step n."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        path.touch()
+
+    def complete_steps(self) -> int:
+        """Steps from the first on whose lines are whole."""
+        steps = 0
+        with self.path.open("rb") as lines:
+            for line in lines:
+                if not line.endswith(b"\n") or _step(line) != steps + 1:
+                    break
+                steps += 1
+        return steps
+
+    def truncate(self, steps: int) -> None:
+        """Keep the lines of the first `steps` steps."""
+        with self.path.open("rb+") as lines:
+            for _ in range(steps):
+                lines.readline()
+            lines.truncate(lines.tell())
+
+    def append(self, step: int, values: dict[str, float]) -> None:
+        """Add the line of 1-based `step`."""
+        with self.path.open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps({"step": step, **values}) + "\n")
+
+    def last(self) -> dict[str, float]:
+        """The values of the last step; the file has at least one line."""
+        with self.path.open(encoding="utf-8") as lines:
+            for line in lines:
+                last = line
+        values: dict[str, float] = json.loads(last)
+        return values
+
+    def sync(self) -> None:
+        """Return once everything appended is on the disk."""
+        with self.path.open("rb") as lines:
+            os.fsync(lines.fileno())
+
+
+def _step(line: bytes) -> int | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value.get("step") if isinstance(value, dict) else None

@@ -1,0 +1,91 @@
+"""Checkpoints that are whole or absent."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+
+import paribus.training.checkpoint as module
+from paribus.config.groups.training import ModelConfig
+from paribus.errors import DataError
+from paribus.modeling.build import build_model, load_model
+from paribus.training.checkpoint import Checkpoints
+
+MODEL = ModelConfig(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
+FINGERPRINT = {"order": "abc", "tokens": 12}
+FOREVER = 10**9
+
+
+def filled(directory: Path, steps: tuple[int, ...], keep: int = 3) -> Checkpoints:
+    checkpoints = Checkpoints(directory, keep, FINGERPRINT)
+    for step in steps:
+        checkpoints.save(step, build_model(MODEL, 32, step), {"step.x": torch.full((2,), float(step))}, step * 0.5)
+    return checkpoints
+
+
+def test_the_newest_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
+    newest = filled(tmp_path, (5, 10)).newest(FOREVER)
+    assert newest is not None
+    assert (newest.step, newest.seconds) == (10, 5.0)
+    assert torch.equal(newest.optimizer_tensors()["step.x"], torch.full((2,), 10.0))
+    expected = build_model(MODEL, 32, 10).state_dict()
+    assert all(torch.equal(value, expected[name]) for name, value in load_model(newest.path).state_dict().items())
+
+
+def test_only_the_last_are_kept_and_two_of_them_resumable(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, (1, 2, 3, 4, 5))
+    assert checkpoints.steps() == [3, 4, 5]
+    assert [(tmp_path / f"step_0000000{step}" / "optimizer.safetensors").exists() for step in (3, 4, 5)] == [0, 1, 1]
+
+
+@pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "complete.json", "state.json"])
+@pytest.mark.parametrize("harm", ["truncated", "missing"])
+def test_a_damaged_newest_checkpoint_is_passed_over_and_named(
+    file: str, harm: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    checkpoints = filled(tmp_path, (5, 10))
+    path = tmp_path / "step_00000010" / file
+    path.write_bytes(path.read_bytes()[:-9]) if harm == "truncated" else path.unlink()
+    newest = checkpoints.newest(FOREVER)
+    assert newest is not None
+    assert newest.step == 5
+    assert checkpoints.damaged == ["step_00000010"]
+    assert "step_00000010 is damaged" in caplog.text
+
+
+def test_a_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    for number, function in enumerate(("save_model", "save_file", "write_json", "publish_directory")):
+        directory = tmp_path / function
+        directory.mkdir()
+        checkpoints = filled(directory, (5,))
+        with monkeypatch.context() as patch, pytest.raises(OSError, match="no space"):
+            patch.setattr(module, function, fail)
+            filled(directory, (10,))
+        assert checkpoints.steps() == [5], number
+        checkpoints.discard_after(5)
+        assert [path.name for path in directory.iterdir()] == ["step_00000005"]
+
+
+def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:
+    filled(tmp_path, (5,))
+    with pytest.raises(DataError, match=r"order: 'abc' there, 'xyz' here"):
+        Checkpoints(tmp_path, 3, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
+
+
+def test_checkpoints_are_json_and_safetensors_only(tmp_path: Path) -> None:
+    filled(tmp_path, (5,))
+    files = list((tmp_path / "step_00000005").iterdir())
+    assert {path.suffix for path in files} == {".json", ".safetensors"}
+    assert all(json.loads(path.read_text()) for path in files if path.suffix == ".json")
+
+
+def test_newer_checkpoints_than_the_resumed_step_are_discarded(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, (5, 10))
+    shutil.copytree(tmp_path / "step_00000005", tmp_path / "step_00000015.partial")
+    checkpoints.discard_after(5)
+    assert [path.name for path in tmp_path.iterdir()] == ["step_00000005"]

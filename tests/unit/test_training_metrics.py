@@ -1,0 +1,35 @@
+"""The metrics file."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.training.metrics import MetricsFile
+
+
+def filled(path: Path, steps: int) -> MetricsFile:
+    metrics = MetricsFile(path)
+    for step in range(1, steps + 1):
+        metrics.append(step, {"train/loss": 1 / step})
+    metrics.sync()
+    return metrics
+
+
+@pytest.mark.parametrize("tail", ["", '{"step": 4, "train/lo', "null\n", '{"step": 9}\n'])
+def test_only_whole_lines_in_sequence_count(tail: str, tmp_path: Path) -> None:
+    path = tmp_path / "metrics.jsonl"
+    metrics = filled(path, 3)
+    whole = path.read_text()
+    path.write_text(whole + tail)
+    assert metrics.complete_steps() == 3
+    metrics.truncate(3)
+    assert path.read_text() == whole
+    assert metrics.last() == {"step": 3, "train/loss": 1 / 3}
+
+
+def test_truncation_to_an_earlier_step_drops_the_later_lines(tmp_path: Path) -> None:
+    metrics = filled(tmp_path / "metrics.jsonl", 5)
+    metrics.truncate(2)
+    assert metrics.complete_steps() == 2
+    metrics.truncate(0)
+    assert metrics.path.read_text() == ""
