@@ -1,0 +1,24 @@
+"""Which formats and compressions there are, told apart by a file's suffixes."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FORMATS = ("jsonl", "parquet", "txt")
+COMPRESSIONS = ("gz", "zst", "bz2")
+KNOWN = f"{', '.join('.' + name for name in FORMATS)}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A file's format and its compression (None for plain)."""
+
+    name: str
+    compression: str | None
+
+
+def format_of(path: Path) -> Format | None:
+    """The format that the suffixes of `path` name, or None where they name no known one."""
+    *rest, last = path.name.lower().split(".")
+    compression = last if last in COMPRESSIONS else None
+    name = rest[-1] if compression and rest else last
+    return Format(name, compression) if name in FORMATS and rest else None

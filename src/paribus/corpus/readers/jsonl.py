@@ -1,0 +1,30 @@
+"""JSON lines: one object a line. Blank lines separate nothing and are passed over."""
+
+import json
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from paribus.corpus.readers.lines import Line, decode, lines
+from paribus.corpus.readers.record import Fields, Item, Problem, record_of
+
+
+def read_jsonl(stream: BinaryIO, fields: Fields) -> Iterator[Item]:
+    """Records of a stream of JSON lines; positions are line numbers."""
+    for line in lines(stream):
+        if not line.data.isspace() and line.data:
+            yield _item(line, fields)
+
+
+def _item(line: Line, fields: Fields) -> Item:
+    text = decode(line.data, line=line.number, offset=line.offset)
+    if isinstance(text, Problem):
+        return text
+    try:
+        row = json.loads(text)
+    except json.JSONDecodeError as error:
+        return Problem(line.number, "invalid_json", f"no valid JSON at character {error.colno}: {error.msg}")
+    except (ValueError, RecursionError) as error:
+        return Problem(line.number, "invalid_json", f"no JSON that can be read: {error}")
+    if not isinstance(row, dict):
+        return Problem(line.number, "not_an_object", f"a JSON {type(row).__name__}, not an object with named fields")
+    return record_of(line.number, row, fields)

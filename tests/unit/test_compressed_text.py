@@ -1,0 +1,73 @@
+"""Decompression that notices a missing end, whatever the number of frames."""
+
+import bz2
+import gzip
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.corpus.readers.compression import ArchiveError, open_decompressed
+from paribus.corpus.readers.formats import COMPRESSIONS, Format, format_of
+
+COMPRESS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard.ZstdCompressor().compress,
+}
+
+
+def decompressed(data: bytes, compression: str) -> bytes:
+    return open_decompressed(Path("some.txt"), io.BytesIO(data), compression).read()
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+@settings(max_examples=25, deadline=None)
+@given(parts=st.lists(st.binary(max_size=300), min_size=1, max_size=4))
+def test_every_frame_of_an_archive_is_read(compression: str, parts: list[bytes]) -> None:
+    archive = b"".join(COMPRESS[compression](part) for part in parts)
+    assert decompressed(archive, compression) == b"".join(parts)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_every_cut_inside_a_frame_is_noticed(compression: str) -> None:
+    frame = COMPRESS[compression](b"one line\nand another\n" * 20)
+    for kept in range(1, len(frame)):
+        for before in (b"", frame):
+            with pytest.raises(ArchiveError, match=rf"some\.txt: (truncated|damaged) \.{compression} archive"):
+                decompressed(before + frame[:kept], compression)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_damaged_later_frame_is_no_trailing_garbage(compression: str) -> None:
+    frame = COMPRESS[compression](b"text " * 100)
+    with pytest.raises(ArchiveError):
+        decompressed(frame + b"garbage" * 10, compression)
+
+
+@pytest.mark.parametrize("compression", COMPRESSIONS)
+def test_a_large_archive_is_streamed_whole(compression: str) -> None:
+    text = b"".join(b"%d bottles\n" % number for number in range(400_000))
+    assert decompressed(COMPRESS[compression](text), compression) == text
+
+
+def test_a_gzip_file_may_be_padded_with_zeros() -> None:
+    member = gzip.compress(b"text")
+    assert decompressed(member + bytes(100) + member + bytes(7), "gz") == b"texttext"
+
+
+def test_a_skippable_zst_frame_is_skipped() -> None:
+    skippable = b"\x50\x2a\x4d\x18" + (4).to_bytes(4, "little") + b"abcd"
+    assert decompressed(skippable + COMPRESS["zst"](b"text"), "zst") == b"text"
+
+
+def test_suffixes_name_the_format() -> None:
+    known = {"a.jsonl": ("jsonl", None), "b.c.JSONL.ZST": ("jsonl", "zst"), "x.parquet": ("parquet", None)}
+    known |= {"x.txt.bz2": ("txt", "bz2"), "x.tar.txt.gz": ("txt", "gz")}
+    assert {name: format_of(Path(name)) for name in known} == {name: Format(*value) for name, value in known.items()}
+    for name in ("a", "a.csv", "a.gz", "jsonl", "a.jsonl.xz", "a.jsonl.gz.gz", "a.txt.tar.gz"):
+        assert format_of(Path(name)) is None
