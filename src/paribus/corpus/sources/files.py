@@ -1,0 +1,82 @@
+"""Documents from text files, in the order in which the files are given."""
+
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.corpus.readers.compression import ArchiveError, open_decompressed
+from paribus.corpus.readers.formats import format_of
+from paribus.corpus.readers.jsonl import read_jsonl
+from paribus.corpus.readers.parquet import read_parquet
+from paribus.corpus.readers.record import Fields, Item
+from paribus.corpus.readers.txt import read_txt
+from paribus.corpus.sources.paths import labels, resolve
+from paribus.corpus.sources.source import Found, Intake, Skipped
+from paribus.errors import ConfigurationError, DataError
+
+
+class FilesSource:
+    """The documents of `corpus=files`; ids are `<file name>:<line or row>` unless a field holds them.
+
+    Progress is in bytes of the files as they lie on disk. DataError where a file or record cannot be read,
+    ConfigurationError where plain text is asked for ids.
+    """
+
+    unit = "B"
+
+    def __init__(self, config: FilesCorpus) -> None:
+        self._config = config
+        self._files = resolve(config.paths)
+        self._fields = Fields(config.text_field, config.id_field)
+        plain = [path for path in self._files if _kind(path) == "txt"]
+        if config.id_field is not None and plain:
+            raise ConfigurationError(
+                f"corpus.id_field={config.id_field}: {plain[0]} is plain text without fields; use null"
+            )
+        self.done = 0.0
+        self.total = float(sum(path.stat().st_size for path in self._files))
+
+    def hint(self) -> str:
+        """What to change where there are too few documents."""
+        return "give more text in corpus.paths"
+
+    def items(self) -> Generator[Found | Skipped, None, None]:
+        """Documents file by file, and what was left out between them."""
+        intake = Intake(self._config.on_invalid)
+        before = 0
+        for path, label in zip(self._files, labels(self._files), strict=True):
+            with path.open("rb") as raw:
+                yield from self._file(path, label, raw, before, intake)
+            before += path.stat().st_size
+            self.done = float(before)
+
+    def _file(self, path: Path, label: str, raw: BinaryIO, before: int, intake: Intake) -> Iterator[Found | Skipped]:
+        unit = "row" if _kind(path) == "parquet" else "line"
+        last = 0
+        try:
+            for item in self._records(path, raw):
+                self.done = float(before + raw.tell())
+                last = item.position
+                yield intake.take(item, path=str(path), label=label, unit=unit)
+        except ArchiveError as error:
+            place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
+            raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
+        if not last:
+            raise DataError(f"{path}: the file has no document, only blank lines or nothing")
+
+    def _records(self, path: Path, raw: BinaryIO) -> Iterator[Item]:
+        format = format_of(path)
+        stream = open_decompressed(path, raw, format.compression if format else None)
+        match _kind(path):
+            case "jsonl":
+                return read_jsonl(stream, self._fields)
+            case "parquet":
+                return read_parquet(path, stream, self._fields)
+            case _:
+                return read_txt(stream, self._config.txt_document)
+
+
+def _kind(path: Path) -> str:
+    format = format_of(path)
+    return "" if format is None else format.name

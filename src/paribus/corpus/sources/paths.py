@@ -1,0 +1,62 @@
+"""From paths and patterns to files: everything wrong with them is told at once."""
+
+import glob
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from paribus.corpus.readers.formats import KNOWN, format_of
+from paribus.errors import DataError
+
+
+def resolve(patterns: Sequence[str]) -> list[Path]:
+    """Files in the order of `patterns`, those of a pattern sorted.
+
+    DataError naming every missing, empty, repeated or unknown file and every pattern that matches nothing.
+    """
+    problems: list[str] = []
+    files: list[Path] = []
+    for pattern in patterns:
+        matched = _matched(pattern)
+        if not matched:
+            problems.append(_nothing(pattern))
+        files += matched
+    problems += [problem for path in files if (problem := _problem(path)) is not None]
+    repeated = [path for path, times in Counter(path.resolve() for path in files).items() if times > 1]
+    problems += [f"{path}: listed more than once" for path in repeated]
+    if problems:
+        raise DataError("corpus.paths: " + "; ".join(dict.fromkeys(problems)))
+    return files
+
+
+def labels(files: Sequence[Path]) -> list[str]:
+    """A short unique name for each file: its base name, after its index where others share it."""
+    times = Counter(path.name for path in files)
+    return [path.name if times[path.name] == 1 else f"{index:05d}/{path.name}" for index, path in enumerate(files)]
+
+
+def _is_pattern(text: str) -> bool:
+    return any(character in text for character in "*?[")
+
+
+def _matched(pattern: str) -> list[Path]:
+    path = Path(pattern).expanduser()
+    if path.exists():
+        return [path]
+    matches = sorted(map(Path, glob.glob(str(path), recursive=True))) if _is_pattern(pattern) else []  # noqa: PTH207
+    return [match for match in matches if match.is_file()]
+
+
+def _nothing(pattern: str) -> str:
+    absolute = Path(pattern).expanduser().absolute()
+    if _is_pattern(pattern):
+        return f"{pattern}: the pattern matches no file (looked for {absolute})"
+    return f"{pattern}: no such file (looked for {absolute})"
+
+
+def _problem(path: Path) -> str | None:
+    if path.is_dir():
+        return f"{path}: a directory; give a pattern such as {path}/*.jsonl"
+    if format_of(path) is None:
+        return f"{path}: unknown suffix; known are {KNOWN}"
+    return f"{path}: the file is empty" if path.stat().st_size == 0 else None

@@ -1,0 +1,112 @@
+"""The stage `corpus`: reads the source, splits it and writes the corpus artefact."""
+
+import json
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, PydocsCorpus
+from paribus.corpus.artifact import SPLITS, CorpusWriter
+from paribus.corpus.census import Census
+from paribus.corpus.sources.distributions import versions
+from paribus.corpus.sources.files import FilesSource
+from paribus.corpus.sources.huggingface import HuggingFaceSource
+from paribus.corpus.sources.pydocs import PydocsSource
+from paribus.corpus.sources.source import Found, Skipped, Source
+from paribus.engine.local import LocalEngine
+from paribus.errors import DataError
+from paribus.pipeline.context import JSON, Reporter, StageContext
+
+SKIPPED_FILE = "skipped.jsonl"
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write `train/`, `heldout/` and, where something was left out, `skipped.jsonl`; count all of it.
+
+    The result has `documents`, `bytes` (UTF-8), the same a split, `exact_duplicates`, `skipped` by reason, `digest`
+    (SHA-256 of ids and texts in corpus order), `stopped_at` (`limit` or `end`) and `packages` of `pydocs`.
+    DataError where a record cannot be read or a split would be empty.
+    """
+    config = context.config.corpus
+    source = open_source(config, context.engine)
+    census = Census()
+    with CorpusWriter(context.output, heldout=config.heldout) as writer:
+        copy = _Copy(source, writer, census, config.limit, context.output / SKIPPED_FILE, context.report)
+        complete = copy.run()
+    _require_both_splits(config, source, writer, census)
+    result = census.result() | {"stopped_at": "end" if complete else "limit"}
+    for split in SPLITS:
+        result[split] = {"documents": writer.count(split), "bytes": writer.bytes(split)}
+    return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
+
+
+def open_source(config: CorpusConfig, engine: LocalEngine) -> Source:
+    """The source that `config` describes."""
+    match config:
+        case PydocsCorpus():
+            return PydocsSource(config, engine)
+        case FilesCorpus():
+            return FilesSource(config)
+        case HuggingFaceCorpus():
+            return HuggingFaceSource(config)
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """Copies the longest prefix of a source that fits into `limit` bytes, both splits together."""
+
+    source: Source
+    writer: CorpusWriter
+    census: Census
+    limit: int | None
+    skipped: Path
+    report: Reporter
+
+    def run(self) -> bool:
+        """Copy, and say whether that was everything."""
+        with closing(self.source.items()) as items:
+            for item in items:
+                if isinstance(item, Skipped):
+                    self._skip(item)
+                elif not self._add(item):
+                    return False
+                self._progress()
+        return True
+
+    def _add(self, item: Found) -> bool:
+        text = item.text.encode()
+        if self.limit is not None and self.census.bytes + len(text) > self.limit:
+            if not self.census.documents:
+                raise DataError(
+                    f"corpus.limit={self.limit}: raise it, the first document {item.id} has {len(text)} bytes"
+                )
+            return False
+        self.census.add(item.id.encode(), text)
+        self.writer.add(item.id, item.text, item.source)
+        return True
+
+    def _skip(self, item: Skipped) -> None:
+        self.census.skip(item.reason)
+        with self.skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
+            file.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
+
+    def _progress(self) -> None:
+        doing = f"reading documents ({self.census.documents:,})"
+        read = self.source.done / self.source.total if self.source.total else 0.0
+        if self.limit is not None and self.census.bytes / self.limit >= read:
+            self.report.progress(self.census.bytes, self.limit, unit="B", doing=doing)
+        else:
+            total = max(self.source.total, self.source.done)
+            self.report.progress(self.source.done, total, unit=self.source.unit, doing=doing)
+
+
+def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:
+    if not census.documents:
+        raise DataError(f"the corpus is empty{census.left_out()}: {source.hint()}")
+    changes = dict(zip(SPLITS, ("lower", "raise"), strict=True))
+    for split in SPLITS:
+        if not writer.count(split):
+            raise DataError(
+                f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
+                f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
+            )
