@@ -1,0 +1,143 @@
+"""The event file of a run: append-only JSON lines, the truth that every tracker only repeats.
+
+A line is one `os.write` to a file opened with O_APPEND, so several processes may log at once and a kill can tear no
+line but the last. An event's identity is its content, so giving the same command again adds only what is missing:
+the first value of a parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only
+when it changes.
+"""
+
+import hashlib
+import json
+import math
+import os
+import re
+import threading
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from paribus.errors import InfrastructureError
+from paribus.tracking.destination import public_uri
+from paribus.tracking.reader import EventReader
+
+FILE_NAME = "events.jsonl"
+STATUSES = ("FINISHED", "FAILED", "KILLED")
+_RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
+
+
+class EventLog:
+    """Writer of `path`, which is created with its directories where absent.
+
+    `problems` lists the lines that an earlier kill or a full disk left unreadable.
+    """
+
+    def __init__(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = path.resolve()
+        reader = EventReader(self.path)
+        reader.poll()
+        self.problems = list(reader.problems)
+        self._ledger = reader.ledger
+        self._lock = threading.Lock()
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
+        if reader.torn:
+            self.problems.append(f"{self.path}: the last line was torn ({reader.torn} bytes) and is skipped")
+            os.write(self._descriptor, b"\n")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Release the file; further events raise."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def start(self, run_id: str, name: str, sweep: Mapping[str, Any] | None, tracking: Mapping[str, Any]) -> None:
+        """The run begins, or continues after it failed.
+
+        `sweep` has `id` and optionally `name`; a log whose `run_id` is its sweep's id describes the sweep itself.
+        `tracking` says where the run is shown (`kind`, `uri`, `experiment`); a password in the URI is not kept.
+        """
+        for identifier in (run_id, str(sweep["id"]) if sweep else run_id):
+            if not _RUN_ID.fullmatch(identifier):
+                raise ValueError(f"{identifier!r} is no identifier: letters, digits, '.', '_', '-', at most 200")
+        uri = tracking.get("uri")
+        shown = dict(tracking) | {"uri": public_uri(uri) if uri else None}
+        sweep_fields = dict(sweep) if sweep else None
+        self._append("start", run_id=run_id, name=name, sweep=sweep_fields, tracking=shown, log=uuid.uuid4().hex)
+
+    def parameter(self, name: str, value: Any) -> None:
+        """A setting of the run; its first value wins."""
+        self._append("parameter", name=name, value=value)
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """A number at a step; the first value of a step wins. NaN and infinities are kept as such."""
+        self._append("metric", name=name, value=float(value), step=int(step))
+
+    def tag(self, name: str, value: str) -> None:
+        """A label of the run; the last value wins."""
+        self._append("tag", name=name, value=str(value))
+
+    def artifact(self, path: Path | str, folder: str = "") -> None:
+        """A file or directory to show with the run, in `folder`; a relative path starts at the run's directory.
+
+        Paths inside the output root are kept relative, so the root may move to another machine before it is synced.
+        """
+        absolute = Path(os.path.normpath(self.path.parent / path))
+        root = self.path.parent.parent.parent
+        inside = absolute.is_relative_to(root)
+        kept = os.path.relpath(absolute, self.path.parent) if inside else str(absolute)
+        self._append("artifact", path=kept, folder=folder, digest=_content_digest(absolute))
+
+    def dataset(self, name: str, digest: str, source: str) -> None:
+        """Data the run read: its name, the digest of its content and where it came from."""
+        self._append("dataset", name=name, digest=digest, source=source)
+
+    def end(self, status: str) -> None:
+        """The run ended: FINISHED, FAILED or KILLED (any case). Everything so far is on the disk afterwards."""
+        if status.upper() not in STATUSES:
+            raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
+        self._append("end", status=status.upper())
+        os.fsync(self._descriptor)
+
+    def _append(self, event: str, **fields: Any) -> None:
+        safe = {name: json_safe(value) for name, value in fields.items()}
+        with self._lock:
+            if not self._ledger.admit(event, safe):
+                return
+            line = json.dumps({"time": time.time_ns() // 1_000_000, "event": event, **safe}, allow_nan=False)
+            data = line.encode() + b"\n"
+            written = os.write(self._descriptor, data)
+        if written != len(data):
+            raise InfrastructureError(
+                f"{self.path}: only {written} of {len(data)} bytes were written; is the disk full?"
+            )
+
+
+def json_safe(value: Any) -> Any:
+    """`value` in JSON's own types; NaN and infinities become the strings NaN, Infinity and -Infinity."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("Infinity" if value > 0 else "-Infinity")
+    if isinstance(value, Mapping):
+        return {str(key): json_safe(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [json_safe(item) for item in value]
+    return value if value is None or isinstance(value, (bool, int, float, str)) else str(value)
+
+
+def _content_digest(path: Path) -> str | None:
+    """SHA-256 of a file, or of the names and contents below a directory; None where there is nothing."""
+    if not path.exists():
+        return None
+    digest = hashlib.sha256()
+    files = sorted(item for item in path.rglob("*") if item.is_file()) if path.is_dir() else [path]
+    for file in files:
+        digest.update(str(file.relative_to(path)).encode() + b"\0" + hashlib.sha256(file.read_bytes()).digest())
+    return digest.hexdigest()

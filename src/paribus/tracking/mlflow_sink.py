@@ -1,0 +1,324 @@
+"""Replay event files into MLflow; the only importer of mlflow, which it imports late.
+
+Every operation may be repeated without effect: a run is found by its log's identity before it is created, a metric
+carries its event's own time and so meets the store's primary key, parameters never change, artifacts are overwritten.
+Together with the cursor of `replay`, a sync that is killed, repeated or run twice at once leaves each event once.
+"""
+
+import logging
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.tracking.batches import Batch, batches
+from paribus.tracking.destination import Destination
+from paribus.tracking.files import locked
+from paribus.tracking.reader import Event
+from paribus.tracking.replay import Replay, Sent
+
+_ENVIRONMENT = {
+    "MLFLOW_DISABLE_TELEMETRY": "true",
+    "MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
+    "MLFLOW_ENABLE_ASYNC_LOGGING": "false",
+}
+_PATIENCE = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "1",
+}
+# An inherited run, experiment or store would silently replace the ones named here.
+_FOREIGN = ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID", "MLFLOW_EXPERIMENT_NAME", "MLFLOW_TRACKING_URI")
+_LOG_TAG, _RUN_TAG, _SWEEP_TAG, _PARENT_TAG = "paribus.log", "paribus.run_id", "paribus.sweep_id", "mlflow.parentRunId"
+_REFUSALS = ("INVALID_PARAMETER_VALUE", "BAD_REQUEST", "INVALID_STATE")
+
+
+class TrackingError(InfrastructureError):
+    """MLflow did not answer, or not as it should; the event file still holds everything.
+
+    `unreachable` says that not even the experiment could be opened, so another run need not be tried.
+    """
+
+    def __init__(self, message: str, *, unreachable: bool = False) -> None:
+        super().__init__(message)
+        self.unreachable = unreachable
+
+
+class MlflowSink:
+    """Sends runs to one destination and keeps what it learned about them between calls.
+
+    `on_step` is called before every operation that could hang.
+    """
+
+    def __init__(self, destination: Destination, on_step: Callable[[], None] = lambda: None) -> None:
+        self.destination = destination
+        self._on_step = on_step
+        self._replays: dict[Path, Replay] = {}
+        self._parents: dict[str, str] = {}
+        self._connected: tuple[Any, str] | None = None
+
+    def send(self, run_directory: Path) -> Sent:
+        """Send what the run's log has and MLflow lacks. TrackingError when MLflow fails; TimeoutError when busy."""
+        replay = self._replays.setdefault(run_directory, Replay(run_directory, self.destination))
+        with mlflow_environment(), locked(replay.lock, self.destination.patience):
+            replay.refresh()
+            sent = Sent(problems=list(replay.problems))
+            if replay.start is None:
+                if replay.pending:
+                    raise TrackingError(f"{run_directory}: the log has no start event, so it cannot be shown")
+                return sent
+            try:
+                self._send(replay, sent)
+            except (TrackingError, ConfigurationError, TimeoutError):
+                raise
+            except Exception as error:  # whatever a store, driver or server raises
+                unreachable = self._connected is None
+                replay.verified, self._connected = False, None
+                self._parents.clear()
+                raise TrackingError(f"{self.destination.shown}: {_short(error)}", unreachable=unreachable) from error
+        return sent
+
+    def forget(self, run_directory: Path) -> None:
+        """Free the memory of a run that is not going to be sent again soon."""
+        self._replays.pop(run_directory, None)
+
+    def _send(self, replay: Replay, sent: Sent) -> None:
+        client, _ = self._connect()
+        run_id = self._run_id(replay)
+        for batch in batches(replay.pending):
+            self._on_step()
+            sent.problems += self._send_batch(client, run_id, batch, replay)
+            sent.events.update(event.event for event in batch.events)
+            replay.advance(len(batch.events))
+        replay.finish()
+
+    def _send_batch(self, client: Any, run_id: str, batch: Batch, replay: Replay) -> list[str]:
+        event = batch.single
+        if event is not None:
+            return _SENDERS[event.event](self, client, run_id, event, replay)
+        try:
+            _log_batch(client, run_id, batch)
+        except Exception as error:
+            if _code(error) not in _REFUSALS:
+                raise
+            _refuse_deleted(client.get_run(run_id))
+            if len(batch.events) == 1:
+                return [
+                    f"MLflow refused {batch.events[0].event} {batch.events[0].fields.get('name')!r}: {_short(error)}"
+                ]
+            parts = [Batch([event]) for event in batch.events]
+            return [line for part in parts for line in self._send_batch(client, run_id, part, replay)]
+        return []
+
+    def _start(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
+        client.update_run(run_id, status="RUNNING", name=event.fields["name"])
+        self._update_parent(client, replay, event.time)
+        return []
+
+    def _end(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
+        client.set_terminated(run_id, status=event.fields["status"], end_time=event.time)
+        self._update_parent(client, replay, event.time)
+        return []
+
+    def _artifact(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
+        path = (replay.run_directory / event.fields["path"]).resolve()
+        folder = str(event.fields["folder"])
+        if path.is_dir():
+            client.log_artifacts(run_id, str(path), "/".join(part for part in (folder, path.name) if part))
+        elif path.is_file():
+            client.log_artifact(run_id, str(path), folder or None)
+        else:
+            return [f"{path}: artifact is gone and not shown"]
+        return []
+
+    def _dataset(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
+        from mlflow.entities import Dataset, DatasetInput, InputTag
+
+        fields = event.fields
+        dataset = Dataset(str(fields["name"])[:500], str(fields["digest"])[:36], "local", str(fields["source"])[:60000])
+        client.log_inputs(run_id, [DatasetInput(dataset, [InputTag("paribus.digest", str(fields["digest"])[:500])])])
+        return []
+
+    def _connect(self) -> tuple[Any, str]:
+        if self._connected is None:
+            self._on_step()
+            ensure_store(self.destination)
+            from mlflow import MlflowClient
+
+            logging.getLogger("mlflow").setLevel(logging.WARNING)
+            client = MlflowClient(self.destination.uri, self.destination.uri)
+            self._connected = client, self._experiment(client)
+        return self._connected
+
+    def _experiment(self, client: Any) -> str:
+        name = self.destination.experiment
+        with locked(self.destination.store_lock, self.destination.patience):
+            found = client.get_experiment_by_name(name)
+            if found is None:
+                return str(client.create_experiment(name, self.destination.artifact_location))
+        if found.lifecycle_stage != "active":
+            raise TrackingError(f"tracking.experiment: {name!r} was deleted in MLflow; restore it or name another")
+        return str(found.experiment_id)
+
+    def _run_id(self, replay: Replay) -> str:
+        """The MLflow run of this log, looked up once, created where MLflow has none."""
+        if replay.verified and replay.mlflow_run_id:
+            return replay.mlflow_run_id
+        if replay.mlflow_run_id is not None and not self._exists(replay.mlflow_run_id):
+            replay.restart()
+        if replay.mlflow_run_id is None:
+            assert replay.start is not None
+            replay.mlflow_run_id = self._find_or_create(replay.start)
+        replay.verified = True
+        return replay.mlflow_run_id
+
+    def _exists(self, mlflow_run_id: str) -> bool:
+        client, _ = self._connect()
+        self._on_step()
+        try:
+            run = client.get_run(mlflow_run_id)
+        except Exception as error:
+            if _code(error) == "RESOURCE_DOES_NOT_EXIST":
+                return False
+            raise
+        _refuse_deleted(run)
+        return True
+
+    def _find_or_create(self, start: Event) -> str:
+        fields = start.fields
+        sweep = fields["sweep"]
+        if sweep and sweep["id"] == fields["run_id"]:
+            return self._parent(sweep, start.time)
+        tags = {_LOG_TAG: fields["log"], _RUN_TAG: fields["run_id"]}
+        if sweep:
+            tags[_PARENT_TAG] = self._parent(sweep, start.time)
+        return self._find_or_create_run(_LOG_TAG, tags, fields["name"], start.time)
+
+    def _parent(self, sweep: Mapping[str, Any], time: int) -> str:
+        identifier = str(sweep["id"])
+        if identifier not in self._parents:
+            name = str(sweep.get("name") or identifier)
+            self._parents[identifier] = self._find_or_create_run(_SWEEP_TAG, {_SWEEP_TAG: identifier}, name, time)
+        return self._parents[identifier]
+
+    def _find_or_create_run(self, key: str, tags: Mapping[str, str], name: str, time: int) -> str:
+        from mlflow.entities import ViewType
+
+        client, experiment = self._connect()
+        self._on_step()
+        with locked(self.destination.store_lock, self.destination.patience):
+            found = client.search_runs([experiment], f"tags.`{key}` = '{tags[key]}'", ViewType.ALL, max_results=1)
+            if found:
+                _refuse_deleted(found[0])
+                return str(found[0].info.run_id)
+            return str(client.create_run(experiment, time, {"mlflow.source.name": "paribus", **tags}, name).info.run_id)
+
+    def _update_parent(self, client: Any, replay: Replay, time: int) -> None:
+        """A sweep runs while one of its runs does, and has failed where one of them has."""
+        assert replay.start is not None
+        sweep = replay.start.fields["sweep"]
+        if not sweep or sweep["id"] == replay.start.fields["run_id"]:
+            return
+        parent = self._parent(sweep, time)
+        _, experiment = self._connect()
+        children = client.search_runs([experiment], f"tags.`{_PARENT_TAG}` = '{parent}'", max_results=10_000)
+        statuses = {child.info.status for child in children}
+        if "RUNNING" in statuses:
+            client.update_run(parent, status="RUNNING")
+        else:
+            client.set_terminated(parent, "FINISHED" if statuses <= {"FINISHED"} else "FAILED", end_time=time)
+
+
+_SENDERS: Mapping[str, Callable[[MlflowSink, Any, str, Event, Replay], list[str]]] = {
+    "start": MlflowSink._start,
+    "end": MlflowSink._end,
+    "artifact": MlflowSink._artifact,
+    "dataset": MlflowSink._dataset,
+}
+
+
+def ensure_store(destination: Destination) -> None:
+    """Make the destination's sqlite database where it is missing; other stores are the server's business.
+
+    MLflow migrates an empty database when it first opens it, and processes that do so at once leave it broken. So it
+    is made under a lock, in a file of its own, and renamed when it is whole.
+    """
+    database = destination.database
+    if database is None or _is_initialized(destination):
+        return
+    with locked(destination.store_lock, max(60.0, destination.patience)):
+        if _is_initialized(destination):
+            return
+        if database.exists() and database.stat().st_size:
+            _open(destination.uri, destination)
+            return
+        partial = database.with_name(f".{database.name}.{os.getpid()}.partial")
+        partial.unlink(missing_ok=True)
+        _open(f"sqlite:///{partial}", destination)
+        partial.replace(database)
+
+
+def _open(uri: str, destination: Destination) -> None:
+    from mlflow.store.tracking.sqlalchemy_store import SqlAlchemyStore
+
+    for name in ("mlflow", "alembic"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    SqlAlchemyStore(uri, (destination.root / "mlartifacts").as_uri()).engine.dispose()
+
+
+def _is_initialized(destination: Destination) -> bool:
+    database = destination.database
+    if database is None or not database.exists() or not database.stat().st_size:
+        return False
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
+        try:
+            return connection.execute("SELECT version_num FROM alembic_version").fetchone() is not None
+        except sqlite3.OperationalError:
+            return False
+
+
+@contextmanager
+def mlflow_environment() -> Iterator[None]:
+    """Within it MLflow is quiet, quick to give up and takes nothing from an enclosing MLflow run."""
+    before = dict(os.environ)
+    for name in _FOREIGN:
+        os.environ.pop(name, None)
+    os.environ.update(_ENVIRONMENT)
+    for name, value in _PATIENCE.items():
+        os.environ.setdefault(name, value)
+    try:
+        yield
+    finally:
+        for name in {*_FOREIGN, *_ENVIRONMENT, *_PATIENCE}:
+            os.environ.pop(name, None)
+            if name in before:
+                os.environ[name] = before[name]
+
+
+def _log_batch(client: Any, run_id: str, batch: Batch) -> None:
+    from mlflow.entities import Metric, Param, RunTag
+
+    metrics = [Metric(*metric) for metric in batch.metrics]
+    parameters = [Param(*item) for item in batch.parameters.items()]
+    client.log_batch(run_id, metrics, parameters, [RunTag(*item) for item in batch.tags.items()], synchronous=True)
+
+
+def _refuse_deleted(run: Any) -> None:
+    if run.info.lifecycle_stage != "active":
+        raise TrackingError(f"run {run.info.run_id} was deleted in MLflow and is left alone; restore it there to sync")
+
+
+def _code(error: Exception) -> str:
+    return str(getattr(error, "error_code", ""))
+
+
+def _short(error: Exception) -> str:
+    """The system's own reason where there is one, else the first line; without credentials."""
+    text = re.sub(r"//[^/\s]*@", "//", str(error).strip())
+    reason = re.search(r"\[Errno -?\d+\] [^'\")]+", text)
+    return reason.group() if reason else f"{type(error).__name__}: {text.partition(chr(10))[0][:300]}"

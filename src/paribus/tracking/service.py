@@ -1,0 +1,154 @@
+"""The process that sends the runs of one output root on one machine to MLflow.
+
+It is apart from every run, so that an MLflow that hangs, crashes or costs time harms nobody but itself, and one
+import of MLflow serves a sweep. Runs ask for it by a request file; the first starts it, and it leaves when nobody needs
+it. An operation that hangs for two minutes ends the process; what it did not send stays in the event files.
+"""
+
+import faulthandler
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+from paribus.config.groups.execution import TrackingConfig
+from paribus.errors import ParibusError
+from paribus.store.atomic import write_json
+from paribus.tracking.destination import Destination
+from paribus.tracking.files import locked, read_json
+from paribus.tracking.mlflow_sink import MlflowSink
+from paribus.tracking.replay import is_delivered
+
+INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, TICK_SECONDS = 3.0, 20.0, 120.0, 0.1
+
+
+@dataclass(frozen=True)
+class Request:
+    """A process's wish that a run be followed; `finishing` asks for an answer at once."""
+
+    path: Path
+    run_directory: Path
+    pid: int
+    finishing: bool
+
+    @property
+    def answer(self) -> Path:
+        """The outcome of the last attempt: `error` (null when all was sent), `problems` and `finishing`."""
+        return self.path.with_suffix(".answer")
+
+
+def requests(directory: Path) -> Iterator[Request]:
+    """The requests in a service's directory."""
+    for path in sorted(directory.glob("*.request")):
+        if fields := read_json(path):
+            yield Request(path, Path(fields["run_directory"]), int(fields["pid"]), bool(fields["finishing"]))
+
+
+class Service:
+    """The loop: send what is new every few seconds, answer those who wait, leave when there is nothing to do."""
+
+    def __init__(self, destination: Destination, spawner: int, log: IO[str]) -> None:
+        self._directory = destination.service_directory
+        self._destination = destination
+        self._spawner = spawner
+        self._log = log
+        self._sink = MlflowSink(destination, on_step=self._watch)
+        self._failures = 0
+        self._retry_at = 0.0
+
+    def run(self) -> None:
+        """Serve until nobody has asked for anything for a while, or the process that started this one is gone."""
+        idle_since = time.monotonic()
+        while True:
+            before = _fingerprint(self._directory)
+            waiting = list(requests(self._directory))
+            for request in waiting:
+                self._serve(request)
+            if waiting:
+                idle_since = time.monotonic()
+            elif time.monotonic() - idle_since > LINGER_SECONDS or os.getppid() != self._spawner:
+                return
+            self._pause(before)
+
+    def _serve(self, request: Request) -> None:
+        answered = read_json(request.answer).get("finishing", False)
+        if request.finishing and answered and _is_alive(request.pid):
+            return
+        due = request.finishing or time.monotonic() >= self._retry_at
+        if due and not (is_delivered(request.run_directory, self._destination) and not request.finishing):
+            self._attempt(request)
+        if not _is_alive(request.pid):
+            request.path.unlink(missing_ok=True)
+            request.answer.unlink(missing_ok=True)
+            self._sink.forget(request.run_directory)
+
+    def _attempt(self, request: Request) -> None:
+        self._watch()
+        try:
+            problems, error = self._sink.send(request.run_directory).problems, None
+            self._failures = 0
+        except (ParibusError, TimeoutError, OSError) as caught:
+            problems, error = [], str(caught)
+            self._failures += 1
+            self._retry_at = time.monotonic() + min(60.0, 2.0**self._failures)
+        faulthandler.cancel_dump_traceback_later()
+        self._state(busy=False)
+        self._log.writelines(
+            f"{time.strftime('%F %T')} {request.run_directory.name}: {line}\n" for line in [*problems, error] if line
+        )
+        self._log.flush()
+        write_json(request.answer, {"error": error, "problems": problems, "finishing": request.finishing})
+
+    def _watch(self) -> None:
+        self._state(busy=True)
+        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=self._log)
+
+    def _state(self, *, busy: bool) -> None:
+        state = {"pid": os.getpid(), "busy_since": time.time() if busy else None}
+        write_json(self._directory / "state.json", state)
+
+    def _pause(self, before: list[tuple[str, int]]) -> None:
+        """Wait for the next round, or less when a request has appeared or changed since `before`."""
+        end = time.monotonic() + INTERVAL_SECONDS
+        while time.monotonic() < end and _fingerprint(self._directory) == before:
+            time.sleep(TICK_SECONDS)
+
+
+def _fingerprint(directory: Path) -> list[tuple[str, int]]:
+    with os.scandir(directory) as entries:
+        return sorted((entry.name, entry.inode()) for entry in entries if entry.name.endswith(".request"))
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def main() -> None:
+    """Read `root`, `uri`, `experiment`, `patience` and `spawner` as JSON from standard input and serve."""
+    options = json.loads(sys.stdin.read())
+    os.nice(5)
+    tracking = TrackingConfig(
+        kind="mlflow", uri=options["uri"], experiment=options["experiment"], patience=options["patience"]
+    )
+    destination = Destination.resolve(tracking, Path(options["root"]))
+    directory = destination.service_directory
+    os.chdir(directory)
+    try:
+        with locked(directory / "service.lock", 0.5), Path("service.log").open("a") as log:
+            Service(destination, options["spawner"], log).run()
+    except TimeoutError:
+        sys.exit(0)  # another service does the work
+
+
+if __name__ == "__main__":
+    main()
