@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import InfrastructureError
-from paribus.store import atomic, claim
+from paribus.store import atomic
+from paribus.store.claim import Claim, acquire, exclusive
 
 RECORD = "record.json"
 
@@ -48,9 +49,9 @@ class Store:
         path = self.path(stage, key)
         return Artifact(stage, key, path) if (path / RECORD).is_file() else None
 
-    def claim(self, stage: str, key: str) -> claim.Claim | None:
+    def claim(self, stage: str, key: str) -> Claim | None:
         """The right to make the artefact, or None while a living process has it."""
-        return claim.acquire(self.claim_path(stage, key), self.lease_seconds)
+        return acquire(self.claim_path(stage, key), self.lease_seconds)
 
     def claim_path(self, stage: str, key: str) -> Path:
         """The claim file of an artefact."""
@@ -70,12 +71,20 @@ class Store:
         path.mkdir(parents=True)
         return path
 
-    def publish(self, held: claim.Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
+    def discard_output(self, stage: str, key: str) -> None:
+        """Remove what a failed attempt wrote; resumable work stays."""
+        partial = self.root / "partial" / f"{stage}-{key}"
+        shutil.rmtree(partial / "output", ignore_errors=True)
+        for directory in (partial / "work", partial):
+            if directory.is_dir() and not any(directory.iterdir()):
+                directory.rmdir()
+
+    def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
         """Make the filled output directory the artefact; ClaimLostError when the claim was taken over."""
         partial = self.root / "partial" / f"{stage}-{key}"
         output = partial / "output"
         atomic.write_json(output / RECORD, record | {"files": file_digests(output)})
-        with claim.exclusive(held.path.parent):
+        with exclusive(held.path.parent):
             held.check()
             atomic.publish_directory(output, self.path(stage, key))
         shutil.rmtree(partial)

@@ -1,7 +1,7 @@
 """Who is making an artefact: at most one process, as long as it lives.
 
-A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has been
-silent for the lease, is taken over. A holder that lost its claim must not publish.
+A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has
+been silent for the lease, is taken over. A holder that lost its claim must not publish.
 """
 
 import fcntl

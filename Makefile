@@ -1,0 +1,41 @@
+# make demo   set up and run the comparison on the embedded corpus
+# make test   set up, lint, type-check and test
+PYTHON ?= python3
+VENV ?= .venv
+# Where PyTorch comes from; for another build, for example: make demo TORCH_OPTIONS='--index-url URL'
+TORCH_OPTIONS ?=
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+TORCH := $(shell grep '^torch==' constraints.txt)
+
+.PHONY: demo test lint fast-test setup clean
+
+setup: $(READY)
+
+# PyTorch goes first and alone: resolved together with the rest, it may come as a build of several gigabytes.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH_OPTIONS) $(TORCH)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)
+	$(BIN)/paribus run experiment=demo
+	$(BIN)/paribus report experiment=demo
+	@echo
+	@echo "Open the MLflow UI:  $(BIN)/mlflow ui --backend-store-uri sqlite:///$$PWD/paribus_runs/mlflow.db"
+	@echo "Next:                $(BIN)/paribus plan experiment=demo"
+	@echo "  three seeds:       $(BIN)/paribus run experiment=demo seed=0,1,2"
+	@echo "  your own text:     $(BIN)/paribus run experiment=demo corpus=files corpus.paths='[my/*.jsonl.zst]'"
+	@echo "  equal text:        $(BIN)/paribus run experiment=demo budget=equal_text"
+
+lint: $(READY)
+	$(BIN)/ruff check src tests
+	$(BIN)/ruff format --check src tests
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/pytest
+
+clean:
+	rm -rf $(VENV) paribus_runs

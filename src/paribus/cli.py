@@ -1,0 +1,92 @@
+"""The verbs of the command line. Nothing heavy is imported before a verb is chosen."""
+
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+VERBS = {
+    "run": "run one configuration, or with -m every combination of several",
+    "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
+    "status": "show what has run, what failed and why",
+    "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
+    "tokenize": "encode standard input with a trained tokenizer",
+    "sync": "replay what MLflow has not seen yet",
+    "doctor": "verify the artefacts and clean what killed processes left",
+}
+
+USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
+
+usage: paribus VERB [overrides]
+
+{verbs}
+
+Overrides are Hydra's: tokenizer=scaffold_bpe budget.tokens=1B -m encoder=merge_rank,longest_first
+  paribus run --help         the configuration and its groups
+  paribus run --cfg job      the composed configuration
+  paribus run +experiment=demo
+"""
+
+EXIT_USAGE, EXIT_INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a verb; the exit status."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if arguments else EXIT_USAGE
+    if arguments[0] == "--version":
+        from paribus import __version__
+
+        print(f"paribus {__version__}")
+        return 0
+    if arguments[0] not in VERBS:
+        print(f"paribus: {_unknown_verb(arguments[0])}", file=sys.stderr)
+        return EXIT_USAGE
+    return _guarded(arguments[0], arguments[1:])
+
+
+def usage() -> str:
+    """The help text."""
+    lines = [f"  {name:<9} {text}" for name, text in VERBS.items()]
+    return USAGE.format(verbs="\n".join(lines))
+
+
+def _unknown_verb(name: str) -> str:
+    import difflib
+
+    close = difflib.get_close_matches(name, VERBS, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    return f"{name!r} is not a verb; {hint}verbs: {', '.join(VERBS)}"
+
+
+def _guarded(verb: str, arguments: list[str]) -> int:
+    from paribus.errors import ParibusError
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return _verb(verb)(arguments)
+    except ParibusError as error:
+        print(f"paribus {verb}: {error}", file=sys.stderr)
+        return EXIT_USAGE if error.failure_class == "configuration" else 1
+    except KeyboardInterrupt:
+        print(f"paribus {verb}: stopped; give the same command again to carry on", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _verb(verb: str) -> Callable[[list[str]], int]:
+    if verb == "tokenize":
+        from paribus.tokenization.command import main as tokenize
+
+        return tokenize
+    from paribus.pipeline import commands
+
+    return commands.VERBS[verb]

@@ -1,0 +1,102 @@
+"""The child process of one stage: read a job, run the stage function, answer on a pipe.
+
+Started as `python -m paribus.pipeline.child FD` with the job as JSON on standard input; messages are JSON lines on the
+file descriptor. Standard output and error belong to libraries and go to the stage's log.
+"""
+
+import ctypes
+import errno
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from pathlib import Path
+from typing import Any, TextIO
+
+from paribus.config.validate import build_run
+from paribus.engine.local import LocalEngine
+from paribus.errors import FAILURE_CLASSES, ParibusError
+from paribus.pipeline.context import StageContext
+from paribus.pipeline.stages import STAGES
+
+SECONDS_BETWEEN_PROGRESS = 0.2
+PR_SET_PDEATHSIG = 1
+
+
+class PipeReporter:
+    """A reporter whose messages go to the parent; progress at most five times a second."""
+
+    def __init__(self, channel: TextIO) -> None:
+        self._channel, self._last = channel, 0.0
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message."""
+        self._channel.write(json.dumps(message) + "\n")
+        self._channel.flush()
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        """Forward progress unless the last one was a moment ago and this is not the end."""
+        now = time.monotonic()
+        if now - self._last >= SECONDS_BETWEEN_PROGRESS or done >= total:
+            self._last = now
+            self.send({"type": "progress", "done": done, "total": total, "unit": unit, "doing": doing})
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Forward a number of the run; JSON has no NaN, so it travels as text."""
+        self.send({"type": "metric", "name": name, "value": repr(float(value)), "step": step})
+
+
+def main() -> int:
+    """Run the job on standard input; 0 when the stage function returned."""
+    _die_with_parent()
+    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as channel:
+        reporter = PipeReporter(channel)
+        try:
+            reporter.send({"type": "done", "result": _run(json.load(sys.stdin), reporter)})
+        except BaseException as error:
+            traceback.print_exc()
+            reporter.send({"type": "failed", **classify(error)})
+            return 1
+    return 0
+
+
+def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
+    config = build_run(job["config"])
+    context = StageContext(
+        config=config,
+        inputs={name: Path(path) for name, path in job["inputs"].items()},
+        output=Path(job["output"]),
+        work=Path(job["work"]),
+        report=reporter,
+        engine=LocalEngine(config.engine.workers),
+    )
+    return STAGES[job["stage"]].load()(context)
+
+
+def classify(error: BaseException) -> dict[str, str]:
+    """Failure class and message of an exception."""
+    if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
+        return {"class": error.failure_class, "message": str(error)}
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        where = f" while writing {error.filename}" if error.filename else ""
+        return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
+    if isinstance(error, KeyboardInterrupt):
+        return {"class": "interrupted", "message": "stopped by a signal"}
+    return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The verbs that take Hydra's overrides: parse, show or refuse, and hand over."""
+
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+
+from paribus.config.arguments import Command, parse
+from paribus.config.compose import compose_command, show_with_hydra
+
+
+def _with_overrides(function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
+    """A verb that lets Hydra answer --help and --cfg, and otherwise runs `function`."""
+
+    def verb(arguments: Sequence[str]) -> int:
+        command = parse(arguments)
+        if command.shows:
+            show_with_hydra(command)
+            return 0
+        return function(command, Console(highlight=False))
+
+    return verb
+
+
+def _run(command: Command, console: Console) -> int:
+    from paribus.pipeline.sweep import run_command
+
+    return run_command(command, console)
+
+
+def _plan(command: Command, console: Console) -> int:
+    from paribus.pipeline.plan import make_plan
+    from paribus.pipeline.prepare import prepare
+    from paribus.pipeline.show import show_plan
+
+    show_plan(make_plan(prepare(compose_command(command), tolerate_missing=True)), console)
+    return 0
+
+
+def _status(command: Command, console: Console) -> int:
+    from paribus.pipeline.prepare import prepare
+    from paribus.pipeline.show import show_status
+
+    return show_status(prepare(compose_command(command), tolerate_missing=True), console)
+
+
+def _report(command: Command, console: Console) -> int:
+    from paribus.pipeline.comparison import report_command
+
+    return report_command(command, console)
+
+
+def _doctor(command: Command, console: Console) -> int:
+    from paribus.pipeline.layout import Layout
+    from paribus.store.doctor import examine
+
+    return examine(Layout.of(compose_command(command).jobs[0].config).store, console.print)
+
+
+def _sync(arguments: Sequence[str]) -> int:
+    from paribus.tracking.sync import main
+
+    return main(arguments)
+
+
+VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": _with_overrides(_run),
+    "plan": _with_overrides(_plan),
+    "status": _with_overrides(_status),
+    "report": _with_overrides(_report),
+    "doctor": _with_overrides(_doctor),
+    "sync": _sync,
+}

@@ -1,0 +1,121 @@
+"""From the runs of a command to the comparison table, through records alone."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition, compose_command
+from paribus.config.identity import everything
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.recorder import read_record
+from paribus.pipeline.sweep import describe_sweep
+from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.follower import Follower
+
+if TYPE_CHECKING:
+    from paribus.reporting.frame import MissingRun, RunRecord
+
+EXIT_INCOMPLETE = 1
+MEASURING_STAGES = ("checkpoints", "scores")
+
+
+def report_command(command: Command, console: Console) -> int:
+    """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
+    from paribus.reporting.report import write_report
+
+    composition = compose_command(command)
+    runs = prepare(composition, tolerate_missing=True)
+    config = composition.jobs[0].config
+    layout = Layout.of(config)
+    sweep = describe_sweep(composition, runs)
+    records, missing = collect(composition, runs, layout)
+    experiment = config.experiment
+    report = write_report(
+        records,
+        missing=missing,
+        title=experiment.title if experiment else f"Comparison by {', '.join(composition.factors) or 'run'}",
+        factors=composition.factors,
+        directory=layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}",
+        paper=experiment.paper if experiment else None,
+    )
+    console.print(report.terminal)
+    console.print(f"report: {report.directory / 'report.html'} (also .md, .csv, .tex)", soft_wrap=True)
+    with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        events.artifact(report.directory, "report")
+        events.end("FINISHED")
+    message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
+    console.print(message, style="dim", markup=False)
+    return EXIT_INCOMPLETE if missing else 0
+
+
+def collect(
+    composition: Composition, runs: Sequence[PreparedRun], layout: Layout
+) -> tuple[list["RunRecord"], list["MissingRun"]]:
+    """Records of the finished runs, and the runs that are not finished with the reason."""
+    from paribus.reporting.frame import MissingRun
+
+    records: list[RunRecord] = []
+    missing: list[MissingRun] = []
+    for run in runs:
+        labels = factor_labels(run, composition.factors)
+        directory = layout.run(run.run_id)
+        record = read_record(directory)
+        if record is not None and record["status"] == "done":
+            records.append(_run_record(record, labels, directory, layout))
+        else:
+            status = record["status"] if record else "not started"
+            failure = record["failure"] if record else None
+            missing.append(MissingRun(labels, f"{status}: {failure['message']}" if failure else status))
+    return records, missing
+
+
+def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
+    """The value of each factor as it was typed, else as it is configured."""
+    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
+    typed = {name.replace("/", "."): value for name, value in typed.items()}
+    return {factor: typed.get(factor) or _configured(run, factor) for factor in factors}
+
+
+def _configured(run: PreparedRun, factor: str) -> str:
+    value: Any = everything(run.job.config)
+    for part in factor.split("."):
+        value = value[part]
+    return str(value["kind"] if isinstance(value, dict) else value)
+
+
+def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout) -> "RunRecord":
+    from paribus.reporting.frame import RunRecord
+
+    artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
+    found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    scores = artifacts.get("scores")
+    return RunRecord(
+        run_id=record["run_id"],
+        config=record["identity"],
+        factors=labels,
+        environment=_environment(record, found),
+        training=training,
+        scores=scores.path if scores else None,
+        directory=directory,
+    )
+
+
+def _environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What must agree beside the configuration: code versions, package versions, device and precision, the corpus."""
+    environment = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
+    for stage in MEASURING_STAGES:
+        if stage in found:
+            packages = found[stage]["provenance"]["packages"]
+            environment |= {f"{stage}.packages.{name}": version for name, version in packages.items()}
+            environment[f"{stage}.python"] = found[stage]["provenance"]["python"]
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    environment |= {name: str(training[name]) for name in ("device", "precision") if name in training}
+    if "corpus" in found:
+        environment["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
+    return environment

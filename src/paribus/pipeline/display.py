@@ -1,0 +1,90 @@
+"""What is running and how long it still takes: bars on a terminal, a line now and then elsewhere."""
+
+import time
+from typing import TYPE_CHECKING
+
+from paribus.config.units import format_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress, TaskID
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+class Display:
+    """Shows one run: a line a finished stage, a bar for the running one."""
+
+    def __init__(self, console: "Console") -> None:
+        self.console = console
+        self._bar: Progress | None = None
+        self._task: TaskID | None = None
+        self._name, self._started, self._last_line = "", 0.0, 0.0
+
+    def message(self, text: str) -> None:
+        """Print a line above the bar; rich markup is interpreted."""
+        self.console.print(text, highlight=False)
+
+    def start(self, name: str, note: str) -> None:
+        """A stage begins; `note` is shown until it reports progress."""
+        self._name, self._started, self._last_line = name, time.monotonic(), time.monotonic()
+        if self.console.is_terminal:
+            self._bar = _bar(self.console)
+            self._bar.start()
+            self._task = self._bar.add_task(note, total=None, stage=name, amount="")
+        else:
+            self.message(f"  {name}: {note}")
+
+    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
+        """The running stage finished `done` of `total` units."""
+        if self._bar is not None and self._task is not None:
+            amount = _amount(done, total, unit)
+            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            left = _left(done, total, time.monotonic() - self._started)
+            self.message(f"  {self._name}: {doing}, {_amount(done, total, unit)}{left}")
+
+    def finish(self, text: str) -> None:
+        """The running stage ended; `text` says how."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        self.message(text)
+
+
+def _bar(console: "Console") -> "Progress":
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("  {task.fields[stage]:<12}"),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TextColumn("{task.fields[amount]}"),
+        TimeElapsedColumn(),
+        TextColumn("elapsed,"),
+        TimeRemainingColumn(),
+        TextColumn("left · {task.description}"),
+        console=console,
+        transient=True,
+    )
+
+
+def _amount(done: float, total: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{format_size(done)} of {format_size(total)}"
+    return f"{done:,.0f} of {total:,.0f} {unit}"
+
+
+def _left(done: float, total: float, seconds: float) -> str:
+    if done <= 0 or total <= 0:
+        return ""
+    return f" ({done / total:.0%}), {duration(seconds * (total - done) / done)} left"
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: `12 s`, `3 min 20 s`, `5 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,127 @@
+"""Run one stage in a child process and turn however it ends into a result or a classified failure."""
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+from paribus.config.groups.execution import EngineConfig
+from paribus.errors import FAILURE_CLASSES, InfrastructureError, OutOfMemoryError, ParibusError
+from paribus.store.claim import Claim
+
+SECONDS_TO_STOP = 10.0
+SECONDS_BETWEEN_CHECKS = 1.0
+
+
+class Listener(Protocol):
+    """Who hears what the child says while it runs."""
+
+    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
+        """The stage finished `done` of `total` units."""
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """The stage reported a number of the run."""
+
+
+def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, listener: Listener) -> Any:
+    """The stage's result. Raises the failure the child reported, or one made from how it died."""
+    log.parent.mkdir(parents=True, exist_ok=True)
+    reading, writing = os.pipe()
+    with log.open("ab") as output:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "paribus.pipeline.child", str(writing)],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=output,
+            pass_fds=[writing],
+            start_new_session=True,
+            env=_environment(engine),
+        )
+    os.close(writing)
+    with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
+        _send(child, job)
+        answer = _listen(channel, held, listener)
+    return _conclude(answer, child.wait(), log)
+
+
+def _environment(engine: EngineConfig) -> dict[str, str]:
+    threads = str(engine.threads or os.cpu_count() or 1)
+    fixed = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+    fixed |= {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    return {**os.environ, **fixed}
+
+
+def _send(child: subprocess.Popen[bytes], job: dict[str, Any]) -> None:
+    if child.stdin is None:
+        raise InfrastructureError("the child process has no standard input")
+    try:
+        child.stdin.write(json.dumps(job).encode())
+        child.stdin.close()
+    except BrokenPipeError:
+        return
+
+
+@contextmanager
+def _stopped(child: subprocess.Popen[bytes]) -> Iterator[None]:
+    """Leave no child behind, however the block ends; a clean end waits for it."""
+    try:
+        yield
+    except BaseException:
+        _signal(child, signal.SIGTERM)
+        try:
+            child.wait(SECONDS_TO_STOP)
+        except subprocess.TimeoutExpired:
+            _signal(child, signal.SIGKILL)
+            child.wait()
+        raise
+
+
+def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+    if child.poll() is None:
+        os.killpg(child.pid, number)
+
+
+def _listen(channel: Any, held: Claim, listener: Listener) -> dict[str, Any] | None:
+    """The child's last word, None when it died without one."""
+    pending = b""
+    answer: dict[str, Any] | None = None
+    while True:
+        ready, _, _ = select.select([channel], [], [], SECONDS_BETWEEN_CHECKS)
+        held.check()
+        if not ready:
+            continue
+        chunk = channel.read(65_536)
+        if not chunk:
+            return answer
+        *lines, pending = (pending + chunk).split(b"\n")
+        for line in lines:
+            answer = _hear(json.loads(line), listener) or answer
+
+
+def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:
+    kind = message.pop("type")
+    if kind == "progress":
+        listener.progress(**message)
+    elif kind == "metric":
+        listener.metric(message["name"], float(message["value"]), message["step"])
+    else:
+        return {"type": kind, **message}
+    return None
+
+
+def _conclude(answer: dict[str, Any] | None, code: int, log: Path) -> Any:
+    if answer is not None and answer["type"] == "done":
+        return answer["result"]
+    if answer is not None:
+        cls: type[ParibusError] = FAILURE_CLASSES[answer["class"]]
+        raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])
+    if code == -signal.SIGKILL:
+        raise OutOfMemoryError(f"the process was killed (signal 9), most often for want of memory (log: {log})")
+    name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    raise InfrastructureError(f"the process died without a word: {name} (log: {log})")

@@ -1,0 +1,50 @@
+"""Where things are below the output root of a configuration."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.config.schema import RunConfig
+from paribus.pipeline.graph import Node
+from paribus.store.artifact import Store
+
+RUN_ID_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Paths of one output root."""
+
+    root: Path
+    lease_seconds: float
+
+    @classmethod
+    def of(cls, config: RunConfig) -> "Layout":
+        """The layout a configuration's `root` asks for."""
+        return cls(Path(config.root).resolve(), config.engine.lease_seconds)
+
+    @property
+    def store(self) -> Store:
+        """The artefact store."""
+        return Store(self.root / "artifacts", self.lease_seconds)
+
+    @property
+    def cache(self) -> Path:
+        """Digests of files outside the store, by path, size and time."""
+        return self.root / "cache"
+
+    def run(self, run_id: str) -> Path:
+        """Directory of a run: its record, events and logs."""
+        return self.root / "runs" / run_id
+
+    def sweep(self, sweep_id: str) -> Path:
+        """Directory of a sweep: its events and the list of its artefacts."""
+        return self.root / "sweeps" / sweep_id
+
+    def failure(self, node: Node) -> Path:
+        """The note of a stage's last failure."""
+        return self.root / "failures" / f"{node.name}-{node.key}.json"
+
+
+def run_id(nodes: dict[str, Node]) -> str:
+    """Identifier of a run: the start of the key of its last artefact."""
+    return list(nodes.values())[-1].key[:RUN_ID_LENGTH]

@@ -1,0 +1,152 @@
+"""What a command would run: unique stages, and the tokens, text, parameters, FLOPs and disk they take.
+
+Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Nothing is read
+but records and nothing heavy is imported.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paribus.config.groups.tokenization import BytesTokenizer
+from paribus.config.groups.training import EqualTokensBudget
+from paribus.config.schema import RunConfig
+from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.remaining import unique_nodes
+from paribus.store.claim import read_holder
+
+BYTES_PER_TOKEN = 4.3
+"""English text with a 32K vocabulary; used where the real number is not known yet."""
+BYTE_UNITS = 256
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """One artefact: its state is cached, missing, failed, running, or unknown when its source files are not here."""
+
+    name: str
+    key: str
+    state: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """What one run costs; `estimated` names the figures that are not exact yet."""
+
+    overrides: tuple[str, ...]
+    checkpoints: PlannedStage
+    tokens: int
+    text_bytes: int
+    steps: int
+    parameters: int
+    flops: float
+    disk_bytes: int
+    estimated: frozenset[str]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a command would do."""
+
+    stages: tuple[PlannedStage, ...]
+    runs: tuple[PlannedRun, ...]
+    device_tflops: float
+    problems: tuple[str, ...]
+
+    def _unique(self, *, only_missing: bool) -> list[PlannedRun]:
+        unique = {run.checkpoints.key: run for run in self.runs}
+        return [run for run in unique.values() if not (only_missing and run.checkpoints.state == "cached")]
+
+    @property
+    def flops(self) -> float:
+        """Training FLOPs that are still to be spent, each training once."""
+        return sum(run.flops for run in self._unique(only_missing=True))
+
+    @property
+    def device_hours(self) -> float:
+        """Hours of one device for those FLOPs at `engine.device_tflops`."""
+        return self.flops / (self.device_tflops * 1e12) / 3600
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of checkpoints and optimizer states still to be written."""
+        return sum(run.disk_bytes for run in self._unique(only_missing=True))
+
+
+def make_plan(runs: Sequence[PreparedRun]) -> Plan:
+    """The plan of prepared runs."""
+    config = runs[0].job.config
+    layout = Layout.of(config)
+    needed = Counter((node.name, node.key) for run in runs for node in run.nodes.values())
+    stages = {
+        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, layout), needed[node.name, node.key])
+        for node in unique_nodes(runs)
+    }
+    planned = [_run(run, stages[("checkpoints", run.nodes["checkpoints"].key)], layout) for run in runs]
+    problems = {node.problem for run in runs for node in run.nodes.values() if node.problem}
+    return Plan(tuple(stages.values()), tuple(planned), config.engine.device_tflops, tuple(sorted(problems)))
+
+
+def _state(node: Node, layout: Layout) -> str:
+    if node.problem:
+        return "unknown"
+    if layout.store.find(node.name, node.key):
+        return "cached"
+    if read_holder(layout.store.claim_path(node.name, node.key)):
+        return "running"
+    return "failed" if layout.failure(node).is_file() else "missing"
+
+
+def _run(run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
+    config = run.job.config
+    vocabulary = _vocabulary_size(config)
+    trained = layout.store.find("checkpoints", run.nodes["checkpoints"].key)
+    if trained:
+        result = trained.record()["result"]
+        tokens, text, steps = int(result["tokens"]), int(result["text_bytes"]), int(result["steps"])
+        estimated: frozenset[str] = frozenset()
+    else:
+        tokens, text, steps, estimated = _budget(config, _bytes_per_token(run, layout))
+    return PlannedRun(
+        overrides=run.job.overrides,
+        checkpoints=stage,
+        tokens=tokens,
+        text_bytes=text,
+        steps=steps,
+        parameters=parameter_count(config.model, vocabulary),
+        flops=float(training_flops(config.model, vocabulary, tokens)),
+        disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
+        estimated=estimated,
+    )
+
+
+def _vocabulary_size(config: RunConfig) -> int:
+    tokenizer = config.tokenizer
+    if isinstance(tokenizer, BytesTokenizer):
+        return BYTE_UNITS + len(tokenizer.special_tokens)
+    return tokenizer.vocab_size
+
+
+def _bytes_per_token(run: PreparedRun, layout: Layout) -> float:
+    if isinstance(run.job.config.tokenizer, BytesTokenizer):
+        return 1.0
+    encoded = layout.store.find("tokens", run.nodes["tokens"].key)
+    if encoded is None:
+        return BYTES_PER_TOKEN
+    result = encoded.record()["result"]
+    return float(result["source_bytes"]) / float(result["tokens"])
+
+
+def _budget(config: RunConfig, bytes_per_token: float) -> tuple[int, int, int, frozenset[str]]:
+    """Tokens, text bytes and steps of a training that has not run, and which of them are estimated."""
+    step_tokens = config.training.global_batch * config.model.context_length
+    if isinstance(config.budget, EqualTokensBudget):
+        steps = -(-config.budget.tokens // step_tokens)
+        text = round(steps * step_tokens * bytes_per_token)
+        return steps * step_tokens, text, steps, frozenset({"text_bytes"})
+    steps = max(1, round(config.budget.text / bytes_per_token / step_tokens))
+    return steps * step_tokens, config.budget.text, steps, frozenset({"tokens", "steps", "flops"})

@@ -1,0 +1,110 @@
+"""Keeps the record and the event log of one run, and shows it in the tracker."""
+
+import time
+from pathlib import Path
+from typing import Any
+
+from paribus.config.identity import everything, identity
+from paribus.config.schema import RunConfig
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout, run_id
+from paribus.store import atomic
+from paribus.store.artifact import Artifact
+from paribus.tracking.events import FILE_NAME, EventLog
+
+RUN_RECORD = "run.json"
+
+
+class Recorder:
+    """Writer of `runs/<id>/`: `run.json` (replaced whole), `config.json` and `events.jsonl`."""
+
+    def __init__(self, config: RunConfig, nodes: dict[str, Node], layout: Layout) -> None:
+        self.config, self.nodes = config, nodes
+        self.run_id = run_id(nodes)
+        self.directory = layout.run(self.run_id)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.record: dict[str, Any] = {
+            "run_id": self.run_id,
+            "name": self.name,
+            "status": "running",
+            "config": everything(config),
+            "identity": identity(config) | {"fingerprints": _fingerprints(nodes)},
+            "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
+            "stages": {},
+            "failure": None,
+            "started": time.time(),
+            "ended": None,
+        }
+        self.events = EventLog(self.directory / FILE_NAME)
+        self._begin(layout)
+
+    @property
+    def name(self) -> str:
+        """The run for people: the kinds of its factors, and its seed."""
+        config = self.config
+        parts = (config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
+        return "-".join(parts)
+
+    def _begin(self, layout: Layout) -> None:
+        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        atomic.write_json(self.directory / "config.json", everything(self.config))
+        sweep = self.config.sweep
+        self.events.start(
+            self.run_id,
+            self.name,
+            {"id": sweep.id, "name": sweep.name} if sweep else None,
+            everything(self.config.tracking),
+        )
+        for path, value in flatten(identity(self.config)):
+            self.events.parameter(path, value)
+        self.events.artifact("config.json", "")
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """A number of the run at a step; what is known already is not repeated."""
+        self.events.metric(name, value, step)
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """An artefact of the run is there, `made` or `cached`."""
+        before = self.record["stages"].get(node.name, {})
+        self.record["stages"][node.name] = before | {"key": node.key, "state": state, "seconds": seconds}
+        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        self.events.tag(f"paribus.artifact.{node.name}", node.key)
+        result = artifact.record()["result"]
+        if node.name == "corpus":
+            self.events.dataset("corpus", str(result.get("digest", node.key)), self.config.corpus.kind)
+        if node.name == "vocabulary":
+            self.events.artifact(artifact.path / "tokenizer", "tokenizer")
+
+    def finish(self, failure: dict[str, str] | None) -> None:
+        """Close the run: done, or failed with a class and a message."""
+        interrupted = failure is not None and failure["class"] == "interrupted"
+        self.record["status"] = "done" if failure is None else "interrupted" if interrupted else "failed"
+        self.record["failure"], self.record["ended"] = failure, time.time()
+        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        if failure is not None:
+            self.events.tag("paribus.failure", f"{failure['class']}: {failure['message']}"[:5000])
+        self.events.end("FINISHED" if failure is None else "KILLED" if interrupted else "FAILED")
+        self.events.close()
+
+
+def _fingerprints(nodes: dict[str, Node]) -> dict[str, Any]:
+    found = {name: node.identity["identity"].get("fingerprint") for name, node in nodes.items()}
+    return {name: fingerprint for name, fingerprint in found.items() if fingerprint}
+
+
+def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Nested JSON as (dotted path, leaf) pairs; lists are leaves."""
+    if not isinstance(value, dict):
+        return [(path, value)]
+    return [pair for key, item in value.items() for pair in flatten(item, f"{path}.{key}" if path else key)]
+
+
+def read_record(directory: Path) -> dict[str, Any] | None:
+    """The record of a run, or None when it never began."""
+    import json
+
+    path = directory / RUN_RECORD
+    if not path.is_file():
+        return None
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return loaded

@@ -1,0 +1,159 @@
+"""Make what a run lacks, one stage after the other, each artefact once among all processes.
+
+The runner has no state of its own: what exists in the store is done, what is claimed is waited for, the rest is made.
+"""
+
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from paribus.config.identity import everything
+from paribus.errors import FAILURE_CLASSES, InterruptedRunError, ParibusError
+from paribus.pipeline.child import classify
+from paribus.pipeline.display import Display, duration
+from paribus.pipeline.execute import execute
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.recorder import Recorder
+from paribus.store import atomic
+from paribus.store.artifact import Artifact
+from paribus.store.claim import Claim, describe, read_holder
+from paribus.store.provenance import provenance
+
+SECONDS_BETWEEN_LOOKS = 0.5
+METRICS = "metrics.jsonl"
+
+
+@dataclass
+class StageRunner:
+    """Ensures single artefacts for one run."""
+
+    layout: Layout
+    display: Display
+    recorder: Recorder
+    metrics: list[dict[str, Any]] = field(default_factory=list)
+
+    def ensure(self, node: Node) -> Artifact:
+        """The artefact of a node, found, awaited or made."""
+        store = self.layout.store
+        waiting = False
+        while True:
+            found = store.find(node.name, node.key)
+            if found is not None:
+                self._found(node, found, waiting)
+                return found
+            held = store.claim(node.name, node.key)
+            if held is not None:
+                with held:
+                    return store.find(node.name, node.key) or self._make(node, held)
+            if not waiting:
+                holder = describe(read_holder(store.claim_path(node.name, node.key)))
+                self.display.message(f"  [dim]{node.name:<12} is being made by {holder}: waiting[/dim]")
+            waiting = True
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
+        """Show the running stage's progress."""
+        self.display.progress(done, total, unit, doing)
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """Keep a number for the artefact and for the run's events."""
+        self.metrics.append({"name": name, "value": value, "step": step})
+        self.recorder.metric(name, value, step)
+
+    def _found(self, node: Node, artifact: Artifact, waited: bool) -> None:
+        how = "made by another process" if waited else "cached"
+        self.display.message(f"  [dim]{node.name:<12} {how:<14} {node.key[:12]}[/dim]")
+        self.recorder.stage(node, artifact, "cached", 0.0)
+        self._replay(artifact)
+
+    def _make(self, node: Node, held: Claim) -> Artifact:
+        self._refuse_repetition(node)
+        self.metrics.clear()
+        self.display.start(node.name, "starting")
+        started = time.monotonic()
+        try:
+            artifact = self._execute(node, held, started)
+        except BaseException as error:
+            if held.held():
+                self.layout.store.discard_output(node.name, node.key)
+            self._failed(node, error)
+            raise
+        seconds = time.monotonic() - started
+        self.display.finish(
+            f"  {node.name:<12} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
+        )
+        self.recorder.stage(node, artifact, "made", seconds)
+        self._replay(artifact)
+        return artifact
+
+    def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
+        store = self.layout.store
+        output = store.empty_output(node.name, node.key)
+        inputs = {name: str(store.path(name, other.key)) for name, other in node.inputs.items()}
+        job = {
+            "stage": node.name,
+            "config": everything(node.config),
+            "inputs": inputs,
+            "output": str(output),
+            "work": str(store.work(node.name, node.key)),
+        }
+        log = self.recorder.directory / "logs" / f"{node.name}.log"
+        result = execute(job, node.config.engine, held, log, self)
+        self._keep_metrics(output)
+        record = {
+            **node.identity,
+            "key": node.key,
+            "result": result,
+            "seconds": time.monotonic() - started,
+            "provenance": provenance(),
+        }
+        self.layout.failure(node).unlink(missing_ok=True)
+        return store.publish(held, node.name, node.key, record)
+
+    def _keep_metrics(self, output: Path) -> None:
+        """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
+        if self.metrics and not (output / METRICS).exists():
+            lines = "".join(json.dumps(line | {"value": repr(line["value"])}) + "\n" for line in self.metrics)
+            atomic.write_text(output / METRICS, lines)
+
+    def _replay(self, artifact: Artifact) -> None:
+        path = artifact.path / METRICS
+        if path.is_file():
+            for line in path.read_text(encoding="utf-8").splitlines():
+                metric = json.loads(line)
+                self.recorder.metric(metric["name"], float(metric["value"]), metric["step"])
+
+    def _refuse_repetition(self, node: Node) -> None:
+        """A stage that failed in this very command would fail again for every run that shares it."""
+        path = self.layout.failure(node)
+        if not path.is_file() or node.config.sweep is None:
+            return
+        failure = json.loads(path.read_text(encoding="utf-8"))
+        if failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted":
+            raise FAILURE_CLASSES[failure["class"]](
+                f"stage {node.name} failed for an earlier run: {failure['message']}"
+            )
+
+    def _failed(self, node: Node, error: BaseException) -> None:
+        failure = classify(error)
+        self.display.finish(f"  {node.name:<12} [red]failed[/red] ({failure['class']})")
+        invocation = node.config.sweep.invocation if node.config.sweep else None
+        path = self.layout.failure(node)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
+
+
+def run_nodes(nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder) -> dict[str, str] | None:
+    """Ensure every node of a run in order; None, or class and message of what stopped it."""
+    stages = StageRunner(layout, display, recorder)
+    try:
+        for node in nodes.values():
+            stages.ensure(node)
+    except (KeyboardInterrupt, InterruptedRunError):
+        return {"class": "interrupted", "message": "stopped by a signal; give the same command again to carry on"}
+    except (ParibusError, OSError) as error:
+        return classify(error)
+    return None

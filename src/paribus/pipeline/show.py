@@ -1,0 +1,86 @@
+"""Plans and states of runs on the terminal."""
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from paribus.config.units import format_count, format_size
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.plan import Plan, PlannedRun
+from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.recorder import read_record
+
+STYLES = {"cached": "green", "done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Print the unique stages, what each run costs, and the totals."""
+    for problem in plan.problems:
+        console.print(f"not here: {problem}", style="yellow", markup=False)
+    console.print(_stage_table(plan))
+    console.print(_run_table(plan))
+    if any(run.estimated for run in plan.runs):
+        console.print("~ estimated: exact once the corpus is encoded")
+    hours = f"{plan.device_hours:,.2f} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
+    console.print(f"still to train: {plan.flops:.3g} FLOPs, {hours}; {format_size(plan.disk_bytes)} of checkpoints")
+
+
+def _stage_table(plan: Plan) -> Table:
+    table = Table(title="Unique stages", title_justify="left")
+    table.add_column("stage")
+    for heading in ("unique", "for runs"):
+        table.add_column(heading, justify="right")
+    table.add_column("state")
+    states: dict[str, Counter[str]] = defaultdict(Counter)
+    needed: Counter[str] = Counter()
+    for stage in plan.stages:
+        states[stage.name][stage.state] += 1
+        needed[stage.name] += stage.runs
+    for name, counted in states.items():
+        shown = ", ".join(f"[{STYLES.get(state, 'default')}]{number} {state}[/]" for state, number in counted.items())
+        table.add_row(name, str(counted.total()), str(needed[name]), shown)
+    return table
+
+
+def _run_table(plan: Plan) -> Table:
+    table = Table(title="Runs", title_justify="left")
+    for heading in ("run", "tokens", "text", "steps", "parameters", "FLOPs", "disk"):
+        table.add_column(heading, justify="left" if heading == "run" else "right")
+    for run in plan.runs:
+        table.add_row(
+            " ".join(run.overrides) or "defaults",
+            _mark(run, "tokens") + format_count(run.tokens),
+            _mark(run, "text_bytes") + format_size(run.text_bytes),
+            _mark(run, "steps") + f"{run.steps:,}",
+            format_count(run.parameters),
+            _mark(run, "flops") + f"{run.flops:.3g}",
+            format_size(run.disk_bytes),
+        )
+    return table
+
+
+def _mark(run: PlannedRun, figure: str) -> str:
+    return "~" if figure in run.estimated else ""
+
+
+def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
+    """Print the state of every run; 0 when all are done, else 1."""
+    table = Table(title="Runs", title_justify="left")
+    for heading in ("run", "id", "status", "stages", "why"):
+        table.add_column(heading, overflow="fold")
+    statuses = []
+    for run in runs:
+        layout = Layout.of(run.job.config)
+        record = read_record(layout.run(run.run_id))
+        made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
+        status = record["status"] if record else "not started"
+        failure = record["failure"] if record else None
+        why = f"{failure['class']}: {failure['message']}" if failure else ""
+        style = STYLES.get(status, "default")
+        name = " ".join(run.job.overrides) or "defaults"
+        table.add_row(name, run.run_id, f"[{style}]{status}[/]", f"{made} of {len(run.nodes)}", why)
+        statuses.append(status)
+    console.print(table)
+    return 0 if set(statuses) == {"done"} else 1

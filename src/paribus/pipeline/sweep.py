@@ -1,0 +1,121 @@
+"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went."""
+
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.markup import escape
+
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition, compose_command, run_with_hydra
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.identity import digest, everything
+from paribus.config.schema import RunConfig
+from paribus.pipeline.display import Display, duration
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.recorder import Recorder, read_record
+from paribus.pipeline.remaining import announce, write_stages
+from paribus.pipeline.runner import run_nodes
+from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.follower import Follower
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+
+
+def run_command(command: Command, console: Console) -> int:
+    """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1."""
+    started = time.time()
+    composition = compose_command(command)
+    runs = prepare(composition)
+    sweep = describe_sweep(composition, runs)
+    config = runs[0].job.config
+    layout = Layout.of(config)
+    write_stages(layout, sweep, runs)
+    with _shown_sweep(sweep, config, layout) if composition.multirun else nullcontext():
+        try:
+            run_with_hydra(command, [_override(sweep)], JobFunction(console))
+        except KeyboardInterrupt:
+            console.print("[red]stopped[/red]: give the same command again to carry on")
+        failures = summarize(runs, layout, console, started)
+    return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+@contextmanager
+def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout) -> Iterator[None]:
+    """The sweep's own event log, under which the tracker shows its runs."""
+    path = layout.sweep(sweep.id) / FILE_NAME
+    with EventLog(path) as events:
+        described = {"id": sweep.id, "name": sweep.name}
+        events.start(sweep.id, sweep.name, described, everything(config.tracking))
+        events.parameter("factors", ", ".join(sweep.factors))
+        events.parameter("runs", sweep.jobs)
+        yield
+        events.end("FINISHED")
+    Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
+
+
+def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
+    """What every run of the sweep is told about it."""
+    first = composition.jobs[0].config
+    name = first.experiment.name if first.experiment else "-".join(composition.factors) or "run"
+    return SweepConfig(
+        id=digest(sorted(run.run_id for run in runs))[:16],
+        name=name,
+        invocation=uuid.uuid4().hex,
+        jobs=len(runs),
+        factors=composition.factors,
+    )
+
+
+def _override(sweep: SweepConfig) -> str:
+    factors = ",".join(f"'{factor}'" for factor in sweep.factors)
+    fields = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',jobs:{sweep.jobs}"
+    return f"sweep={{{fields},factors:[{factors}]}}"
+
+
+@dataclass(frozen=True)
+class JobFunction:
+    """What Hydra calls once a job. It records failures and never raises them, so that one run cannot stop the rest."""
+
+    console: Console
+
+    def __call__(self, config: RunConfig, number: int) -> None:
+        """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
+        display = Display(self.console)
+        layout = Layout.of(config)
+        nodes = build_graph(config, layout.cache)
+        recorder = Recorder(config, nodes, layout)
+        title = f"run {number + 1} of {config.sweep.jobs}" if config.sweep else "run"
+        display.message(f"[bold]{title}[/bold]  {recorder.name}  [dim]{recorder.run_id}[/dim]")
+        announce(layout, config, display)
+        follower = Follower(recorder.directory, config.tracking, layout.root)
+        failure = run_nodes(nodes, layout, display, recorder)
+        recorder.finish(failure)
+        if failure is not None:
+            display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
+        if failure is not None and failure["class"] == "interrupted":
+            raise KeyboardInterrupt
+        display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
+
+
+def summarize(runs: Sequence[PreparedRun], layout: Layout, console: Console, started: float) -> list[str]:
+    """Say how the runs of a command ended; the failure classes of those that did not."""
+    records = [read_record(layout.run(run.run_id)) for run in runs]
+    ended = [record["status"] if record else "not started" for record in records]
+    failures = [
+        record["failure"]["class"] if record and record["failure"] else status
+        for record, status in zip(records, ended, strict=True)
+        if status != "done"
+    ]
+    noun = "run" if len(runs) == 1 else "runs"
+    console.print(f"{ended.count('done')} of {len(runs)} {noun} done in {duration(time.time() - started)}")
+    for run, record, status in zip(runs, records, ended, strict=True):
+        if status != "done":
+            why = record["failure"]["message"] if record and record["failure"] else ""
+            console.print(f"  {status}: {' '.join(run.job.overrides)} {why}", markup=False)
+    return failures

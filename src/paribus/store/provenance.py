@@ -1,0 +1,85 @@
+"""Where, when and with what an artefact was made."""
+
+import importlib.metadata
+import os
+import platform
+import shutil
+import socket
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from paribus import __version__
+
+PACKAGES = (
+    "torch",
+    "transformers",
+    "tokenizers",
+    "accelerate",
+    "lm-eval",
+    "faiss-cpu",
+    "numpy",
+    "scipy",
+    "scikit-learn",
+    "pyarrow",
+    "datasets",
+    "regex",
+    "hydra-core",
+    "mlflow",
+)
+LONGEST_DIFF = 200_000
+
+
+def provenance() -> dict[str, Any]:
+    """Commit, uncommitted difference, package versions, host, processors, GPU and container of this process."""
+    return {
+        "paribus": __version__,
+        "git": git_state(Path(__file__).parent),
+        "packages": package_versions(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "host": socket.gethostname(),
+        "processors": os.cpu_count(),
+        "gpu": gpu_names(),
+        "container": container(),
+    }
+
+
+def package_versions() -> dict[str, str]:
+    """Versions of the installed packages that may change a number."""
+    versions = {}
+    for name in PACKAGES:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return versions
+
+
+def git_state(directory: Path) -> dict[str, Any] | None:
+    """Commit and uncommitted difference of the checkout this code runs from; None outside a checkout."""
+    commit = _output(["git", "-C", str(directory), "rev-parse", "HEAD"])
+    if commit is None:
+        return None
+    diff = _output(["git", "-C", str(directory), "diff", "HEAD"]) or ""
+    return {"commit": commit, "diff": diff[:LONGEST_DIFF], "diff_truncated": len(diff) > LONGEST_DIFF}
+
+
+def gpu_names() -> list[str]:
+    """Names of the NVIDIA devices the driver lists; empty without a driver."""
+    listed = _output(["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"])
+    return listed.splitlines() if listed else []
+
+
+def container() -> str | None:
+    """The kind of container this process is in, as far as it can be told."""
+    if Path("/.dockerenv").exists():
+        return "docker"
+    return "podman" if Path("/run/.containerenv").exists() else None
+
+
+def _output(command: list[str]) -> str | None:
+    if shutil.which(command[0]) is None:
+        return None
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else None
