@@ -1,0 +1,5 @@
+"""Document orders and the contexts cut out of them."""
+
+from paribus.ordering.in_context import traverse
+
+__all__ = ["traverse"]

@@ -1,0 +1,133 @@
+"""The path of In-Context Pretraining, Algorithm 1, against a slow and obvious reading of it."""
+
+import time
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.ordering import traverse
+from paribus.ordering.graph import build_graph
+from paribus.ordering.in_context import walk
+
+Lists = tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]
+
+
+@st.composite
+def lists_of_neighbours(draw: st.DrawFn) -> Lists:
+    count, width = draw(st.integers(0, 12)), draw(st.integers(0, 4))
+    ids = draw(st.lists(st.integers(-1, max(count - 1, -1)), min_size=count * width, max_size=count * width))
+    weights = draw(st.lists(st.sampled_from([-0.5, 0.0, 0.25, 0.5, 1.0]), min_size=len(ids), max_size=len(ids)))
+    return np.array(ids, dtype=np.int64).reshape(count, width), np.array(weights).reshape(count, width)
+
+
+def edges_of(neighbours: npt.NDArray[np.int64], similarities: npt.NDArray[np.float64]) -> list[dict[int, float]]:
+    edges: list[dict[int, float]] = [{} for _ in neighbours]
+    for i, (row, weights) in enumerate(zip(neighbours.tolist(), similarities.tolist(), strict=True)):
+        for j, weight in zip(row, weights, strict=True):
+            if j >= 0 and j != i:
+                edges[i][j] = edges[j][i] = max(weight, edges[i].get(j, weight))
+    return edges
+
+
+def assert_is_a_path(order: list[int], edges: list[dict[int, float]]) -> None:
+    assert sorted(order) == list(range(len(edges)))
+    unvisited = set(order)
+    for before, document in zip([None, *order], order, strict=False):
+        open_edges = {j: w for j, w in edges[before].items() if j in unvisited} if before is not None else {}
+        if open_edges:
+            assert document == min(open_edges, key=lambda j: (-open_edges[j], j))
+        else:
+            assert len(edges[document]) == min(len(edges[j]) for j in unvisited)
+        unvisited.remove(document)
+
+
+@settings(max_examples=300, deadline=None)
+@given(lists_of_neighbours(), st.integers(0, 2**63))
+def test_every_step_goes_to_the_heaviest_unvisited_neighbour_or_jumps_to_minimum_degree(
+    lists: Lists, seed: int
+) -> None:
+    assert_is_a_path(traverse(*lists, seed=seed).tolist(), edges_of(*lists))
+
+
+@settings(max_examples=100, deadline=None)
+@given(lists_of_neighbours())
+def test_the_graph_has_the_edges_and_degrees_of_the_lists(lists: Lists) -> None:
+    graph, edges = build_graph(*lists), edges_of(*lists)
+    assert graph.degrees.tolist() == [len(neighbours) for neighbours in edges]
+    for document, neighbours in enumerate(edges):
+        part = slice(graph.offsets[document], graph.offsets[document + 1])
+        heaviest_first = sorted(neighbours.items(), key=lambda edge: (-edge[1], edge[0]))
+        assert list(zip(graph.targets[part].tolist(), graph.weights[part].tolist(), strict=True)) == heaviest_first
+
+
+def test_a_larger_graph_with_ties_keeps_the_rules() -> None:
+    generator = np.random.default_rng(5)
+    neighbours = generator.integers(-1, 700, (700, 8))
+    similarities = generator.integers(0, 20, (700, 8)) / 20
+    assert_is_a_path(traverse(neighbours, similarities, seed=3).tolist(), edges_of(neighbours, similarities))
+
+
+def test_a_chain_is_read_from_one_end_to_the_other() -> None:
+    order = traverse([[1, -1], [2, 0], [3, 1], [2, -1]], [[0.9, 0], [0.8, 0.9], [0.7, 0.8], [0.7, 0]])
+    assert order.dtype == np.int64
+    assert order.tolist() in ([0, 1, 2, 3], [3, 2, 1, 0])
+
+
+def test_equal_arguments_give_equal_orders_and_another_seed_another() -> None:
+    nobody = np.full((50, 3), -1)
+    first = traverse(nobody, np.zeros((50, 3)), seed=1)
+    assert np.array_equal(first, traverse(nobody, np.zeros((50, 3)), seed=1))
+    assert not np.array_equal(first, traverse(nobody, np.zeros((50, 3)), seed=2))
+
+
+def test_jumps_choose_uniformly_among_documents_of_minimum_degree() -> None:
+    # Three pairs, and a hub with two leaves: the first document is one of eight of degree one.
+    neighbours = [[1, -1], [-1, -1], [3, -1], [-1, -1], [5, -1], [-1, -1], [7, 8], [-1, -1], [-1, -1]]
+    similarities = np.full((9, 2), 0.5)
+    landings = np.zeros((2, 9), dtype=int)
+    for seed in range(4000):
+        order = traverse(neighbours, similarities, seed=seed)
+        landings[0, order[0]] += 1
+        if order[0] in (0, 1):
+            landings[1, order[2]] += 1
+    assert landings[0, 6] == 0
+    assert np.all(np.abs(np.delete(landings[0], 6) - 500) < 5 * np.sqrt(500))
+    second = landings[1, [2, 3, 4, 5, 7, 8]]
+    assert second.sum() == landings[1].sum()
+    assert np.all(np.abs(second - second.mean()) < 5 * np.sqrt(second.mean()))
+
+
+def test_the_walk_counts_jumps_and_edge_weights() -> None:
+    path = walk(build_graph([[1], [0], [3], [2]], [[0.9], [0.9], [0.4], [0.4]]), seed=0)
+    assert path.jumps.tolist() == [True, False, True, False]
+    assert sorted(path.weights.tolist()) == [0, 0, 0.4, 0.9]
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "similarities", "message"),
+    [
+        ([[1], [0]], [[0.5, 0.5], [0.5, 0.5]], "must both be"),
+        ([[2], [0]], [[0.5], [0.5]], "document 2, but only 2 rows"),
+        ([[1], [0]], [[np.nan], [0.5]], "finite"),
+        ([[1.5], [0.0]], [[0.5], [0.5]], "integers"),
+    ],
+)
+def test_malformed_lists_are_refused(neighbours: object, similarities: object, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        traverse(neighbours, similarities)  # type: ignore[arg-type]
+
+
+def test_padding_may_have_any_similarity() -> None:
+    assert sorted(traverse([[1, -1], [0, -1]], [[0.5, np.nan], [0.5, np.inf]]).tolist()) == [0, 1]
+
+
+def test_the_time_grows_about_linearly() -> None:
+    generator = np.random.default_rng(0)
+    count = 50_000
+    neighbours = (np.arange(count)[:, None] + generator.integers(1, 1000, (count, 20))) % count
+    started = time.monotonic()
+    traverse(neighbours, generator.random((count, 20)))
+    assert time.monotonic() - started < 30
