@@ -1,0 +1,87 @@
+"""TF-IDF with truncated SVD against dense linear algebra."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from paribus.config.groups.ordering import TfidfEmbedder
+from paribus.errors import DataError
+from paribus.ordering.embed.tfidf import embed_tfidf
+
+TEXTS = ["red green green blue", "red green", "blue blue sky", "sky over red sea", "sea sky", "green over sea"]
+
+
+def dense_tfidf(texts: list[str]) -> np.ndarray:
+    counts = [Counter(text.split()) for text in texts]
+    terms = sorted(set().union(*counts))
+    in_documents = {term: sum(term in count for count in counts) for term in terms}
+    rows = np.zeros((len(texts), len(terms)))
+    for row, count in zip(rows, counts, strict=True):
+        for column, term in enumerate(terms):
+            if count[term]:
+                row[column] = (1 + np.log(count[term])) * (1 + np.log((1 + len(texts)) / (1 + in_documents[term])))
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def test_inner_products_are_those_of_the_best_approximation_of_rank_d() -> None:
+    embeddings = embed_tfidf(TEXTS, TfidfEmbedder(dimensions=3))
+    left, singular, _ = np.linalg.svd(dense_tfidf(TEXTS), full_matrices=False)
+    expected = left[:, :3] * singular[:3]
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    assert embeddings.shape == (6, 3) and embeddings.dtype == np.float32
+    assert np.allclose(embeddings @ embeddings.T, expected @ expected.T, atol=1e-5)
+
+
+def test_rows_have_unit_length_and_columns_beyond_the_rank_are_zero() -> None:
+    embeddings = embed_tfidf(TEXTS, TfidfEmbedder(dimensions=50))
+    assert embeddings.shape == (6, 50)
+    assert np.allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-6)
+    assert np.allclose(embeddings @ embeddings.T, dense_tfidf(TEXTS) @ dense_tfidf(TEXTS).T, atol=1e-5)
+
+
+def test_a_document_without_a_word_is_a_row_of_zeros() -> None:
+    embeddings = embed_tfidf([*TEXTS, "!?", ""], TfidfEmbedder(dimensions=4))
+    assert not embeddings[6:].any()
+    assert np.allclose(np.linalg.norm(embeddings[:6], axis=1), 1, atol=1e-6)
+
+
+def test_a_document_outside_the_kept_dimensions_is_a_row_of_zeros() -> None:
+    embeddings = embed_tfidf(["red green"] * 9 + ["blue sky"] * 9 + ["sea"], TfidfEmbedder(dimensions=2))
+    assert not embeddings[18].any()
+    assert np.allclose(embeddings[:9], embeddings[0]) and abs(embeddings[0] @ embeddings[9]) < 1e-6
+
+
+def test_terms_of_the_most_documents_are_kept_and_the_end_of_long_documents_is_not_read() -> None:
+    texts = ["red sky", "red sea", "red red", "red sky sea blue"]
+    two_terms = embed_tfidf(texts, TfidfEmbedder(dimensions=2, max_features=2))
+    assert np.allclose(two_terms @ two_terms.T, embed_both(["red", "red sea", "red red", "red sea"]), atol=1e-5)
+    cut = embed_tfidf(texts, TfidfEmbedder(dimensions=8, max_characters=7))
+    assert np.allclose(cut @ cut.T, embed_both(["red sky", "red sea", "red red", "red sky"]), atol=1e-5)
+
+
+def embed_both(texts: list[str]) -> np.ndarray:
+    return dense_tfidf(texts) @ dense_tfidf(texts).T
+
+
+def test_text_without_spaces_is_compared_by_character() -> None:
+    texts = ["今天天气很好", "明天天气不好", "股市大跌", "股市大涨"]
+    embeddings = embed_tfidf(texts, TfidfEmbedder(dimensions=8))
+    similar = embeddings @ embeddings.T
+    assert similar[0, 1] > 0.2 and similar[2, 3] > 0.2 and abs(similar[0, 2]) < 0.01
+
+
+def test_a_corpus_without_words_is_refused() -> None:
+    with pytest.raises(DataError, match=r"ordering\.embedder"):
+        embed_tfidf(["!?", "..."], TfidfEmbedder())
+
+
+def test_the_number_of_threads_does_not_change_a_bit() -> None:
+    generator = np.random.default_rng(0)
+    texts = [" ".join(f"word{word}" for word in generator.zipf(1.3, 40) % 3000) for _ in range(2000)]
+    results = []
+    for threads in (1, 2):
+        with threadpool_limits(threads):
+            results.append(embed_tfidf(texts, TfidfEmbedder(dimensions=32)))
+    assert np.array_equal(*results)
