@@ -1,0 +1,108 @@
+"""Claims between real processes: one maker, others wait, the dead are replaced, the dispossessed publish nothing."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paribus.store.artifact import Store
+from paribus.store.claim import ClaimLostError, acquire, read_holder
+
+KEY = "k" * 64
+
+
+def make_once(root: str, made: str) -> None:
+    """What a runner does: look, claim, look again, make, publish."""
+    store = Store(Path(root), lease_seconds=5.0)
+    while store.find("corpus", KEY) is None:
+        held = store.claim("corpus", KEY)
+        if held is None:
+            time.sleep(0.01)
+            continue
+        with held:
+            if store.find("corpus", KEY) is None:
+                with Path(made).open("a", encoding="utf-8") as file:
+                    file.write(f"{os.getpid()}\n")
+                (store.empty_output("corpus", KEY) / "data").write_text("content", encoding="utf-8")
+                time.sleep(0.1)
+                store.publish(held, "corpus", KEY, {"result": {}})
+
+
+def test_of_six_processes_exactly_one_makes_the_artefact(tmp_path: Path) -> None:
+    made = tmp_path / "made"
+    context = multiprocessing.get_context("spawn")
+    processes = [context.Process(target=make_once, args=(str(tmp_path / "store"), str(made))) for _ in range(6)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+        assert process.exitcode == 0
+    assert len(made.read_text(encoding="utf-8").splitlines()) == 1
+    artifact = Store(tmp_path / "store").find("corpus", KEY)
+    assert artifact is not None
+    assert artifact.record()["files"]["data"]["bytes"] == 7
+
+
+def holder_process(path: Path) -> subprocess.Popen[str]:
+    code = (
+        "import sys, time; from pathlib import Path; from paribus.store.claim import acquire\n"
+        "held = acquire(Path(sys.argv[1]), 60.0)\n"
+        "held.__enter__(); print('held', flush=True); time.sleep(600)"
+    )
+    child = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def test_a_claim_of_a_killed_process_is_taken_over_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    child = holder_process(path)
+    assert acquire(path, 60.0) is None
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    held = acquire(path, 60.0)
+    assert held is not None
+    assert held.held()
+
+
+def test_a_silent_claim_of_another_host_is_taken_over_after_the_lease(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"token": "t", "host": "another", "pid": 1, "started": 1.0}), encoding="utf-8")
+    assert acquire(path, 30.0) is None
+    os.utime(path, (time.time() - 31, time.time() - 31))
+    assert acquire(path, 30.0) is not None
+
+
+def test_a_living_claim_beats(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    held = acquire(path, 0.5)
+    assert held is not None
+    with held:
+        os.utime(path, (0, 0))
+        deadline = time.monotonic() + 10
+        while path.stat().st_mtime == 0:
+            assert time.monotonic() < deadline, "no heartbeat came"
+            time.sleep(0.02)
+    assert not path.exists()
+
+
+def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None:
+    store = Store(tmp_path, lease_seconds=30.0)
+    held = store.claim("corpus", KEY)
+    assert held is not None
+    (store.empty_output("corpus", KEY) / "data").write_text("late", encoding="utf-8")
+    path = store.claim_path("corpus", KEY)
+    holder = read_holder(path)
+    assert holder is not None
+    path.write_text(json.dumps(holder | {"token": "another"}), encoding="utf-8")
+    with pytest.raises(ClaimLostError, match="taken over"):
+        store.publish(held, "corpus", KEY, {})
+    assert store.find("corpus", KEY) is None

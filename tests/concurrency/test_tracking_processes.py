@@ -1,0 +1,202 @@
+"""MLflow in processes of its own: live, down, hanging, killed, several at once."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.groups.execution import TrackingConfig
+from paribus.tracking.destination import Destination
+from paribus.tracking.events import EventLog
+from paribus.tracking.files import read_json
+from paribus.tracking.follower import Follower
+from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.replay import cursor_path, is_delivered
+from paribus.tracking.sync import sync
+
+TRACKING = TrackingConfig(kind="mlflow")
+
+
+def write_run(root: Path, run_id: str, steps: int = 50) -> Path:
+    directory = root / "runs" / run_id
+    with EventLog(directory / "events.jsonl") as log:
+        log.start(run_id, run_id, {"id": "sweep"}, {})
+        for step in range(steps):
+            log.metric("loss", float(step), step)
+        (directory / "config.json").write_text("{}")
+        log.artifact("config.json")
+        log.end("FINISHED")
+    return directory
+
+
+def steps_shown(uri: str) -> dict[str, list[int]]:
+    """Steps of the metric `loss` by run; the parent of the sweep must be there once."""
+    with mlflow_environment():
+        from mlflow import MlflowClient
+
+        client: Any = MlflowClient(uri)
+        runs = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+        assert [run.data.tags.get("paribus.sweep_id") for run in runs].count("sweep") == 1
+        children = [run for run in runs if "paribus.run_id" in run.data.tags]
+        assert len({run.data.tags["paribus.run_id"] for run in children}) == len(children)
+        return {
+            run.data.tags["paribus.run_id"]: [
+                metric.step for metric in client.get_metric_history(run.info.run_id, "loss")
+            ]
+            for run in children
+        }
+
+
+def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
+    code = "import sys; from paribus.tracking.sync import main; sys.exit(main(sys.argv[1:]))"
+    command = [sys.executable, "-c", code, f"root={root}", *options]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_run(tmp_path, name)
+    processes = [start_sync(tmp_path, "tracking.patience=60") for _ in range(4)]
+    outputs = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0] * 4, outputs
+    assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {name: list(range(50)) for name in ("one", "two")}
+
+
+def test_a_sync_killed_halfway_is_completed_by_the_next(tmp_path: Path) -> None:
+    directory = write_run(tmp_path, "one", steps=20_000)
+    destination = Destination.resolve(TRACKING, tmp_path)
+    process = start_sync(tmp_path)
+    while "offset" not in read_json(cursor_path(directory, destination)):
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
+    assert not is_delivered(directory, destination)
+    assert sync(tmp_path, TRACKING).complete
+    assert steps_shown(destination.uri) == {"one": list(range(20_000))}
+
+
+def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path) -> None:
+    destination = Destination.resolve(TRACKING, tmp_path)
+    pids = set()
+    for name in ("one", "two"):
+        directory = tmp_path / "runs" / name
+        with EventLog(directory / "events.jsonl") as log:
+            log.start(name, name, {"id": "sweep"}, {})
+            begin = time.monotonic()
+            follower = Follower(directory, TRACKING, tmp_path)
+            assert time.monotonic() - begin < 0.5
+            log.metric("loss", 0.0, 0)
+            while not is_delivered(directory, destination):
+                assert time.monotonic() - begin < 60
+                time.sleep(0.05)
+            log.metric("loss", 1.0, 1)
+            log.end("FINISHED")
+        assert follower.finish(60) == f"in MLflow at sqlite:///{tmp_path}/mlflow.db, experiment 'paribus'"
+        pids.add(read_json(destination.service_directory / "state.json")["pid"])
+    assert len(pids) == 1
+    assert steps_shown(destination.uri) == {"one": [0, 1], "two": [0, 1]}
+    assert list(destination.service_directory.glob("*.request")) == []
+
+
+def test_a_server_that_is_down_is_told_within_patience_and_sync_sends_the_rest(tmp_path: Path) -> None:
+    tracking = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
+    follower = Follower(tmp_path / "runs" / "one", tracking, tmp_path)
+    write_run(tmp_path, "one")
+    begin = time.monotonic()
+    message = follower.finish(20)
+    assert time.monotonic() - begin < 20
+    assert "Connection refused" in message
+    assert f"paribus sync root={tmp_path}" in message
+    assert "secret" not in message
+    assert not sync(tmp_path, tracking).complete
+    assert sync(tmp_path, TRACKING).sent == 53
+    assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {"one": list(range(50))}
+
+
+def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None:
+    with closing(socket.create_server(("localhost", 0))) as server:
+        tracking = TrackingConfig(kind="mlflow", uri=f"http://localhost:{server.getsockname()[1]}")
+        for name, limit in (("one", 5.5), ("two", 5.5)):
+            follower = Follower(tmp_path / "runs" / name, tracking, tmp_path)
+            write_run(tmp_path, name)
+            begin = time.monotonic()
+            assert "no answer" in follower.finish(4)
+            assert time.monotonic() - begin < limit
+
+
+def test_a_follower_whose_process_was_killed_starts_another(tmp_path: Path) -> None:
+    destination = Destination.resolve(TRACKING, tmp_path)
+    follower = Follower(tmp_path / "runs" / "one", TRACKING, tmp_path)
+    state = destination.service_directory / "state.json"
+    write_run(tmp_path, "one")
+    while "pid" not in read_json(state):
+        time.sleep(0.02)
+    os.kill(read_json(state)["pid"], signal.SIGKILL)
+    assert follower.finish(60).startswith("in MLflow at")
+    assert steps_shown(destination.uri) == {"one": list(range(50))}
+
+
+def test_without_a_tracker_nothing_is_started(tmp_path: Path) -> None:
+    write_run(tmp_path, "one")
+    message = Follower(tmp_path / "runs" / "one", TrackingConfig(kind="none"), tmp_path).finish(1)
+    assert message == f"tracking.kind is none: the run is recorded in {tmp_path}/runs/one/events.jsonl only"
+    assert not (tmp_path / "tracking").exists()
+
+
+@pytest.fixture
+def mlflow_server(tmp_path: Path) -> Iterator[str]:
+    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
+        port = probe.getsockname()[1]
+    store, artifacts = f"sqlite:///{tmp_path}/server.db", str(tmp_path / "served")
+    environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store, "--workers", "1"]
+    command += ["--artifacts-destination", artifacts, "--host", "127.0.0.1", "--port", str(port)]
+    with (tmp_path / "server.log").open("wb") as log:
+        server = subprocess.Popen(
+            command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/health", server)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        os.killpg(server.pid, signal.SIGTERM)
+        server.wait(20)
+
+
+def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 90
+    while True:
+        try:
+            with urllib.request.urlopen(url, timeout=2) as response:
+                response.read()
+            return
+        except (urllib.error.URLError, OSError):
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_a_real_server_shows_followed_and_synced_runs_once(mlflow_server: str, tmp_path: Path) -> None:
+    tracking = TrackingConfig(kind="mlflow", uri=mlflow_server)
+    root = tmp_path / "root"
+    follower = Follower(root / "runs" / "one", tracking, root)
+    write_run(root, "one")
+    assert follower.finish(60) == f"in MLflow at {mlflow_server}, experiment 'paribus'"
+    directory = write_run(root, "two", steps=1500)
+    assert sync(root, tracking).sent == 1503
+    cursor_path(directory, Destination.resolve(tracking, root)).unlink()
+    assert sync(root, tracking).sent == 1503
+    assert steps_shown(mlflow_server) == {"one": list(range(50)), "two": list(range(1500))}
+    assert len(list((tmp_path / "served").rglob("config.json"))) == 2

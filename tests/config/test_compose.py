@@ -1,0 +1,116 @@
+"""Composition as a user types it: groups, sweeps, units, and refusals that name every problem at once."""
+
+import pytest
+
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition, compose_command
+from paribus.config.groups.tokenization import ScaffoldBPETokenizer
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
+from paribus.errors import ConfigurationError
+
+
+def compose(*arguments: str) -> Composition:
+    return compose_command(parse(arguments))
+
+
+def problems(*arguments: str) -> dict[str, str]:
+    with pytest.raises(ConfigurationError) as caught:
+        compose(*arguments)
+    lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
+    return dict(line.split(": ", 1) for line in lines)
+
+
+def test_the_defaults_are_one_valid_run() -> None:
+    composition = compose()
+    assert len(composition.jobs) == 1
+    assert not composition.multirun
+
+
+def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
+    config = compose("scale=paper").jobs[0].config
+    assert (config.model.width, config.budget.tokens) == (1024, 100_000_000_000)
+    config = compose("scale=paper", "model=tiny", "budget.tokens=1.5M", "training.warmup_steps=1").jobs[0].config
+    assert (config.model.width, config.budget.tokens) == (32, 1_500_000)
+
+
+def test_equal_text_reads_sizes_as_people_write_them() -> None:
+    budget = compose("scale=paper", "budget=equal_text").jobs[0].config.budget
+    assert isinstance(budget, EqualTextBudget)
+    assert budget.text == 388 * 2**30
+
+
+def test_a_multirun_declares_its_factors_but_not_the_seed() -> None:
+    composition = compose("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")
+    assert composition.factors == ("tokenizer", "encoder")
+    assert len(composition.jobs) == 8
+    assert isinstance(composition.jobs[-1].config.tokenizer, ScaffoldBPETokenizer)
+
+
+def test_an_experiment_file_is_a_multirun_and_takes_overrides() -> None:
+    composition = compose("experiment=demo", "seed=0,1", "scale=tiny")
+    assert composition.multirun
+    assert composition.factors == ("tokenizer", "encoder", "ordering")
+    assert len(composition.jobs) == 16
+    assert isinstance(composition.jobs[0].config.budget, EqualTokensBudget)
+    assert composition.jobs[0].config.budget.tokens == 64_000
+
+
+def test_every_problem_is_reported_at_once_by_its_path() -> None:
+    found = problems(
+        "tokenizer=bpee",
+        "+typo=1",
+        "model.wdth=3",
+        "corpus.limit=3GiBs",
+        "seed=one",
+        "training.micro_batch=0",
+        "encoder=longest_first",
+    )
+    assert set(found) == {"tokenizer", "typo", "model.wdth", "corpus.limit", "seed", "training.micro_batch"}
+    assert "did you mean 'bpe'" in found["tokenizer"]
+    assert "did you mean 'width'" in found["model.wdth"]
+    assert "388GiB" in found["corpus.limit"]
+
+
+@pytest.mark.parametrize("override", ["+model._target_=os.system", "+corpus.extra=1", "+anything={a: 1}"])
+def test_appended_keys_are_refused(override: str) -> None:
+    assert len(problems(override)) == 1
+
+
+def test_a_required_value_says_what_it_is_for() -> None:
+    assert "is required" in problems("corpus=files")["corpus.paths"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "path"),
+    [
+        (("tokenizer=bytes", "encoder=longest_first"), "encoder.kind"),
+        (("tokenizer.vocab_size=100",), "tokenizer.vocab_size"),
+        (("encoder=longest_first", "encoder.candidates=expanded"), "encoder.candidates"),
+        (("ordering=in_context", "ordering.retrieved_neighbours=5"), "ordering.path_neighbours"),
+        (("model.heads=3",), "model.heads"),
+        (("budget.tokens=10",), "budget.tokens"),
+        (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
+        (("evaluation.tasks=[boolq]",), "evaluation.data"),
+        (("training.micro_batch=7",), "training.micro_batch"),
+        (("tokenizer.special_tokens=[a,a]",), "tokenizer.special_tokens"),
+    ],
+)
+def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...], path: str) -> None:
+    assert set(problems(*arguments)) == {path}
+
+
+def test_several_values_without_a_multirun_are_refused_with_the_remedy() -> None:
+    assert "add -m" in problems("tokenizer=bpe,bytes")["overrides"]
+
+
+def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
+    assert set(problems("-m", "tokenizer=bpe,scafold_bpe", "seed=0,1")) == {"tokenizer"}
+
+
+def test_wrong_types_inside_lists_are_named_by_position() -> None:
+    assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
+
+
+def test_the_environment_never_enters_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SECRET_TOKEN", "hunter2")
+    assert "hunter2" not in repr(compose("seed=3").jobs[0].config)

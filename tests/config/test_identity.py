@@ -1,0 +1,89 @@
+"""What decides an artefact's key, and what must not."""
+
+import dataclasses
+import math
+
+import pytest
+
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.config.declare import group, identity
+from paribus.config.identity import canonical, digest, everything
+from paribus.config.schema import RunConfig
+from paribus.config.validate import build_run
+from paribus.pipeline.graph import build_graph
+
+
+def configured(*arguments: str) -> RunConfig:
+    return compose_command(parse(["scale=tiny", *arguments])).jobs[0].config
+
+
+def keys(config: RunConfig, tmp_path: object) -> dict[str, str]:
+    return {name: node.key for name, node in build_graph(config, tmp_path).items()}  # type: ignore[arg-type]
+
+
+def changed(tmp_path: object, *arguments: str, base: tuple[str, ...] = ()) -> set[str]:
+    before, after = keys(configured(*base), tmp_path), keys(configured(*base, *arguments), tmp_path)
+    return {name for name in after if before.get(name) != after[name]}
+
+
+def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
+    overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_size=7", "root=elsewhere")
+    assert changed(tmp_path, *overrides, "tracking.uri=http://localhost:1", "training.device=cpu") == set()
+
+
+def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
+    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "checkpoints", "scores"}
+
+
+def test_an_ordering_leaves_vocabulary_and_tokens_alone(tmp_path: object) -> None:
+    expected = {"embeddings", "neighbours", "order", "checkpoints", "scores"}
+    assert changed(tmp_path, "ordering=in_context") == expected
+
+
+def test_a_tokenizer_leaves_neighbours_alone(tmp_path: object) -> None:
+    found = changed(tmp_path, "tokenizer=scaffold_bpe", base=("ordering=in_context",))
+    assert found == {"vocabulary", "tokens", "checkpoints", "scores"}
+
+
+def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
+    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == {"order", "checkpoints", "scores"}
+
+
+def test_more_shots_do_not_train_again(tmp_path: object) -> None:
+    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "scores"}
+
+
+def test_the_digest_is_the_same_in_any_key_order() -> None:
+    assert digest({"a": 1, "b": [1.5, None, "é"]}) == digest({"b": [1.5, None, "é"], "a": 1})
+    assert canonical({"b": "é", "a": True}) == '{"a":true,"b":"é"}'
+
+
+@pytest.mark.parametrize("value", [{1, 2}, b"x", object(), math.nan, math.inf, {1: 2}])
+def test_a_value_without_stable_serialization_raises(value: object) -> None:
+    with pytest.raises(TypeError):
+        digest(value)
+
+
+def test_an_undeclared_field_is_an_error_when_the_class_is_defined() -> None:
+    with pytest.raises(TypeError, match="must be declared"):
+
+        @group
+        class Undeclared:
+            declared: int = identity(1, doc="fine")
+            forgotten: int = 2
+
+
+def test_a_configuration_survives_its_own_json() -> None:
+    config = configured("ordering=in_context", "tokenizer=scaffold_bpe", "budget=equal_text")
+    assert build_run(everything(config)) == config
+
+
+def test_every_field_of_every_group_is_documented() -> None:
+    def walk(cls: type) -> None:
+        for field in dataclasses.fields(cls):  # type: ignore[arg-type]
+            assert field.metadata["doc"], f"{cls.__name__}.{field.name}"
+
+    walk(RunConfig)
+    for value in dataclasses.asdict(configured()):
+        walk(type(getattr(configured(), value))) if dataclasses.is_dataclass(getattr(configured(), value)) else None

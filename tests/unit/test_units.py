@@ -1,0 +1,29 @@
+"""Sizes and counts as people write them."""
+
+import pytest
+
+from paribus.config.units import format_count, format_size, parse_count, parse_size
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("388GiB", 388 * 2**30), ("1.5KB", 1500), ("10", 10), (10, 10), ("2 MiB", 2**21), ("1_000B", 1000), ("1e3", 1000)],
+)
+def test_sizes_are_read_exactly(text: object, size: int) -> None:
+    assert parse_size(text) == size
+
+
+@pytest.mark.parametrize(("text", "count"), [("100B", 10**11), ("1.5M", 1_500_000), ("32K", 32_000), (7, 7)])
+def test_counts_are_read_exactly(text: object, count: int) -> None:
+    assert parse_count(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "GiB", "3 apples", "-1", "0", True, None, "1GiBs", [1]])
+def test_what_is_no_positive_size_is_refused(text: object) -> None:
+    with pytest.raises(ValueError, match=r"number|above zero"):
+        parse_size(text)
+
+
+def test_sizes_and_counts_are_shown_briefly() -> None:
+    assert format_size(388 * 2**30) == "388.0 GiB"
+    assert format_count(468_239_360) == "468.2M"
