@@ -77,9 +77,8 @@ class _Copy:
         text = item.text.encode()
         if self.limit is not None and self.census.bytes + len(text) > self.limit:
             if not self.census.documents:
-                raise DataError(
-                    f"corpus.limit={self.limit}: raise it, the first document {item.id} has {len(text)} bytes"
-                )
+                first = f"the first document, {item.id}, has {len(text)} bytes"
+                raise DataError(f"corpus.limit={self.limit}: {first}; raise the limit")
             return False
         self.census.add(item.id.encode(), text)
         self.writer.add(item.id, item.text, item.source)

@@ -16,7 +16,7 @@ def read_jsonl(stream: BinaryIO, fields: Fields) -> Iterator[Item]:
 
 
 def _item(line: Line, fields: Fields) -> Item:
-    text = decode(line.data, line=line.number, offset=line.offset)
+    text = decode(line.data.rstrip(b"\r\n"), line=line.number, offset=line.offset)
     if isinstance(text, Problem):
         return text
     try:
