@@ -53,7 +53,7 @@ def _open(config: HuggingFaceCorpus) -> Any:
         if directory is not None and (directory / "state.json").is_file():
             return datasets.load_from_disk(os.fspath(directory))
         return datasets.load_dataset(
-            config.name if directory is None else os.fspath(directory),
+            config.name if directory is None else os.fspath(directory.absolute()),
             config.subset,
             split=config.split,
             revision=config.revision if directory is None else None,
@@ -61,7 +61,7 @@ def _open(config: HuggingFaceCorpus) -> Any:
         )
     except (datasets.exceptions.DatasetNotFoundError, ConnectionError) as error:
         raise InfrastructureError(f"corpus.name={config.name}: the data set cannot be fetched ({error})") from error
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, RuntimeError) as error:
         raise DataError(f"corpus.name={config.name}: no data set that can be read ({error})") from error
 
 
