@@ -36,11 +36,12 @@ def build_graph(neighbours: npt.ArrayLike, similarities: npt.ArrayLike) -> Graph
     Raises ValueError for shapes that differ, a document id of n or more, or a similarity that is not a finite number.
     """
     source, target, weight = _edges(np.asarray(neighbours), np.asarray(similarities))
-    low, high, weight = _distinct(np.minimum(source, target), np.maximum(source, target), weight)
-    source, target = np.concatenate([low, high]), np.concatenate([high, low])
-    weight = np.concatenate([weight, weight])
-    heaviest_first = np.lexsort((target, -weight, source))
     count = len(np.asarray(neighbours))
+    low, high, weight = _distinct(np.minimum(source, target), np.maximum(source, target), weight, count)
+    # In this order the targets of each source ascend, and a stable sort keeps that among equal weights.
+    source, target = np.concatenate([high, low]), np.concatenate([low, high])
+    weight = np.concatenate([weight, weight])
+    heaviest_first = np.lexsort((-weight, source))
     offsets = np.zeros(count + 1, dtype=np.int64)
     np.cumsum(np.bincount(source, minlength=count), out=offsets[1:])
     return Graph(offsets, target[heaviest_first], weight[heaviest_first])
@@ -65,11 +66,13 @@ def _edges(
 
 
 def _distinct(
-    low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], weight: npt.NDArray[np.float64]
+    low: npt.NDArray[np.int64], high: npt.NDArray[np.int64], weight: npt.NDArray[np.float64], count: int
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Each edge once, with its largest weight."""
-    by_edge = np.lexsort((-weight, high, low))
-    low, high, weight = low[by_edge], high[by_edge], weight[by_edge]
-    first = np.ones(len(low), dtype=bool)
-    first[1:] = (low[1:] != low[:-1]) | (high[1:] != high[:-1])
-    return low[first], high[first], weight[first]
+    """Each edge once, with its largest weight, by its lower and then its higher end."""
+    if not len(low):
+        return low, high, weight
+    edge = low * count + high
+    by_edge = np.argsort(edge)
+    edge = edge[by_edge]
+    first = np.flatnonzero(np.diff(edge, prepend=-1))
+    return edge[first] // count, edge[first] % count, np.maximum.reduceat(weight[by_edge], first)

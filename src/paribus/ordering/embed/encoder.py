@@ -15,6 +15,7 @@ from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.fingerprint import encoder_directory
 
 Batch = tuple[list[int], list[list[int]]]
+DOCUMENTS_A_BLOCK = 64
 
 
 class MeanPoolingEncoder:
@@ -114,9 +115,6 @@ def embed_resumably(
                 np.save(file, encoder.embed(block), allow_pickle=False)
             partial.replace(path)
         yield np.load(path, allow_pickle=False)
-
-
-DOCUMENTS_A_BLOCK = 512
 
 
 def _device(name: str) -> str:
