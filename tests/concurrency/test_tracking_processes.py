@@ -1,6 +1,7 @@
 """MLflow in processes of its own: live, down, hanging, killed, several at once."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -20,11 +21,19 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.files import read_json
 from paribus.tracking.follower import Follower
-from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
 
 TRACKING = TrackingConfig(kind="mlflow")
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("store")
+    with mlflow_environment():
+        ensure_store(Destination.resolve(TRACKING, root))
+    return root / "mlflow.db"
 
 
 def write_run(root: Path, run_id: str, steps: int = 50) -> Path:
@@ -72,8 +81,9 @@ def test_four_syncs_at_once_create_the_store_and_leave_each_event_once(tmp_path:
     assert steps_shown(f"sqlite:///{tmp_path}/mlflow.db") == {name: list(range(50)) for name in ("one", "two")}
 
 
-def test_a_sync_killed_halfway_is_completed_by_the_next(tmp_path: Path) -> None:
-    directory = write_run(tmp_path, "one", steps=20_000)
+def test_a_sync_killed_halfway_is_completed_by_the_next(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    directory = write_run(tmp_path, "one", steps=6_000)
     destination = Destination.resolve(TRACKING, tmp_path)
     process = start_sync(tmp_path)
     while "offset" not in read_json(cursor_path(directory, destination)):
@@ -83,7 +93,7 @@ def test_a_sync_killed_halfway_is_completed_by_the_next(tmp_path: Path) -> None:
     process.communicate()
     assert not is_delivered(directory, destination)
     assert sync(tmp_path, TRACKING).complete
-    assert steps_shown(destination.uri) == {"one": list(range(20_000))}
+    assert steps_shown(destination.uri) == {"one": list(range(6_000))}
 
 
 def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path) -> None:
@@ -109,7 +119,10 @@ def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path)
     assert list(destination.service_directory.glob("*.request")) == []
 
 
-def test_a_server_that_is_down_is_told_within_patience_and_sync_sends_the_rest(tmp_path: Path) -> None:
+def test_a_server_that_is_down_is_told_within_patience_and_sync_sends_the_rest(
+    tmp_path: Path, empty_store: Path
+) -> None:
+    shutil.copy(empty_store, tmp_path)
     tracking = TrackingConfig(kind="mlflow", uri="http://user:secret@localhost:1")
     follower = Follower(tmp_path / "runs" / "one", tracking, tmp_path)
     write_run(tmp_path, "one")
@@ -135,7 +148,8 @@ def test_a_server_that_never_answers_costs_patience_once(tmp_path: Path) -> None
             assert time.monotonic() - begin < limit
 
 
-def test_a_follower_whose_process_was_killed_starts_another(tmp_path: Path) -> None:
+def test_a_follower_whose_process_was_killed_starts_another(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
     destination = Destination.resolve(TRACKING, tmp_path)
     follower = Follower(tmp_path / "runs" / "one", TRACKING, tmp_path)
     state = destination.service_directory / "state.json"

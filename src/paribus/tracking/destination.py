@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import shlex
 import socket
 from dataclasses import dataclass
 from pathlib import Path
@@ -56,6 +57,13 @@ class Destination:
             return None
         folder = re.sub(r"[^\w.-]", "_", self.experiment)
         return (self.root / "mlartifacts" / folder).as_uri()
+
+    @property
+    def how_to_open(self) -> str:
+        """What a user types, or where the browser goes, to see the runs."""
+        if self.database is None:
+            return f"open {self.shown}"
+        return f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
 
     @property
     def service_directory(self) -> Path:

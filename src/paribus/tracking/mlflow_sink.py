@@ -116,7 +116,8 @@ class MlflowSink:
         return []
 
     def _start(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
-        client.update_run(run_id, status="RUNNING", name=event.fields["name"])
+        status = None if _is_sweep(replay) else "RUNNING"
+        client.update_run(run_id, status=status, name=event.fields["name"])
         self._update_parent(client, replay, event.time)
         return []
 
@@ -190,8 +191,7 @@ class MlflowSink:
         return True
 
     def _find_or_create(self, start: Event) -> str:
-        fields = start.fields
-        sweep = fields["sweep"]
+        fields, sweep = start.fields, start.fields["sweep"]
         if sweep and sweep["id"] == fields["run_id"]:
             return self._parent(sweep, start.time)
         tags = {_LOG_TAG: fields["log"], _RUN_TAG: fields["run_id"]}
@@ -220,9 +220,8 @@ class MlflowSink:
 
     def _update_parent(self, client: Any, replay: Replay, time: int) -> None:
         """A sweep runs while one of its runs does, and has failed where one of them has."""
-        assert replay.start is not None
-        sweep = replay.start.fields["sweep"]
-        if not sweep or sweep["id"] == replay.start.fields["run_id"]:
+        sweep = replay.start.fields["sweep"] if replay.start is not None else None
+        if not sweep or _is_sweep(replay):
             return
         parent = self._parent(sweep, time)
         _, experiment = self._connect()
@@ -306,6 +305,12 @@ def _log_batch(client: Any, run_id: str, batch: Batch) -> None:
     metrics = [Metric(*metric) for metric in batch.metrics]
     parameters = [Param(*item) for item in batch.parameters.items()]
     client.log_batch(run_id, metrics, parameters, [RunTag(*item) for item in batch.tags.items()], synchronous=True)
+
+
+def _is_sweep(replay: Replay) -> bool:
+    """Whether the log describes a sweep itself; a sweep's status is that of its runs."""
+    fields = replay.start.fields if replay.start is not None else {}
+    return bool(fields.get("sweep")) and fields["sweep"]["id"] == fields["run_id"]
 
 
 def _refuse_deleted(run: Any) -> None:

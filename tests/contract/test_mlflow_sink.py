@@ -1,0 +1,240 @@
+"""Event files replayed into a real MLflow store."""
+
+import dataclasses
+import json
+import math
+import os
+import shutil
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.groups.execution import TrackingConfig
+from paribus.errors import ConfigurationError
+from paribus.tracking.destination import Destination
+from paribus.tracking.events import EventLog
+from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from paribus.tracking.replay import cursor_path
+from paribus.tracking.sync import main, sync
+
+TRACKING = TrackingConfig(kind="mlflow")
+
+
+@pytest.fixture(scope="module")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("store")
+    with mlflow_environment():
+        ensure_store(Destination.resolve(TRACKING, root))
+    return root / "mlflow.db"
+
+
+@pytest.fixture
+def root(empty_store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An output root with an empty store, in a directory with a space, away from the working directory."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    made = tmp_path / "output root"
+    made.mkdir()
+    shutil.copy(empty_store, made)
+    return made
+
+
+def write_run(root: Path, run_id: str, *, sweep: str | None = None, steps: int = 5, status: str = "FINISHED") -> Path:
+    directory = root / "runs" / run_id
+    with EventLog(directory / "events.jsonl") as log:
+        log.start(run_id, f"name of {run_id}", {"id": sweep} if sweep else None, dataclasses.asdict(TRACKING))
+        log.parameter("seed", 0)
+        for step in range(steps):
+            log.metric("train/loss", 2.0 - step / 8, step)
+        log.tag("artifact.tokens", "a" * 64)
+        log.dataset("corpus", "b" * 64, "pydocs")
+        (directory / "config.json").write_text("{}")
+        log.artifact("config.json", "config")
+        log.end(status)
+    return directory
+
+
+def client_of(root: Path) -> Any:
+    with mlflow_environment():
+        from mlflow import MlflowClient
+
+        return MlflowClient(f"sqlite:///{root}/mlflow.db")
+
+
+def shown(root: Path, experiment: str = "paribus") -> dict[str, Any]:
+    """Runs of the store by run id or, for parents, sweep id."""
+    client = client_of(root)
+    runs = client.search_runs([client.get_experiment_by_name(experiment).experiment_id])
+    by_id = {run.data.tags.get("paribus.run_id") or run.data.tags["paribus.sweep_id"]: run for run in runs}
+    assert len(by_id) == len(runs)
+    return by_id
+
+
+def history(root: Path, run: Any, name: str = "train/loss") -> list[tuple[int, float]]:
+    return [(metric.step, metric.value) for metric in client_of(root).get_metric_history(run.info.run_id, name)]
+
+
+def test_everything_in_the_log_is_shown(root: Path) -> None:
+    write_run(root, "one")
+    report = sync(root, TRACKING)
+    assert report.complete
+    assert report.runs[0].events == Counter(metric=5, start=1, parameter=1, tag=1, dataset=1, artifact=1, end=1)
+    run = shown(root)["one"]
+    assert run.info.run_name == "name of one"
+    assert run.info.status == "FINISHED"
+    assert run.data.params == {"seed": "0"}
+    assert run.data.tags["artifact.tokens"] == "a" * 64
+    assert history(root, run) == [(step, 2.0 - step / 8) for step in range(5)]
+    assert [(entry.dataset.name, entry.dataset.digest) for entry in run.inputs.dataset_inputs] == [("corpus", "b" * 36)]
+    assert [file.path for file in client_of(root).list_artifacts(run.info.run_id, "config")] == ["config/config.json"]
+    assert (root / "mlartifacts").is_dir()
+    assert list(Path.cwd().iterdir()) == []
+
+
+def test_a_second_sync_sends_nothing(root: Path) -> None:
+    write_run(root, "one")
+    assert sync(root, TRACKING).sent == 11
+    assert sync(root, TRACKING).sent == 0
+
+
+@pytest.mark.parametrize("damage", ["remove", "rewind"])
+def test_a_sync_that_lost_its_cursor_repeats_without_duplicates(root: Path, damage: str) -> None:
+    directory = write_run(root, "one", steps=2500)
+    sync(root, TRACKING)
+    run = shown(root)["one"]
+    before = history(root, run)
+    cursor = cursor_path(directory, Destination.resolve(TRACKING, root))
+    if damage == "remove":
+        cursor.unlink()
+    else:
+        cursor.write_text(json.dumps(json.loads(cursor.read_text()) | {"offset": 1000}))
+    report = sync(root, TRACKING)
+    assert report.complete
+    assert report.sent > 2490
+    after = shown(root)["one"]
+    assert after.info.run_id == run.info.run_id
+    assert history(root, after) == before
+    assert len(after.inputs.dataset_inputs) == 1
+
+
+def test_what_is_logged_after_a_sync_is_added(root: Path) -> None:
+    write_run(root, "one", steps=3, status="FAILED")
+    sync(root, TRACKING)
+    assert shown(root)["one"].info.status == "FAILED"
+    write_run(root, "one", steps=5)
+    report = sync(root, TRACKING)
+    assert report.runs[0].events == Counter(start=1, metric=2, end=1)
+    run = shown(root)["one"]
+    assert run.info.status == "FINISHED"
+    assert [step for step, _ in history(root, run)] == [0, 1, 2, 3, 4]
+
+
+def test_runs_of_a_sweep_have_one_parent_that_fails_when_one_of_them_does(root: Path) -> None:
+    write_run(root, "one", sweep="sweep")
+    write_run(root, "two", sweep="sweep")
+    sync(root, TRACKING)
+    runs = shown(root)
+    parent = runs["sweep"]
+    assert {runs[name].data.tags["mlflow.parentRunId"] for name in ("one", "two")} == {parent.info.run_id}
+    assert parent.info.status == "FINISHED"
+    write_run(root, "three", sweep="sweep", status="KILLED")
+    with EventLog(root / "sweeps" / "sweep" / "events.jsonl") as log:
+        log.start("sweep", "table 1", {"id": "sweep"}, {})
+        log.tag("rows", "3")
+    sync(root, TRACKING)
+    runs = shown(root)
+    assert len(runs) == 4
+    assert runs["sweep"].info.run_id == parent.info.run_id
+    assert runs["sweep"].data.tags["rows"] == "3"
+    assert runs["sweep"].info.status == "FAILED"
+
+
+def test_an_inherited_mlflow_run_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
+        monkeypatch.setenv(name, "0" * 32)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://localhost:1")
+    write_run(root, "one", sweep="sweep")
+    assert sync(root, TRACKING).complete
+    assert set(shown(root)) == {"one", "sweep"}
+    assert os.environ["MLFLOW_RUN_ID"] == "0" * 32
+    assert "MLFLOW_DISABLE_TELEMETRY" not in os.environ
+
+
+def test_nan_and_infinity_and_long_or_odd_names_arrive(root: Path) -> None:
+    with EventLog(root / "runs" / "odd" / "events.jsonl") as log:
+        log.start("odd", "odd", None, {})
+        log.metric("loss", math.nan, 0)
+        log.metric("loss", math.inf, 1)
+        log.parameter("a@b", "x" * 10_000)
+        log.parameter("a=b", "second")
+    for _ in range(2):
+        (root / "runs" / "odd" / f"tracking-{Destination.resolve(TRACKING, root).key}.json").unlink(missing_ok=True)
+        assert sync(root, TRACKING).complete
+    run = shown(root)["odd"]
+    points = history(root, run, "loss")
+    assert math.isnan(points[0][1])
+    assert points[1:] == [(1, sys.float_info.max)]
+    assert len(run.data.params["a_b"]) == 6000
+    assert run.data.params["a_b"].startswith("xxx")
+    assert "sha256:" in run.data.params["a_b"]
+
+
+def test_an_artifact_that_is_gone_and_a_refused_event_are_told_and_stop_nothing(root: Path) -> None:
+    with EventLog(root / "runs" / "one" / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        log.artifact("nothing.txt")
+        log.parameter("", "nameless")
+        log.metric("loss", 1.0, 0)
+        log.end("FINISHED")
+    (run,) = sync(root, TRACKING).runs
+    assert run.error is None
+    assert ["gone" in problem or "refused parameter ''" in problem for problem in run.problems] == [True, True]
+    assert history(root, shown(root)["one"], "loss") == [(0, 1.0)]
+
+
+def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_store: Path) -> None:
+    write_run(root, "one", sweep="sweep")
+    sync(root, TRACKING)
+    shutil.copy(empty_store, root)
+    assert sync(root, TRACKING).sent == 11
+    assert set(shown(root)) == {"one", "sweep"}
+
+
+def test_a_run_deleted_in_mlflow_stays_deleted(root: Path) -> None:
+    write_run(root, "one")
+    sync(root, TRACKING)
+    client_of(root).delete_run(shown(root)["one"].info.run_id)
+    (run,) = sync(root, TRACKING).runs
+    assert "was deleted in MLflow" in str(run)
+    assert shown(root) == {}
+
+
+def test_the_root_may_move_before_it_is_synced(root: Path, tmp_path: Path) -> None:
+    write_run(root, "one")
+    moved = tmp_path / "moved"
+    root.rename(moved)
+    (run,) = sync(moved).runs
+    assert run.problems == ()
+    found = shown(moved)["one"]
+    assert [file.path for file in client_of(moved).list_artifacts(found.info.run_id)] == ["config"]
+
+
+def test_the_verb_prints_a_line_a_run_and_refuses_unknown_options(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(root, "one", steps=2)
+    with EventLog(root / "runs" / "silent" / "events.jsonl") as log:
+        log.start("silent", "silent", None, {"kind": "none"})
+    assert main([f"root={root}", "tracking.experiment=mine"]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first == "one: 8 events sent (1 artifact, 1 dataset, 1 end, 2 metric, 1 parameter, 1 start, 1 tag)"
+    assert second.startswith("silent: skipped: its tracking.kind is none")
+    assert set(shown(root, "mine")) == {"one"}
+    with pytest.raises(ConfigurationError, match=r"did you mean tracking\.uri"):
+        main([f"root={root}", "tracking.url=x"])
+    with pytest.raises(ConfigurationError, match="is no directory"):
+        main(["root=nowhere"])
