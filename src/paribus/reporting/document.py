@@ -1,0 +1,24 @@
+"""Everything a written report says, before it has a format."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.reporting.comparison import Comparison
+from paribus.reporting.layout import Layout
+from paribus.reporting.paper import Paper
+from paribus.reporting.plots import Plot
+
+
+@dataclass(frozen=True)
+class Document:
+    """Title, tables, notes and plots of one comparison; `directory` is where links start."""
+
+    title: str
+    question: str
+    comparison: Comparison
+    tables: Sequence[Layout]
+    notes: Sequence[str]
+    plots: Sequence[Plot]
+    paper: Paper | None
+    directory: Path

@@ -1,0 +1,195 @@
+"""All else being equal: what runs that share a table may differ in, and the proof that they differ in nothing else."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.config.identity import canonical, digest
+from paribus.config.units import format_count, format_size
+from paribus.errors import ConfigurationError
+from paribus.reporting.frame import RunRecord, Scores
+
+SEED = "seed"
+ENVIRONMENT = "environment."
+CODE_VERSION, DIGEST = "code_version.", "digest."
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which runs differ: where it is set, and each value with the ids of the runs that have it."""
+
+    path: str
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}: " + "; ".join(f"{value} in {_names(runs)}" for value, runs in self.values)
+
+
+class FairnessError(ConfigurationError):
+    """Runs differ in more than they say they differ in; `differences` lists all of it."""
+
+    def __init__(self, message: str, differences: Sequence[Difference]) -> None:
+        self.differences = tuple(differences)
+        super().__init__("\n".join([message, *(f"  {difference}" for difference in differences)]))
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What was compared between the runs of a table and found equal."""
+
+    factors: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: int
+    settings: int
+    """Configuration fields outside the factors and the seed, the same in every run."""
+    environment: int
+    """Entries of the environment, the same in every run that has them."""
+    digest: str
+    """SHA-256 of the common configuration."""
+    data: tuple[tuple[str, str], ...]
+    """Digests of the data the runs share: (stage, digest)."""
+    tokens: str
+    text: str
+
+    def sentences(self) -> list[str]:
+        """The proof in words, for under the table."""
+        factors = ", ".join(self.factors) or "nothing"
+        what = f"Declared to differ: {factors}, and the seed ({', '.join(map(str, self.seeds))})."
+        equal = (
+            f"Compared over {self.runs} runs and equal in all: {self.settings} settings "
+            f"(SHA-256 of the common configuration {self.digest[:16]}), {self.environment} entries of the environment"
+        )
+        data = "".join(f"; {stage} {value[:16]}" for stage, value in self.data)
+        return [what, f"{equal}{data}.", f"Read in training: {self.tokens}, {self.text}."]
+
+
+def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Difference]:
+    """Everything in which runs' configurations and environments differ, outside the declared factors and the seed.
+
+    A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, and `corpus` also the
+    digest of the corpus. A configuration field or environment entry that some runs lack is a difference, except a
+    stage's code version: a run has those of its own stages only.
+    """
+    flat = [_flatten(run) for run in runs]
+    found = []
+    for path in sorted({path for fields in flat for path in fields}):
+        if _covered(path, factors):
+            continue
+        values: dict[str, list[str]] = {}
+        for run, fields in zip(runs, flat, strict=True):
+            if path in fields or not path.startswith(ENVIRONMENT + CODE_VERSION):
+                values.setdefault(fields.get(path, "nothing"), []).append(run.run_id)
+        if len(values) > 1:
+            found.append(Difference(path, tuple((value, tuple(ids)) for value, ids in values.items())))
+    return found
+
+
+def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
+    """Tasks, items, documents and numbers of checkpoints in which the scores of runs (by run id) differ.
+
+    A run without any line of a task and shot count is a gap in the table, not a difference.
+    """
+    values: dict[str, dict[str, list[str]]] = {}
+    for run_id, score in scores.items():
+        for path, value in _scored(score).items():
+            values.setdefault(path, {}).setdefault(value, []).append(run_id)
+    return [
+        Difference(path, tuple((value, tuple(ids)) for value, ids in by_value.items()))
+        for path, by_value in sorted(values.items())
+        if len(by_value) > 1
+    ]
+
+
+def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[str, Scores]) -> None:
+    """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
+    found = differences(runs, factors) + score_differences(scores)
+    if found:
+        raise FairnessError(
+            f"These runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, "
+            "so they cannot stand side by side. Declare the path as a factor, or run them again with equal settings:",
+            found,
+        )
+    for labels, group in by_labels(runs, factors).items():
+        if hidden := differences(group, ()):
+            raise FairnessError(
+                f"Runs with the same labels ({', '.join(labels)}) differ in more than the seed. "
+                "Give them labels that differ:",
+                hidden,
+            )
+
+
+def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[str, ...], list[RunRecord]]:
+    """Runs by their labels at the factors, in the order given; ConfigurationError for a run without a label."""
+    groups: dict[tuple[str, ...], list[RunRecord]] = {}
+    for run in runs:
+        absent = [factor for factor in factors if factor not in run.factors]
+        if absent:
+            raise ConfigurationError(f"run {run.run_id} has no label for the declared factor {', '.join(absent)}")
+        groups.setdefault(tuple(run.factors[factor] for factor in factors), []).append(run)
+    return groups
+
+
+def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
+    """What was equal between runs that `refuse` let through."""
+    flat = [_flatten(run) for run in runs]
+    paths = sorted({path for fields in flat for path in fields if not _covered(path, factors)})
+    common = {path: next(fields[path] for fields in flat if path in fields) for path in paths}
+    settings = {path: value for path, value in common.items() if not path.startswith(ENVIRONMENT)}
+    prefix = ENVIRONMENT + DIGEST
+    data = {path.removeprefix(prefix): value.strip('"') for path, value in common.items() if path.startswith(prefix)}
+    return Proof(
+        factors=tuple(factors),
+        seeds=tuple(sorted({run.seed for run in runs})),
+        runs=len(runs),
+        settings=len(settings),
+        environment=len(common) - len(settings) - len(data),
+        digest=digest(settings),
+        data=tuple(data.items()),
+        tokens=_span(runs, "tokens", "tokens", format_count),
+        text=_span(runs, "text_bytes", "of text", format_size),
+    )
+
+
+def _flatten(run: RunRecord) -> dict[str, str]:
+    fields = {ENVIRONMENT + name: canonical(value) for name, value in run.environment.items()}
+    _descend("", run.config, fields)
+    return fields
+
+
+def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            _descend(f"{prefix}.{key}" if prefix else str(key), item, fields)
+    else:
+        fields[prefix] = canonical(value)
+
+
+def _covered(path: str, factors: Sequence[str]) -> bool:
+    below = [SEED, *factors, *(ENVIRONMENT + DIGEST + factor for factor in factors)]
+    return any(path == factor or path.startswith(f"{factor}.") for factor in below)
+
+
+def _scored(score: Scores) -> dict[str, str]:
+    found = {"scores.checkpoints": str(score.checkpoints)}
+    for (task, shots), lines in score.items.groupby(["task", "shots"], sort=True):
+        items = lines[["metric", "item", "doc_hash"]].astype(str).to_numpy().tolist()
+        found[f"scores.{task}.{shots}_shot"] = f"{len(items)} lines ({digest(items)[:12]})"
+    if len(score.heldout):
+        documents = score.heldout[["document", "bytes"]].astype(str).to_numpy().tolist()
+        found["scores.heldout"] = f"{len(documents)} documents ({digest(documents)[:12]})"
+    return found
+
+
+def _span(runs: Sequence[RunRecord], key: str, unit: str, words: Any) -> str:
+    values = sorted(float(run.training[key]) for run in runs if run.training.get(key) is not None)
+    if not values:
+        return f"an unrecorded number of {unit.rsplit(maxsplit=1)[-1]}"
+    if values[0] == values[-1]:
+        return f"{words(values[0])} {unit} in every run"
+    return f"{words(values[0])} to {words(values[-1])} {unit} a run"
+
+
+def _names(runs: Sequence[str]) -> str:
+    more = len(runs) - _NAMED
+    return ", ".join(runs[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,273 @@
+"""Plots of a comparison, as PNG files and as SVG for the page.
+
+A row has the same colour and place in every plot. Colours are those of Okabe and Ito, which colour-blind readers tell
+apart; lines differ in dashes too.
+"""
+
+import io
+import math
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib import font_manager
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from paribus.reporting.comparison import Comparison, Row
+from paribus.reporting.layout import heading
+from paribus.reporting.measures import Column
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+DASHES = ("-", "--", ":", "-.")
+MARKERS = ("o", "s", "^", "D")
+FALLBACK_FONTS = (
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "WenQuanYi Zen Hei",
+    "Source Han Sans SC",
+    "Droid Sans Fallback",
+)
+_TAIL = 0.999
+
+Curve = Sequence[tuple[int, float]]
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One picture: file name without suffix, caption, the text for who cannot see it, and its bytes."""
+
+    name: str
+    caption: str
+    alternative: str
+    png: bytes
+    svg: bytes
+
+
+def plots(comparison: Comparison, curves: Mapping[str, Curve]) -> list[Plot]:
+    """All plots for which there is something to show: accuracy, bits per byte, loss curves, token lengths.
+
+    `curves` has, by run id, (step, training loss in nats a token) in order.
+    """
+    with mpl.rc_context(_style()):
+        made = [
+            *(_scores(comparison, column) for column in comparison.columns if _plotted(column, comparison)),
+            _losses(comparison, curves),
+            _token_lengths(comparison),
+        ]
+    return [plot for plot in made if plot is not None]
+
+
+def row_name(row: Row) -> str:
+    """A row in a legend or on an axis."""
+    return " · ".join(row.labels) or "all runs"
+
+
+def _plotted(column: Column, comparison: Comparison) -> bool:
+    several = any(other.key == "average" for other in comparison.columns)
+    if column.kind == "bits_per_byte":
+        return True
+    return column.key == "average" if several else column.key.endswith("/mean")
+
+
+def _style() -> dict[str, Any]:
+    installed = set(font_manager.get_font_names())
+    families = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed)]
+    return {
+        "font.family": families, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
+        "axes.edgecolor": "#444444", "axes.labelcolor": "#222222", "axes.titlesize": 10, "axes.titlelocation": "left",
+        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
+        "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": 100, "savefig.dpi": 150,
+        "legend.frameon": False, "figure.facecolor": "white",
+    }  # fmt: skip
+
+
+def _plot(name: str, caption: str, alternative: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> Plot:
+    figure = Figure(figsize=size, layout="constrained")
+    draw(figure)
+    with warnings.catch_warnings():
+        # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        png, svg = io.BytesIO(), io.BytesIO()
+        figure.savefig(png, format="png", metadata={"Software": None})
+        figure.set_layout_engine("none")
+        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return Plot(name, caption, alternative, png.getvalue(), svg.getvalue())
+
+
+def _scores(comparison: Comparison, column: Column) -> Plot | None:
+    """Left: each row's value. Right: its difference from the first row with the 95 % interval."""
+    rows = [row for row in comparison.finished if _finite(row.cells[column.key].value)]
+    if not rows:
+        return None
+    percent = _factor(column)
+    tested = [row for row in rows if row.cells[column.key].test is not None]
+
+    def draw(figure: Figure) -> None:
+        if not tested:
+            _values(figure.subplots(), rows, comparison, column)
+            return
+        left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1.25, 1]})
+        _values(left, rows, comparison, column)
+        _differences(right, rows, comparison, column)
+
+    name = "bits_per_byte" if column.kind == "bits_per_byte" else "accuracy"
+    what = "Bits per byte of held-out text" if column.kind == "bits_per_byte" else f"Accuracy, {heading(column)}"
+    caption = f"{what}. Left: mean ± as in the table."
+    caption += (
+        " Right: difference from the first row with its 95 % interval over items, not adjusted." if tested else ""
+    )
+    numbers = "; ".join(f"{row_name(row)} {percent * (row.cells[column.key].value or 0):.3f}" for row in rows)
+    return _plot(name, caption, f"{what}: {numbers}.", (9.2 if tested else 6.5, 1.1 + 0.34 * len(rows)), draw)
+
+
+def _factor(column: Column) -> float:
+    return 100.0 if column.kind == "accuracy" else 1.0
+
+
+def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Column) -> None:
+    percent = _factor(column)
+    for place, row in enumerate(rows):
+        cell = row.cells[column.key]
+        error = None if cell.spread is None else percent * cell.spread
+        _point(
+            axes, percent * (cell.value or 0.0), place, _index(row, comparison), [[error], [error]] if error else None
+        )
+    if column.key in comparison.chance:
+        level = percent * comparison.chance[column.key]
+        axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
+        axes.text(level, -0.62, "chance", color="#555555", fontsize=8, ha="center", va="bottom")
+    axes.set_yticks(range(len(rows)), [row_name(row) for row in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel("accuracy in %" if column.kind == "accuracy" else "bits per byte (lower is better)")
+    axes.xaxis.set_major_locator(MaxNLocator(6))
+    axes.grid(axis="y", visible=False)
+
+
+def _differences(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Column) -> None:
+    percent = _factor(column)
+    axes.axvline(0, color="#444444", linewidth=1)
+    for place, row in enumerate(rows):
+        test = row.cells[column.key].test
+        if test is None:
+            continue
+        middle = percent * test.difference
+        bounds = [[middle - percent * test.low], [percent * test.high - middle]]
+        _point(axes, middle, place, _index(row, comparison), bounds if math.isfinite(test.low) else None)
+    axes.set_xlabel("difference from the first row")
+    axes.xaxis.set_major_locator(MaxNLocator(5))
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="y", visible=False)
+
+
+def _point(axes: Axes, value: float, place: int, index: int, error: Any) -> None:
+    axes.errorbar(
+        [value], [place], xerr=error, fmt=MARKERS[index // len(COLOURS) % len(MARKERS)], markersize=6,
+        color=COLOURS[index % len(COLOURS)], elinewidth=1.8, capsize=3,
+    )  # fmt: skip
+
+
+def _losses(comparison: Comparison, curves: Mapping[str, Curve]) -> Plot | None:
+    """Training loss as bits per byte of text read, which is comparable between vocabularies, over tokens read."""
+    shown = [
+        (row, run, curves[run.run_id])
+        for row in comparison.finished
+        for run in row.runs
+        if len(curves.get(run.run_id, ())) > 1
+    ]
+    if not shown:
+        return None
+    convertible = all(run.training.get(key) for _, run, _ in shown for key in ("tokens", "text_bytes", "steps"))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        named: set[str] = set()
+        for row, run, curve in shown:
+            index = _index(row, comparison)
+            steps, losses = zip(*curve, strict=True)
+            x, y = _bits(steps, losses, run.training) if convertible else (steps, losses)
+            label = None if row_name(row) in named else row_name(row)
+            named.add(row_name(row))
+            axes.plot(
+                x, y, DASHES[index % len(DASHES)], color=COLOURS[index % len(COLOURS)], linewidth=1.5, label=label
+            )
+        axes.set_xlabel("tokens read (millions)" if convertible else "step")
+        axes.set_ylabel("training loss (bits per byte)" if convertible else "training loss (nats per token)")
+        figure.legend(loc="outside right center", fontsize=9)
+
+    unit = (
+        "in bits per byte of the text read" if convertible else "in nats per token, not comparable between vocabularies"
+    )
+    caption = f"Training loss {unit}; one line a run, one colour a row."
+    ends = "; ".join(f"{row_name(row)} (seed {run.seed}) ends at {curve[-1][1]:.3f} nats" for row, run, curve in shown)
+    return _plot("loss", caption, f"{caption} {ends}.", (9.2, 4.2), draw)
+
+
+def _bits(
+    steps: Sequence[int], losses: Sequence[float], training: Mapping[str, Any]
+) -> tuple[list[float], list[float]]:
+    tokens = float(training["tokens"])
+    scale = tokens / float(training["text_bytes"]) / math.log(2)
+    return [step * tokens / float(training["steps"]) / 1e6 for step in steps], [loss * scale for loss in losses]
+
+
+def _token_lengths(comparison: Comparison) -> Plot | None:
+    """How long tokens are, for each segmentation: rows that cut text alike share a line."""
+    histograms = _histograms(comparison)
+    if not histograms:
+        return None
+    width = max(_quantile(shares, _TAIL) for _, _, shares in histograms)
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        for name, index, shares in histograms:
+            lengths = range(1, width + 1)
+            style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
+            heights = [100 * shares.get(length, 0.0) for length in lengths]
+            axes.plot(lengths, heights, marker=MARKERS[index % len(MARKERS)], markersize=4, label=name, **style)
+        axes.set_xlabel("length of a token (bytes)")
+        axes.set_ylabel("share of tokens (%)")
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        figure.legend(loc="outside right center", fontsize=9)
+
+    means = [f"{name} {sum(n * share for n, share in shares.items()):.2f}" for name, _, shares in histograms]
+    caption = "Lengths of the tokens of the encoded text, to the 99.9th percentile."
+    return _plot("token_lengths", caption, f"{caption} Mean bytes: {'; '.join(means)}.", (9.2, 3.8), draw)
+
+
+def _histograms(comparison: Comparison) -> list[tuple[str, int, dict[int, float]]]:
+    groups: dict[tuple[tuple[int, float], ...], list[Row]] = {}
+    for row in comparison.finished:
+        score = comparison.scores.get(row.runs[0].run_id)
+        counts = score.statistics.get("token_lengths") if score else None
+        if counts:
+            total = sum(counts.values())
+            shares = sorted((int(length), count / total) for length, count in counts.items())
+            groups.setdefault(tuple(shares), []).append(row)
+    return [(_common(rows), _index(rows[0], comparison), dict(shares)) for shares, rows in groups.items()]
+
+
+def _common(rows: Sequence[Row]) -> str:
+    shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
+    return " · ".join(shared) or "all rows"
+
+
+def _quantile(shares: Mapping[int, float], level: float) -> int:
+    total = 0.0
+    for length in sorted(shares):
+        total += shares[length]
+        if total >= level:
+            return length
+    return max(shares)
+
+
+def _index(row: Row, comparison: Comparison) -> int:
+    return next(index for index, other in enumerate(comparison.rows) if other is row)
+
+
+def _finite(value: float | None) -> bool:
+    return value is not None and math.isfinite(value)

@@ -1,0 +1,123 @@
+"""Write a report: the same comparison as a page, Markdown, CSV, LaTeX, plots, and something for the terminal.
+
+The same records give the same bytes: nothing of the moment or the machine goes in.
+"""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from paribus.reporting import paper as papers
+from paribus.reporting.comparison import Comparison, compare
+from paribus.reporting.document import Document
+from paribus.reporting.frame import MissingRun, RunRecord
+from paribus.reporting.layout import layouts
+from paribus.reporting.markdown import markdown_report
+from paribus.reporting.notes import notes
+from paribus.reporting.page import page
+from paribus.reporting.plots import Curve, plots
+from paribus.reporting.tables import csv_table, latex_table, lines_table, terminal_table
+from paribus.tracking.reader import EventReader
+
+EVENTS, LOSS = "events.jsonl", "train/loss"
+
+
+@dataclass(frozen=True)
+class Report:
+    """A written report: its numbers, its files by name, and what to print with rich."""
+
+    comparison: Comparison
+    files: Mapping[str, Path]
+    """`report.html`, `report.md`, `report.csv`, `report.tex` and `plots/<name>.png`."""
+    terminal: RenderableType
+
+
+def write_report(
+    runs: Sequence[RunRecord],
+    *,
+    title: str,
+    factors: Sequence[str],
+    directory: Path,
+    paper: Mapping[str, Any] | None = None,
+    question: str = "",
+    missing: Sequence[MissingRun] = (),
+    curves: Mapping[str, Curve] | None = None,
+) -> Report:
+    """Compare runs and write the report into `directory`, which is created.
+
+    Args:
+        runs: finished runs; those of the baseline, which the others are tested against, first.
+        title: caption of the table.
+        factors: configuration paths in which the runs are declared to differ, such as `tokenizer`.
+        paper: block `paper` of an experiment file, whose numbers stand beside ours.
+        question: what the table is meant to answer.
+        missing: what was asked for and has no finished run; it is listed, and its cells are empty.
+        curves: (step, training loss) by run id; read from each run's events where not given.
+
+    Raises:
+        FairnessError: the runs differ in more than the factors and the seed.
+        ConfigurationError: no runs, a run without a label, or a malformed paper block.
+        DataError: scores are missing or malformed.
+    """
+    reference = papers.parse(paper) if paper else None
+    comparison = compare(runs, factors, missing)
+    document = Document(
+        title=title,
+        question=question,
+        comparison=comparison,
+        tables=layouts(comparison, directory),
+        notes=notes(comparison),
+        plots=plots(comparison, loss_curves(runs) if curves is None else curves),
+        paper=reference,
+        directory=directory,
+    )
+    files = {name: _write(directory / name, content) for name, content in _contents(document).items()}
+    return Report(comparison, files, _terminal(document))
+
+
+def loss_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
+    """Training loss by step from the runs' events, by run id; runs without events have none."""
+    curves: dict[str, Curve] = {}
+    for run in runs:
+        events = EventReader(run.directory / EVENTS).poll()
+        points = [event.fields for event in events if event.event == "metric" and event.fields["name"] == LOSS]
+        if points:
+            curves[run.run_id] = sorted((int(point["step"]), float(point["value"])) for point in points)
+    return curves
+
+
+def _contents(document: Document) -> dict[str, bytes]:
+    texts = {
+        "report.html": page(document),
+        "report.md": markdown_report(document),
+        "report.csv": csv_table(document.comparison),
+        "report.tex": latex_table(document.tables, document.title, document.notes),
+    }
+    contents = {name: text.encode() for name, text in texts.items()}
+    return contents | {f"plots/{plot.name}.png": plot.png for plot in document.plots}
+
+
+def _terminal(document: Document) -> RenderableType:
+    parts: list[RenderableType] = [Text(document.title, style="bold")]
+    parts += [Padding(terminal_table(table), (1, 0, 0, 0)) for table in document.tables]
+    parts += [Text(), *(Text(note, style="dim") for note in document.notes)]
+    if document.paper:
+        parts += [Text(), Text(papers.sentence(document.paper), style="dim")]
+    if document.paper and document.paper.numbers:
+        parts.append(lines_table(papers.beside(document.paper, document.comparison)))
+    return Group(*parts)
+
+
+def _write(path: Path, content: bytes) -> Path:
+    """Replace the file in one step, so that nobody reads half a report."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+    partial.write_bytes(content)
+    partial.replace(path)
+    return path

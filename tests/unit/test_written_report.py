@@ -1,0 +1,274 @@
+import csv
+import re
+from collections.abc import Callable
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from paribus.errors import ConfigurationError
+from paribus.reporting.fairness import FairnessError
+from paribus.reporting.frame import MissingRun
+from paribus.reporting.report import Report, loss_curves, write_report
+from reporting_support import FACTORS, demo_runs, record
+
+PAPER = {
+    "title": "Table I",
+    "source": "a paper",
+    "columns": [{"label": "Continuation", "task": "continuation"}, "BoolQ"],
+    "rows": [{"label": "BPE", "factors": {"encoder": "merge_rank"}}, "something else"],
+    "numbers": [[51.25, None], [52, 53]],
+}
+Write = Callable[..., Report]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root = tmp_path_factory.mktemp("demo")
+    runs = demo_runs(root, items=200)
+    missing = [MissingRun(runs[-1].factors, "out-of-memory: the device ran out of memory")]
+    return write_report(
+        runs[:-1], title="Demo", factors=FACTORS, directory=root / "reports" / "demo", paper=PAPER, missing=missing
+    )
+
+
+def text_of(report: Report, width: int = 140) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+    console.print(report.terminal)
+    return console.export_text()
+
+
+def read(report: Report, name: str) -> str:
+    return report.files[name].read_text(encoding="utf-8")
+
+
+class Links(HTMLParser):
+    """Collects where a page leads, and what it loads."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.unbalanced: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if attributes.get("id"):
+            self.anchors.add(str(attributes["id"]))
+        if tag == "a":
+            self.targets.append(str(attributes["href"]))
+        elif tag in ("img", "script", "link", "iframe"):
+            self.loaded.append(str(attributes.get("src") or attributes.get("href")))
+        if tag not in ("img", "meta"):
+            self.unbalanced.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.unbalanced.pop() == tag
+
+
+def test_every_format_is_written(demo: Report) -> None:
+    plots = [f"plots/{name}.png" for name in ("accuracy", "bits_per_byte", "loss", "token_lengths")]
+    assert sorted(demo.files) == sorted(["report.csv", "report.html", "report.md", "report.tex", *plots])
+    assert all(path.stat().st_size for path in demo.files.values())
+    assert all(demo.files[name].read_bytes().startswith(b"\x89PNG") for name in plots)
+
+
+def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
+    links = Links(read(demo, "report.html"))
+    assert links.unbalanced == []
+    assert len(links.loaded) == 4
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
+
+
+def test_every_number_of_the_page_leads_to_the_run_it_came_from(demo: Report) -> None:
+    links = Links(read(demo, "report.html"))
+    directory = demo.files["report.html"].parent
+    for row in demo.comparison.finished:
+        target = f"../../runs/{row.runs[0].run_id}"
+        assert (directory / target).resolve() == row.runs[0].directory.resolve()
+        assert links.targets.count(target) == len(demo.comparison.columns) + 1
+
+
+def test_every_number_of_the_markdown_leads_to_the_run_it_came_from(demo: Report) -> None:
+    text = read(demo, "report.md")
+    for row in demo.comparison.finished:
+        assert text.count(f"](../../runs/{row.runs[0].run_id})") == len(demo.comparison.columns) + 1
+
+
+def test_the_csv_has_all_digits_of_every_cell(demo: Report) -> None:
+    with demo.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert len(lines) == 8
+    for line, row in zip(lines, demo.comparison.rows, strict=True):
+        assert line["runs"] == " ".join(run.run_id for run in row.runs)
+        assert tuple(line[factor] for factor in FACTORS) == row.labels
+        for key, cell in row.cells.items():
+            assert line[key] == ("" if cell.value is None else str(cell.value))
+            if cell.test is not None:
+                assert float(line[f"{key}:p_value"]) == cell.test.p_value
+                assert float(line[f"{key}:p_holm"]) == cell.p_holm
+
+
+def test_a_missing_run_shows_dashes_and_its_reason_everywhere(demo: Report) -> None:
+    reason = "out-of-memory: the device ran out of memory"
+    assert reason in read(demo, "report.html")
+    assert reason in read(demo, "report.md")
+    assert reason in text_of(demo)
+    last = [line for line in read(demo, "report.md").splitlines() if line.startswith("| scaffold")][3]
+    assert last.count("—") == 4
+
+
+def test_the_latex_has_as_many_cells_in_every_line(demo: Report) -> None:
+    text = read(demo, "report.tex")
+    for tabular in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
+        lines = [line for line in tabular[1].splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {line.count("&") + 1 for line in lines} == {len(tabular[0])}
+    assert r"scaffold\_bpe" in text
+    assert r"\textbf{" in text
+
+
+def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) -> None:
+    text = " ".join(text_of(demo).split())
+    assert "standard error of the mean over items only" in text
+    assert "With one seed it cannot say how much another seed would change the model" in text
+    assert "against the first row (bpe, merge_rank, standard): two-sided paired t-test" in text
+    assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
+    assert "8.4M tokens in every run" in text
+    assert "200 items of continuation, 120 held-out documents" in text
+
+
+def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, seeds=(0, 1), items=30, curves=False)[:4]
+    report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
+    page = read(report, "report.html")
+    links = Links(page)
+    assert {"#row-1", "#row-2"} <= set(links.targets)
+    assert {"row-1", "row-2"} <= links.anchors
+    assert all(f"../runs/{run.run_id}" in links.targets for run in runs)
+    text = " ".join(text_of(report).split())
+    assert "standard deviation over the seeds (2 a row)" in text
+    assert "also tested seed by seed" in text
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=20)[:2]
+    first, second = (
+        write_report(runs, title="Twice", factors=FACTORS, directory=tmp_path / name) for name in ("one", "two")
+    )
+    assert list(first.files) == list(second.files)
+    for name, path in first.files.items():
+        assert path.read_bytes() == second.files[name].read_bytes(), name
+
+
+def test_chinese_labels_and_markup_stay_text(tmp_path: Path) -> None:
+    labels = {"tokenizer": "字节对编码", "encoder": "<b>最长|优先</b>"}
+    runs = [
+        record(tmp_path, "基线", {**labels, "tokenizer": "基线"}, {("阅读理解", 0): [1, 0, 1]}),
+        record(tmp_path, "long-1", labels, {("阅读理解", 0): [1, 1, 1]}),
+    ]
+    directory = tmp_path / "报告"
+    report = write_report(runs, title="中文 & <title>", factors=("tokenizer", "encoder"), directory=directory)
+    page, text = read(report, "report.html"), read(report, "report.md")
+    assert "字节对编码" in page
+    assert "<b>" not in page
+    assert "中文 &amp; &lt;title&gt;" in page
+    assert r"\<b\>最长\|优先\</b\>" in text
+    assert "字节对编码" in text_of(report)
+    assert "阅读理解" in read(report, "report.csv")
+    assert r"中文 \& <title>" in read(report, "report.tex")
+
+
+def test_one_run_is_a_table_without_tests(tmp_path: Path) -> None:
+    run = record(tmp_path, "only", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0, 1, 1]})
+    for factors in (("tokenizer",), ()):
+        report = write_report([run], title="One", factors=factors, directory=tmp_path / f"report{len(factors)}")
+        assert "No significance test" in text_of(report)
+        assert "75.0" in read(report, "report.md")
+        assert "**75.0**" not in read(report, "report.md")
+
+
+def test_numbers_that_are_not_finite_are_shown_and_explained(tmp_path: Path) -> None:
+    values = [np.nan, 1, 0, 1]
+    runs = [
+        record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0, 1, 1]}),
+        record(
+            tmp_path,
+            "two",
+            {"tokenizer": "bytes"},
+            {("boolq", 0): values},
+            training={"tokens": 9, "final_loss": np.inf},
+        ),
+    ]
+    report = write_report(runs, title="NaN", factors=("tokenizer",), directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    assert "NaN" in text
+    assert "∞" in text
+    assert "bytes: not a finite number: boolq 0-shot, final loss; left out of the tests" in text
+
+
+def test_a_run_without_scores_or_numbers_shows_dashes_and_says_which(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}),
+        record(tmp_path, "two", {"tokenizer": "bytes"}, {("piqa", 0): [1, 0]}, training={}),
+    ]
+    report = write_report(runs, title="Gaps", factors=("tokenizer",), directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    assert "— bytes: no value for boolq 0-shot, All tasks mean, tokens, text, final loss" in text
+    assert "— bpe: no value for piqa 0-shot, All tasks mean" in text
+
+
+def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=5, curves=False)
+    with pytest.raises(FairnessError):
+        write_report(runs, title="Unfair", factors=("tokenizer", "encoder"), directory=tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
+    ours = demo.comparison.rows[0].cells["continuation/mean"].value
+    assert ours is not None
+    assert f"| BPE | 51.25 | {100 * ours:.1f} | — | — |" in read(demo, "report.md")
+    assert "| something else | 52 | — | 53 | — |" in read(demo, "report.md")
+    assert "51.25" in read(demo, "report.html")
+    assert "51.25" in text_of(demo)
+
+
+def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
+    paper = {"title": "Table I of LBPE", "numbers": None, "note": "The paper was out of reach."}
+    report = write_report([run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper=paper)
+    sentence = "The numbers of Table I of LBPE have not been entered here. The paper was out of reach."
+    assert sentence in read(report, "report.html")
+    assert sentence in read(report, "report.md")
+    assert sentence in text_of(report)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rowz": []}, "paper.rowz is unknown"),
+        ({"title": ""}, "paper.title is missing"),
+        ({"numbers": [[1, 2]]}, "a list of 2 rows"),
+        ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
+        ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
+        ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
+    ],
+)
+def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
+    with pytest.raises(ConfigurationError, match=message):
+        write_report(
+            [run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper={**PAPER, **changes}
+        )
+
+
+def test_loss_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=3)
+    curves = loss_curves(runs)
+    assert list(curves) == [run.run_id for run in runs]
+    assert [step for step, _ in curves[runs[0].run_id]] == list(range(0, 257, 8))
