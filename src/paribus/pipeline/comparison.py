@@ -34,19 +34,21 @@ def report_command(command: Command, console: Console) -> int:
     sweep = describe_sweep(composition, runs)
     records, missing = collect(composition, runs, layout)
     experiment = config.experiment
+    directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
     report = write_report(
         records,
         missing=missing,
         title=experiment.title if experiment else f"Comparison by {', '.join(composition.factors) or 'run'}",
+        question=experiment.question if experiment else "",
         factors=composition.factors,
-        directory=layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}",
+        directory=directory,
         paper=experiment.paper if experiment else None,
     )
     console.print(report.terminal)
-    console.print(f"report: {report.directory / 'report.html'} (also .md, .csv, .tex)", soft_wrap=True)
+    console.print(f"report: {report.files['report.html']} (beside it .md, .csv, .tex)", soft_wrap=True, markup=False)
     with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
-        events.artifact(report.directory, "report")
+        events.artifact(directory, "report")
         events.end("FINISHED")
     message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)

@@ -14,7 +14,7 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.prepare import PreparedRun, labels
 from paribus.pipeline.remaining import unique_nodes
 from paribus.store.claim import read_holder
 
@@ -37,7 +37,7 @@ class PlannedStage:
 class PlannedRun:
     """What one run costs; `estimated` names the figures that are not exact yet."""
 
-    overrides: tuple[str, ...]
+    label: str
     checkpoints: PlannedStage
     tokens: int
     text_bytes: int
@@ -86,7 +86,10 @@ def make_plan(runs: Sequence[PreparedRun]) -> Plan:
         (node.name, node.key): PlannedStage(node.name, node.key, _state(node, layout), needed[node.name, node.key])
         for node in unique_nodes(runs)
     }
-    planned = [_run(run, stages[("checkpoints", run.nodes["checkpoints"].key)], layout) for run in runs]
+    planned = [
+        _run(label, run, stages[("checkpoints", run.nodes["checkpoints"].key)], layout)
+        for label, run in zip(labels(runs), runs, strict=True)
+    ]
     problems = {node.problem for run in runs for node in run.nodes.values() if node.problem}
     return Plan(tuple(stages.values()), tuple(planned), config.engine.device_tflops, tuple(sorted(problems)))
 
@@ -101,7 +104,7 @@ def _state(node: Node, layout: Layout) -> str:
     return "failed" if layout.failure(node).is_file() else "missing"
 
 
-def _run(run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
+def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
     config = run.job.config
     vocabulary = _vocabulary_size(config)
     trained = layout.store.find("checkpoints", run.nodes["checkpoints"].key)
@@ -112,7 +115,7 @@ def _run(run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
     else:
         tokens, text, steps, estimated = _budget(config, _bytes_per_token(run, layout))
     return PlannedRun(
-        overrides=run.job.overrides,
+        label=label,
         checkpoints=stage,
         tokens=tokens,
         text_bytes=text,

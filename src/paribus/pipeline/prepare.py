@@ -1,5 +1,6 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paribus.config.compose import Composition, Job
@@ -21,6 +22,20 @@ class PreparedRun:
     def run_id(self) -> str:
         """Identifier of the run."""
         return run_id(self.nodes)
+
+
+def labels(runs: Sequence[PreparedRun]) -> list[str]:
+    """A short name for each run: the values of the overrides in which the runs differ."""
+    common = set.intersection(*(set(run.job.overrides) for run in runs))
+    differing = [[text for text in run.job.overrides if text not in common] for run in runs]
+    named = [" ".join(map(_short, texts)) for texts in differing]
+    return [name or " ".join(sorted(common)) or "defaults" for name in named]
+
+
+def _short(override: str) -> str:
+    """A group choice by its value alone, a field with its path."""
+    key, _, value = override.partition("=")
+    return override if "." in key or key == "seed" else value
 
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:

@@ -1,5 +1,6 @@
 """Keeps the record and the event log of one run, and shows it in the tracker."""
 
+import json
 import time
 from pathlib import Path
 from typing import Any
@@ -101,8 +102,6 @@ def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
 
 def read_record(directory: Path) -> dict[str, Any] | None:
     """The record of a run, or None when it never began."""
-    import json
-
     path = directory / RUN_RECORD
     if not path.is_file():
         return None

@@ -5,12 +5,12 @@ The runner has no state of its own: what exists in the store is done, what is cl
 
 import json
 import time
+import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from paribus.config.identity import everything
-from paribus.errors import FAILURE_CLASSES, InterruptedRunError, ParibusError
+from paribus.errors import FAILURE_CLASSES, InterruptedRunError
 from paribus.pipeline.child import classify
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
@@ -33,7 +33,7 @@ class StageRunner:
     layout: Layout
     display: Display
     recorder: Recorder
-    metrics: list[dict[str, Any]] = field(default_factory=list)
+    metrics: list[tuple[str, float, int]] = field(default_factory=list)
 
     def ensure(self, node: Node) -> Artifact:
         """The artefact of a node, found, awaited or made."""
@@ -60,7 +60,7 @@ class StageRunner:
 
     def metric(self, name: str, value: float, step: int) -> None:
         """Keep a number for the artefact and for the run's events."""
-        self.metrics.append({"name": name, "value": value, "step": step})
+        self.metrics.append((name, value, step))
         self.recorder.metric(name, value, step)
 
     def _found(self, node: Node, artifact: Artifact, waited: bool) -> None:
@@ -116,15 +116,17 @@ class StageRunner:
     def _keep_metrics(self, output: Path) -> None:
         """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
         if self.metrics and not (output / METRICS).exists():
-            lines = "".join(json.dumps(line | {"value": repr(line["value"])}) + "\n" for line in self.metrics)
-            atomic.write_text(output / METRICS, lines)
+            lines = [{"step": step, name: value} for name, value, step in self.metrics]
+            atomic.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
 
     def _replay(self, artifact: Artifact) -> None:
         path = artifact.path / METRICS
         if path.is_file():
             for line in path.read_text(encoding="utf-8").splitlines():
-                metric = json.loads(line)
-                self.recorder.metric(metric["name"], float(metric["value"]), metric["step"])
+                values = json.loads(line)
+                step = values.pop("step")
+                for name, value in values.items():
+                    self.recorder.metric(name, float(value), step)
 
     def _refuse_repetition(self, node: Node) -> None:
         """A stage that failed in this very command would fail again for every run that shares it."""
@@ -154,6 +156,8 @@ def run_nodes(nodes: dict[str, Node], layout: Layout, display: Display, recorder
             stages.ensure(node)
     except (KeyboardInterrupt, InterruptedRunError):
         return {"class": "interrupted", "message": "stopped by a signal; give the same command again to carry on"}
-    except (ParibusError, OSError) as error:
+    except Exception as error:
+        (recorder.directory / "logs").mkdir(exist_ok=True)
+        (recorder.directory / "logs" / "runner.log").write_text(traceback.format_exc(), encoding="utf-8")
         return classify(error)
     return None

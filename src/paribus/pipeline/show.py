@@ -9,7 +9,7 @@ from rich.table import Table
 from paribus.config.units import format_count, format_size
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import Plan, PlannedRun
-from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.prepare import PreparedRun, labels
 from paribus.pipeline.recorder import read_record
 
 STYLES = {"cached": "green", "done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
@@ -23,7 +23,8 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(_run_table(plan))
     if any(run.estimated for run in plan.runs):
         console.print("~ estimated: exact once the corpus is encoded")
-    hours = f"{plan.device_hours:,.2f} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
+    amount = f"{plan.device_hours:,.0f}" if plan.device_hours >= 10 else f"{plan.device_hours:.2g}"
+    hours = f"{amount} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
     console.print(f"still to train: {plan.flops:.3g} FLOPs, {hours}; {format_size(plan.disk_bytes)} of checkpoints")
 
 
@@ -46,11 +47,11 @@ def _stage_table(plan: Plan) -> Table:
 
 def _run_table(plan: Plan) -> Table:
     table = Table(title="Runs", title_justify="left")
-    for heading in ("run", "tokens", "text", "steps", "parameters", "FLOPs", "disk"):
-        table.add_column(heading, justify="left" if heading == "run" else "right")
+    for heading in ("run", "tokens", "text", "steps", "params", "FLOPs", "disk"):
+        table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in plan.runs:
         table.add_row(
-            " ".join(run.overrides) or "defaults",
+            run.label,
             _mark(run, "tokens") + format_count(run.tokens),
             _mark(run, "text_bytes") + format_size(run.text_bytes),
             _mark(run, "steps") + f"{run.steps:,}",
@@ -71,7 +72,7 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
     for heading in ("run", "id", "status", "stages", "why"):
         table.add_column(heading, overflow="fold")
     statuses = []
-    for run in runs:
+    for name, run in zip(labels(runs), runs, strict=True):
         layout = Layout.of(run.job.config)
         record = read_record(layout.run(run.run_id))
         made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
@@ -79,7 +80,6 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
         failure = record["failure"] if record else None
         why = f"{failure['class']}: {failure['message']}" if failure else ""
         style = STYLES.get(status, "default")
-        name = " ".join(run.job.overrides) or "defaults"
         table.add_row(name, run.run_id, f"[{style}]{status}[/]", f"{made} of {len(run.nodes)}", why)
         statuses.append(status)
     console.print(table)

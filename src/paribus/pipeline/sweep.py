@@ -17,7 +17,7 @@ from paribus.config.schema import RunConfig
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.prepare import PreparedRun, labels, prepare
 from paribus.pipeline.recorder import Recorder, read_record
 from paribus.pipeline.remaining import announce, write_stages
 from paribus.pipeline.runner import run_nodes
@@ -114,8 +114,8 @@ def summarize(runs: Sequence[PreparedRun], layout: Layout, console: Console, sta
     ]
     noun = "run" if len(runs) == 1 else "runs"
     console.print(f"{ended.count('done')} of {len(runs)} {noun} done in {duration(time.time() - started)}")
-    for run, record, status in zip(runs, records, ended, strict=True):
+    for name, record, status in zip(labels(runs), records, ended, strict=True):
         if status != "done":
-            why = record["failure"]["message"] if record and record["failure"] else ""
-            console.print(f"  {status}: {' '.join(run.job.overrides)} {why}", markup=False)
+            why = f": {record['failure']['message']}" if record and record["failure"] else ""
+            console.print(f"  {status}: {name}{why}", markup=False)
     return failures

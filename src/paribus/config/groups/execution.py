@@ -32,7 +32,9 @@ class EngineConfig:
 class ScaleConfig:
     """One bundle of sizes; the other groups read their defaults from it, so it is not part of a run's identity."""
 
-    kind: Literal["tiny", "demo", "laptop", "paper"] = execution("laptop", doc="Name of the bundle.")
+    kind: Literal["tiny", "demo", "laptop", "paper", "paper_1.2b", "paper_6.7b"] = execution(
+        "laptop", doc="Name of the bundle."
+    )
     corpus_limit: Size | None = execution(None, doc="corpus.limit of the embedded corpus.")
     vocab_size: Positive = execution(8_192, doc="tokenizer.vocab_size.")
     tokens: Count = execution(20_000_000, doc="budget.tokens.")

@@ -1,0 +1,7 @@
+"""`python -m paribus`."""
+
+import sys
+
+from paribus.cli import main
+
+sys.exit(main())

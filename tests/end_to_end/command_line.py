@@ -1,0 +1,46 @@
+"""paribus in a real process, and a small corpus of the user's own for it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+OVERRIDES = (
+    "scale=tiny",
+    "corpus=files",
+    "corpus.paths=[texts/*.jsonl]",
+    "corpus.heldout=0.2",
+    "evaluation.continuation_items=16",
+    "evaluation.shots=[0,1]",
+    "tracking=none",
+)
+TOPICS = {
+    "rivers": "The river carries water and silt from the hills to the sea past stones and reeds",
+    "engines": "An engine burns fuel in its cylinders and turns the shaft that drives the wheels",
+    "中文": "河流把水和泥沙从山上带到大海经过石头和芦苇最后到达平原上的城市和村庄",
+}
+
+
+def paribus(directory: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
+    done = subprocess.run(command(arguments), cwd=directory, capture_output=True, text=True, check=False)
+    assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+    return done
+
+
+def command(arguments: Sequence[str]) -> list[str]:
+    return [sys.executable, "-m", "paribus", *arguments]
+
+
+def write_corpus(directory: Path) -> None:
+    """360 short documents on three topics, one of them in Chinese."""
+    (directory / "texts").mkdir()
+    for name, sentence in TOPICS.items():
+        words = sentence.split() if " " in sentence else list(sentence)
+        joint = " " if " " in sentence else ""
+        lines = []
+        for number in range(120):
+            turned = words[number % len(words) :] + words[: number % len(words)]
+            text = ". ".join(joint.join(turned[i:] + turned[:i]) for i in range(4))
+            lines.append(json.dumps({"text": f"{number} {text}."}, ensure_ascii=False))
+        (directory / "texts" / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -1,0 +1,52 @@
+"""Bad input: a clear error that names file and line or configuration path, a failing exit, nothing half-made."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from command_line import paribus
+
+BASE = ("run", "scale=tiny", "corpus=files", "tracking=none")
+
+
+def refused(directory: Path, *overrides: str, expect: int) -> str:
+    done = paribus(directory, *BASE, *overrides, expect=expect)
+    for artifact in (directory / "paribus_runs/artifacts").glob("*/*/"):
+        if artifact.parent.name not in ("claims", "partial"):
+            assert (artifact / "record.json").is_file()
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def test_a_missing_file_is_named_before_anything_runs(tmp_path: Path) -> None:
+    assert "absent.jsonl" in refused(tmp_path, "corpus.paths=[absent.jsonl]", expect=2)
+    assert not (tmp_path / "paribus_runs/artifacts").exists()
+
+
+def test_an_unknown_task_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    text = refused(tmp_path, "corpus.paths=[absent.jsonl]", "evaluation.tasks=[continuaton]", expect=2)
+    assert "continuation" in text
+    assert "evaluation.tasks" in text
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "expected"),
+    [
+        ("empty.txt", b"", "empty.txt"),
+        ("latin.txt", b"caf\xe9 and more", "UTF-8"),
+        ("fields.jsonl", b'{"text": "a"}\n{"body": "b"}\n', "line 2"),
+        ("broken.jsonl", b'{"text": "a"}\n{"text": \n', "line 2"),
+        ("cut.txt.gz", gzip.compress(b"some text " * 1000)[:-20], "cut.txt.gz"),
+    ],
+)
+def test_an_unreadable_file_is_refused_by_name(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    text = refused(tmp_path, f"corpus.paths=[{name}]", expect=1 if content else 1)
+    assert expected in text
+    assert name in text
+
+
+def test_a_corpus_smaller_than_one_context_is_refused(tmp_path: Path) -> None:
+    lines = "".join(f'{{"text": "word {number}"}}\n' for number in range(8))
+    (tmp_path / "small.jsonl").write_text(lines, encoding="utf-8")
+    overrides = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3", "model.context_length=512", "budget.tokens=10K")
+    assert "context" in refused(tmp_path, *overrides, expect=1)

@@ -1,0 +1,156 @@
+"""paribus as its users run it: real commands in real processes, on text of their own."""
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from command_line import OVERRIDES, command, paribus, write_corpus
+
+
+@pytest.fixture(scope="module")
+def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which a sweep of two tokenizers and two orderings has run."""
+    directory = tmp_path_factory.mktemp("sweep")
+    write_corpus(directory)
+    paribus(directory, "run", "-m", *OVERRIDES, *SWEEP)
+    return directory
+
+
+SWEEP = ("tokenizer=bpe,scaffold_bpe", "ordering=standard,in_context")
+
+
+def made(directory: Path) -> Counter[str]:
+    return Counter(path.parent.parent.name for path in (directory / "paribus_runs/artifacts").glob("*/*/record.json"))
+
+
+def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
+    assert made(sweep) == {
+        "corpus": 1,
+        "vocabulary": 2,
+        "tokens": 2,
+        "embeddings": 1,
+        "neighbours": 1,
+        "order": 2,
+        "checkpoints": 4,
+        "tasks": 1,
+        "scores": 4,
+    }
+
+
+def test_the_same_command_again_makes_nothing(sweep: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (sweep / "paribus_runs/artifacts").rglob("record.json")}
+    done = paribus(sweep, "run", "-m", *OVERRIDES, *SWEEP)
+    assert "4 of 4 runs done" in done.stdout
+    assert " done in " not in done.stdout.replace("runs done in", "")
+    assert before == {path: path.stat().st_mtime_ns for path in (sweep / "paribus_runs/artifacts").rglob("record.json")}
+
+
+def test_plan_and_status_agree_that_all_is_cached(sweep: Path) -> None:
+    plan = paribus(sweep, "plan", "-m", *OVERRIDES, *SWEEP).stdout
+    assert "missing" not in plan
+    assert "4 cached" in plan
+    assert "not started" not in paribus(sweep, "status", "-m", *OVERRIDES, *SWEEP).stdout
+
+
+def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> None:
+    paribus(sweep, "report", "-m", *OVERRIDES, *SWEEP)
+    (report,) = (sweep / "paribus_runs/reports").iterdir()
+    with (report / "report.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 4
+    page = (report / "report.html").read_text(encoding="utf-8")
+    for run in (sweep / "paribus_runs/runs").iterdir():
+        assert run.name in page
+    assert "http://" not in page.replace("http://www.w3.org", "")
+
+
+def test_a_report_refuses_runs_that_differ_in_more_than_the_declared_factors(sweep: Path) -> None:
+    paribus(sweep, "run", *OVERRIDES, "training.learning_rate=5e-4", "ordering=in_context", "tokenizer=scaffold_bpe")
+    record = next((sweep / "paribus_runs/runs").glob("*/run.json"))
+    changed = json.loads(record.read_text(encoding="utf-8"))
+    original = json.dumps(changed)
+    changed["identity"]["training"]["learning_rate"] = 0.123
+    record.write_text(json.dumps(changed), encoding="utf-8")
+    refused = paribus(sweep, "report", "-m", *OVERRIDES, *SWEEP, expect=2)
+    assert "training.learning_rate" in refused.stderr
+    record.write_text(original, encoding="utf-8")
+
+
+def test_a_report_lists_runs_that_are_missing(sweep: Path) -> None:
+    done = paribus(sweep, "report", "-m", *OVERRIDES, "tokenizer=bpe,bytes", expect=1)
+    assert "not started" in done.stdout
+
+
+def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
+    plan = paribus(sweep, "plan", "-m", *OVERRIDES, "seed=0,5").stdout
+    lines = {line.split("│")[1].strip(): line for line in plan.splitlines() if line.startswith("│")}
+    assert "1 cached" in lines["vocabulary"]
+    assert "1 cached, 1 missing" in lines["checkpoints"]
+
+
+def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sweep: Path, tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = ("run", *OVERRIDES, "tokenizer=bpe", "ordering=standard")
+    process = subprocess.Popen(command(arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    partial = tmp_path / "paribus_runs/artifacts/partial"
+    deadline = time.monotonic() + 300
+    while not list(partial.glob("checkpoints-*/work/**/step_*")):
+        assert process.poll() is None, "the run ended before it could be killed"
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.kill()
+    process.wait()
+    assert not (tmp_path / "paribus_runs/artifacts/checkpoints").exists()
+    paribus(tmp_path, *arguments)
+    weights = [
+        sorted((directory / "paribus_runs/artifacts/checkpoints").glob("*/step_*/model.safetensors"))
+        for directory in (sweep, tmp_path)
+    ]
+    assert weights[1]
+    again = {(path.parts[-3], path.parts[-2]): path.read_bytes() for path in weights[1]}
+    straight = {(path.parts[-3], path.parts[-2]): path.read_bytes() for path in weights[0]}
+    assert again == {name: straight[name] for name in again}
+
+
+def test_ctrl_c_stops_the_sweep_says_how_to_go_on_and_leaves_no_half_artefact(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = command(("run", "-m", *OVERRIDES, *SWEEP))
+    process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if "tokens" in line:
+            break
+    os.kill(process.pid, signal.SIGINT)
+    rest, _ = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert "same command again" in rest
+    for directory in (tmp_path / "paribus_runs/artifacts").glob("*/*/"):
+        if directory.parent.name not in ("claims", "partial"):
+            assert (directory / "record.json").is_file()
+
+
+def test_one_failing_run_leaves_the_others_alone(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    characters = ("tokenizer.unit=character", "tokenizer.vocab_size=50,700")
+    failed = paribus(tmp_path, "run", "-m", *OVERRIDES, *characters, expect=1)
+    assert "1 of 2 runs done" in failed.stdout
+    assert "tokenizer.vocab_size" in failed.stdout
+    status = paribus(tmp_path, "status", "-m", *OVERRIDES, *characters, expect=1)
+    assert "configuration" in status.stdout
+
+
+def test_two_copies_started_at_once_do_the_work_once(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = command(("run", *OVERRIDES))
+    copies = [subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True) for _ in range(2)]
+    printed = "".join(copy.communicate()[0] for copy in copies)
+    assert [copy.returncode for copy in copies] == [0, 0]
+    lines = [line.split() for line in printed.splitlines()]
+    done = Counter(line[0] for line in lines if line[1:2] == ["done"])
+    assert done == {"corpus": 1, "vocabulary": 1, "tokens": 1, "order": 1, "checkpoints": 1, "tasks": 1, "scores": 1}
