@@ -1,0 +1,60 @@
+"""Bits per UTF-8 byte of held-out documents: comparable between tokenizers, since the bytes are the text's own.
+
+A document is scored on its own, an end-of-document token before it; each of its tokens is scored once, with at least
+half a context before it where the document has that. The end-of-document token after it is not scored.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.evaluation.pairs import Encoder, Pair, windows
+
+if TYPE_CHECKING:
+    from paribus.evaluation.scoring import Scorer
+
+
+@dataclass(frozen=True)
+class DocumentBits:
+    """Information content of documents under a model."""
+
+    bits: NDArray[np.float64]
+    """(documents,) minus the base-2 logarithm of each document's probability."""
+    bytes: NDArray[np.int64]
+    """(documents,) UTF-8 bytes."""
+
+    @property
+    def bits_per_byte(self) -> float:
+        """All bits over all bytes."""
+        return float(self.bits.sum() / self.bytes.sum())
+
+
+def document_bits(
+    scorer: "Scorer",
+    tokenizer: Encoder,
+    texts: Sequence[str],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> DocumentBits:
+    """Bits and bytes of each text; `progress` is told the bytes of text finished and their number."""
+    sizes = np.array([len(text.encode()) for text in texts], np.int64)
+    pairs: list[Pair] = []
+    owners: list[int] = []
+    for place, text in enumerate(texts):
+        ids = tokenizer.encode(text)
+        own = windows(ids, tokenizer.eod_id, scorer.context_length) if len(ids) else []
+        pairs += own
+        owners += [place] * len(own)
+    finished = 0
+
+    def report(count: int) -> None:
+        nonlocal finished
+        finished += count
+        total = int(sizes.sum())
+        progress(total * finished // max(1, len(pairs)), total)
+
+    scores = scorer.score(pairs, report)
+    nats = np.bincount(np.array(owners, np.int64), scores.log_probability, minlength=len(texts))
+    return DocumentBits(-nats / np.log(2), sizes)

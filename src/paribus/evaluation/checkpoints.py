@@ -1,0 +1,50 @@
+"""The checkpoints that are scored, and their models and tokenizers. Imports torch: import this module late."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.build import load_model
+from paribus.tokenization import Tokenizer
+
+STEP = re.compile(r"step_(\d+)")
+
+
+def last_checkpoints(artifact: Path, number: int) -> dict[int, Path]:
+    """Step -> directory of the last `number` checkpoints, ascending; ConfigurationError where there are fewer."""
+    found = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
+    if not found:
+        raise DataError(f"{artifact} has no checkpoint step_XXXXXXXX")
+    if len(found) < number:
+        raise ConfigurationError(
+            f"evaluation.last_checkpoints is {number}, but {len(found)} were kept (steps "
+            f"{', '.join(map(str, sorted(found)))}); lower it, or lower training.checkpoint_every and raise "
+            "training.keep_checkpoints"
+        )
+    return {step: found[step] for step in sorted(found)[-number:]}
+
+
+def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
+    """The model in float32 on the device: rounding must not differ between runs that are compared."""
+    return load_model(checkpoint).to(resolve_device(device)).eval()
+
+
+def load_checkpoint_tokenizer(checkpoint: Path) -> Tokenizer:
+    """The tokenizer the model was trained with."""
+    return Tokenizer.load(checkpoint / "tokenizer")
+
+
+def resolve_device(device: str) -> torch.device:
+    """`evaluation.device` as a device that is there; ConfigurationError otherwise."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
+    if match is None:
+        raise ConfigurationError(f"evaluation.device is {device!r}; known are auto, cpu, cuda and cuda:N")
+    if device != "cpu" and int(match[1] or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise ConfigurationError(f"evaluation.device is {device!r}, but {count} CUDA devices are visible; try auto")
+    return torch.device(device)

@@ -1,0 +1,136 @@
+"""Our model and tokenizer behind lm-eval's interface, and our task files as lm-eval tasks.
+
+Imports lm_eval and torch: import this module late.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+from lm_eval.api.instance import Instance
+from lm_eval.api.model import TemplateLM
+from lm_eval.api.task import ConfigurableTask
+from lm_eval.evaluator import evaluate
+
+from paribus.errors import ConfigurationError
+from paribus.evaluation.items import read_items
+from paribus.evaluation.pairs import Encoder, Pair, encode_pair, fit, windows
+from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.task_files import read_config
+
+Answer = tuple[float, bool]
+"""Natural log-probability of a continuation, and whether greedy decoding gives it."""
+
+
+class HarnessModel(TemplateLM):  # type: ignore[misc]
+    """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`."""
+
+    def __init__(
+        self, scorer: Scorer, tokenizer: Encoder, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> None:
+        super().__init__()
+        self.scorer = scorer
+        self.encoder = tokenizer
+        self.progress = progress
+        """Told the requests finished and their number."""
+        self.truncated: dict[str, set[int]] = defaultdict(set)
+        """Task -> items whose prompt lost its beginning to the context length."""
+
+    @property
+    def eot_token_id(self) -> int:
+        """The end-of-document token."""
+        return self.encoder.eod_id
+
+    @property
+    def max_length(self) -> int:
+        """Context length of the model in tokens."""
+        return self.scorer.context_length
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+        """Token ids of a text, without special tokens."""
+        ids: list[int] = self.encoder.encode(string).tolist()
+        return ids
+
+    def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
+        """Score continuations after contexts; an empty continuation has log-probability 0."""
+        encode = lru_cache(maxsize=2)(self.encoder.encode)  # the choices of an item follow each other
+        pairs = [encode_pair(encode, self.eot_token_id, *request.args) for request in requests]
+        for request, pair in zip(requests, pairs, strict=True):
+            if len(pair.context) + len(pair.continuation) - 1 > self.max_length:
+                self.truncated[str(request.task_name)].add(int(request.doc_id))
+        return self._score([fit(pair, self.max_length) for pair in pairs])
+
+    def _loglikelihood_tokens(
+        self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **kwargs: Any
+    ) -> list[Answer]:
+        pairs = [Pair(np.array(context), np.array(continuation)) for _, context, continuation in requests]
+        return self._score([fit(pair, self.max_length) for pair in pairs])
+
+    def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
+        """Log-probability of whole texts after an end-of-document token."""
+        encoded = [self.encoder.encode(request.args[0]) for request in requests]
+        parts = [windows(ids, self.eot_token_id, self.max_length) for ids in encoded]
+        return [log_probability for log_probability, _ in self._score(parts)]
+
+    def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
+        """Not offered: every task of the registry is multiple choice."""
+        raise ConfigurationError(
+            "evaluation.tasks: a task asks the model to generate text; only multiple choice is run"
+        )
+
+    def _score(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
+        """Sums over the windows of each request."""
+        flat = [pair for parts in requests for pair in parts]
+        finished = 0
+
+        def report(count: int) -> None:
+            nonlocal finished
+            finished += count
+            self.progress(len(requests) * finished // max(1, len(flat)), len(requests))
+
+        scores = self.scorer.score(flat, report)
+        answers, start = [], 0
+        for parts in requests:
+            own = slice(start, start + len(parts))
+            answers.append((float(scores.log_probability[own].sum()), bool(scores.greedy[own].all())))
+            start += len(parts)
+        return answers
+
+
+def load_task(directory: Path, name: str, shots: int) -> ConfigurableTask:
+    """The lm-eval task written by `write_task` with that many examples in the prompt, named `<name>_<shots>shot`.
+
+    Items are handed over in memory: lm-eval's own loading would copy them into a cache in the home directory.
+    """
+    config = read_config(directory, name)
+    files: dict[str, str] = config.pop("dataset_kwargs")["data_files"]
+    splits = {split: _dataset(directory / file) for split, file in files.items()}
+    del config["dataset_path"]
+    config |= {"task": task_name(name, shots), "num_fewshot": shots, "custom_dataset": lambda **_: splits}
+    return ConfigurableTask(config=config)
+
+
+def task_name(name: str, shots: int) -> str:
+    """Name of a task with that many examples in the prompt."""
+    return f"{name}_{shots}shot"
+
+
+def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask], fewshot_seed: int) -> dict[str, list[Any]]:
+    """lm-eval's samples (one a scored item, in order) of each task by name; examples are drawn by the seed."""
+    for task in tasks:
+        task.set_fewshot_seed(fewshot_seed)
+    loaded = {"tasks": {task.config.task: task for task in tasks}, "groups": {}}
+    results = evaluate(model, loaded, bootstrap_iters=0, log_samples=True)
+    samples: dict[str, list[Any]] = results["samples"]
+    return samples
+
+
+def _dataset(path: Path) -> datasets.Dataset:
+    text = datasets.Value("string")
+    columns = {"id": text, "query": text, "choices": datasets.List(text), "gold": datasets.Value("int64")}
+    return datasets.Dataset.from_list([asdict(item) for item in read_items(path)], datasets.Features(columns))

@@ -1,0 +1,29 @@
+"""Everything about an evaluation that can be refused before anything runs; imports nothing heavy."""
+
+from collections import Counter
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import ParibusError
+from paribus.evaluation.suites.files import benchmark_file, fewshot_file
+from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
+
+
+def problems(config: EvaluationConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
+    found = [("evaluation.tasks", problem) for name in config.tasks if (problem := unknown_task(name))]
+    found += [
+        ("evaluation.tasks", f"names {name} {count} times")
+        for name, count in Counter(config.tasks).items()
+        if count > 1
+    ]
+    return found + [("evaluation.data", problem) for name in config.tasks for problem in _missing(config, name)]
+
+
+def _missing(config: EvaluationConfig, name: str) -> list[str]:
+    if name not in BENCHMARKS:
+        return []
+    try:
+        fewshot_file(benchmark_file(config.data, BENCHMARKS[name]), BENCHMARKS[name])
+    except ParibusError as error:
+        return [str(error).removeprefix("evaluation.data: ")]
+    return []

@@ -1,0 +1,84 @@
+"""From lm-eval's samples to rows: one a checkpoint, task, number of shots, item and metric."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paribus.evaluation.bits_per_byte import DocumentBits
+from paribus.evaluation.task_files import METRICS
+
+CHOICE_BITS = "choice_bits"
+"""Minus the base-2 logarithm of the right choice's share of the choices' probabilities; a fair guess among n has
+log2 n."""
+ITEMS_SCHEMA = pa.schema(
+    [
+        ("checkpoint", pa.int64()),
+        ("task", pa.string()),
+        ("shots", pa.int64()),
+        ("item", pa.string()),
+        ("doc_hash", pa.string()),
+        ("metric", pa.string()),
+        ("value", pa.float64()),
+    ]
+)
+HELDOUT_SCHEMA = pa.schema(
+    [("checkpoint", pa.int64()), ("document", pa.string()), ("bits", pa.float64()), ("bytes", pa.int64())]
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One metric of one item."""
+
+    checkpoint: int
+    task: str
+    shots: int
+    item: str
+    doc_hash: str
+    metric: str
+    value: float
+
+
+def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+    """Every metric of every sample, in order."""
+    for sample in samples:
+        values = {metric: float(sample[metric]) for metric in METRICS}
+        log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
+        values[CHOICE_BITS] = choice_bits(log_probabilities, sample["target"])
+        for metric, value in values.items():
+            yield Row(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
+
+
+def choice_bits(log_probabilities: Sequence[float], gold: int) -> float:
+    """Bits of the right choice from the choices' natural log-probabilities."""
+    top = max(log_probabilities)
+    total = top + math.log(sum(math.exp(value - top) for value in log_probabilities))
+    return (total - log_probabilities[gold]) / math.log(2)
+
+
+def means(rows: Iterable[Row]) -> dict[tuple[str, int, str], float]:
+    """(task, shots, metric) -> mean over items."""
+    values: dict[tuple[str, int, str], list[float]] = defaultdict(list)
+    for row in rows:
+        values[row.task, row.shots, row.metric].append(row.value)
+    return {key: math.fsum(group) / len(group) for key, group in values.items()}
+
+
+def write_items_table(path: Path, rows: Sequence[Row]) -> None:
+    """`items.parquet`."""
+    pq.write_table(pa.Table.from_pylist([vars(row) for row in rows], schema=ITEMS_SCHEMA), path)
+
+
+def write_heldout_table(path: Path, documents: Sequence[str], scored: Mapping[int, DocumentBits]) -> None:
+    """`heldout.parquet` from the bits of the same documents under each checkpoint."""
+    tables = [
+        pa.table([[checkpoint] * len(documents), documents, result.bits, result.bytes], schema=HELDOUT_SCHEMA)
+        for checkpoint, result in scored.items()
+    ]
+    pq.write_table(pa.concat_tables(tables), path)

@@ -1,0 +1,94 @@
+"""Log-probabilities of continuations under a causal language model of `transformers`.
+
+A score does not depend on the batch it is computed in, up to rounding. Imports torch: import this module late.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from paribus.errors import NumericalError
+from paribus.evaluation.branches import Batch, batches, group_pairs, make_batch
+from paribus.evaluation.pairs import Pair
+
+LOGITS = 2**25
+"""Largest number of logits held at once."""
+
+Progress = Callable[[int], None]
+"""Told the number of pairs that were just finished."""
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of each pair, in the caller's order."""
+
+    log_probability: NDArray[np.float64]
+    """(n,) natural logarithm of the continuation's probability; 0 for an empty one."""
+    greedy: NDArray[np.bool_]
+    """(n,) whether each token is the most probable one."""
+
+
+class Scorer:
+    """Scores pairs with a Llama-style model (`model.model` and `model.lm_head`) on the model's device."""
+
+    def __init__(self, model: Any, batch_size: int) -> None:
+        self.model = model
+        self.batch_size = batch_size
+        self.context_length = int(model.config.max_position_embeddings)
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> Scores:
+        """Log-probability of each pair's continuation; pairs must fit the context length (`pairs.fit`).
+
+        Raises NumericalError when the model gives something that is not a number.
+        """
+        log_probability = np.zeros(len(pairs))
+        greedy = np.ones(len(pairs), np.bool_)
+        scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
+        progress(len(pairs) - len(scored))
+        for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
+            batch = make_batch(groups)
+            places = np.array(scored)[batch.members]
+            token_scores, best = self._tokens(batch)
+            np.add.at(log_probability, places, token_scores)
+            np.logical_and.at(greedy, places, best == batch.targets)
+            progress(sum(len(group.members) for group in groups))
+        if not np.isfinite(log_probability).all():
+            raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+        return Scores(log_probability, greedy)
+
+    def _tokens(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Log-probability of each scored token, and the most probable token at its place."""
+        device = self.model.device
+        hidden = self._hidden(batch, device)
+        hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
+        targets = torch.from_numpy(batch.targets).to(device)
+        chunk = max(1, LOGITS // int(self.model.config.vocab_size))
+        scores, best = [], []
+        for start in range(0, len(targets), chunk):
+            logits = self.model.lm_head(hidden[start : start + chunk]).float()
+            chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
+            scores.append((chosen - logits.logsumexp(dim=1)).cpu())
+            best.append(logits.argmax(dim=1).cpu())
+        return torch.cat(scores).double().numpy(), torch.cat(best).numpy()
+
+    def _hidden(self, batch: Batch, device: torch.device) -> torch.Tensor:
+        ids = torch.from_numpy(batch.ids).to(device)
+        extra: dict[str, torch.Tensor] = {}
+        if batch.branched:
+            branch = torch.from_numpy(batch.branch).to(device)
+            extra = {"position_ids": torch.from_numpy(batch.positions).to(device), "attention_mask": _mask(branch)}
+        hidden: torch.Tensor = self.model.model(input_ids=ids, use_cache=False, **extra).last_hidden_state
+        return hidden
+
+
+def _mask(branch: torch.Tensor) -> torch.Tensor:
+    """(sequences, 1, length, length) boolean, true where a token attends: backwards, to the context or its branch."""
+    length = branch.shape[1]
+    backwards = torch.ones(length, length, dtype=torch.bool, device=branch.device).tril()
+    related = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
+    return (backwards & related)[:, None]

@@ -1,0 +1,98 @@
+"""The stages `tasks` and `scores`: from a corpus and benchmark files to items, from checkpoints to scores."""
+
+import os
+from pathlib import Path
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.continuation import continuation_items, passage_sample
+from paribus.evaluation.heldout import HELDOUT, TextSample, write_heldout
+from paribus.evaluation.items import ItemSet
+from paribus.evaluation.passages import PassageSample
+from paribus.evaluation.preflight import problems
+from paribus.evaluation.suites.benchmark import Benchmark
+from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
+from paribus.evaluation.suites.pool import split_pool
+from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION
+from paribus.evaluation.task_files import write_task
+from paribus.pipeline.context import JSON, StageContext
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",
+}
+
+
+def build_tasks(context: StageContext) -> dict[str, JSON]:
+    """Write the files of every task, and `heldout.jsonl` (id, text) for bits per byte.
+
+    Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
+    task or more examples in the prompt than there are.
+    """
+    config = context.config.evaluation
+    if found := problems(config):
+        raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
+    passages, texts = _sample_heldout(context)
+    counts = {name: _write(context.output, config, name, passages) for name in config.tasks}
+    documents = texts.documents()
+    write_heldout(context.output / HELDOUT, documents)
+    size = sum(len(text.encode()) for _, text in documents)
+    return {"tasks": counts, "heldout": {"documents": len(documents), "bytes": size}}
+
+
+def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
+    config, corpus = context.config.evaluation, CorpusArtifact(context.inputs["corpus"])
+    passages, texts = passage_sample(config.continuation_items), TextSample(config.heldout_text)
+    total, done = corpus.bytes("heldout"), 0
+    for document in corpus.documents("heldout"):
+        if CONTINUATION in config.tasks:
+            passages.add(document.id, document.text)
+        texts.add(document.id, document.text)
+        done += document.bytes
+        context.report.progress(done, total, unit="bytes", doing="reading held-out text")
+    if not done:
+        raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
+    return passages, texts
+
+
+def _write(directory: Path, config: EvaluationConfig, name: str, passages: PassageSample) -> JSON:
+    if name == CONTINUATION:
+        items = continuation_items(passages, config.continuation_items)
+        source, delimiter = "held-out part of the corpus", ""
+    else:
+        items = _benchmark_items(config, BENCHMARKS[name])
+        source, delimiter = BENCHMARKS[name].source, BENCHMARKS[name].target_delimiter
+    if max(config.shots) > len(items.fewshot):
+        raise ConfigurationError(
+            f"evaluation.shots asks for {max(config.shots)} examples in the prompt, but task {name} has "
+            f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
+        )
+    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    write_task(directory, name, items, target_delimiter=delimiter, source=source)
+    return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
+
+
+def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
+    scored = benchmark_file(config.data, benchmark)
+    training = fewshot_file(scored, benchmark)
+    return split_pool(
+        read_benchmark(scored, benchmark), read_benchmark(training, benchmark) if training is not None else None
+    )
+
+
+def build_scores(context: StageContext) -> dict[str, JSON]:
+    """Score the last checkpoints: `items.parquet`, `heldout.parquet` and `statistics.json`.
+
+    Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where fewer checkpoints
+    were kept than `evaluation.last_checkpoints`, NumericalError where a model's output is not a number.
+    """
+    os.environ.update(OFFLINE)
+    from paribus.evaluation.scores import score_checkpoints
+
+    return score_checkpoints(context)

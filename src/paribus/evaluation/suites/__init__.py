@@ -1,0 +1,1 @@
+"""The benchmarks, one file each, and the closed registry of their names."""

@@ -1,0 +1,43 @@
+"""The closed registry of task names."""
+
+import difflib
+from types import MappingProxyType
+
+from paribus.evaluation.suites.arc import ARC_CHALLENGE, ARC_EASY
+from paribus.evaluation.suites.benchmark import Benchmark
+from paribus.evaluation.suites.boolq import BOOLQ
+from paribus.evaluation.suites.commonsense_qa import COMMONSENSE_QA
+from paribus.evaluation.suites.copa import COPA
+from paribus.evaluation.suites.openbookqa import OPENBOOKQA
+from paribus.evaluation.suites.piqa import PIQA
+from paribus.evaluation.suites.siqa import SIQA
+
+CONTINUATION = "continuation"
+"""The task made from held-out text; it needs no files."""
+
+BENCHMARKS = MappingProxyType(
+    {
+        benchmark.name: benchmark
+        for benchmark in (BOOLQ, PIQA, OPENBOOKQA, ARC_EASY, ARC_CHALLENGE, SIQA, COMMONSENSE_QA, COPA)
+    }
+)
+
+
+def task_names() -> list[str]:
+    """Every task there is, `continuation` first."""
+    return [CONTINUATION, *BENCHMARKS]
+
+
+def unknown_task(name: str) -> str | None:
+    """What is wrong with a task name, with the nearest known ones; None for a known name."""
+    known = task_names()
+    if name in known:
+        return None
+    near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
+    hint = f"nearest: {', '.join(near)}; " if near else ""
+    return f"unknown task {name!r}; {hint}known: {', '.join(known)}"
+
+
+def benchmarks(tasks: tuple[str, ...]) -> list[Benchmark]:
+    """The benchmarks among known `tasks`, in the order asked for."""
+    return [BENCHMARKS[name] for name in tasks if name != CONTINUATION]

@@ -1,0 +1,251 @@
+"""The stages `tasks` and `scores` on a tiny corpus and tiny models."""
+
+import dataclasses
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from evaluation_support import brute_force
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusWriter
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.items import read_items
+from paribus.evaluation.stages import build_scores, build_tasks
+from paribus.modeling.build import build_model, load_model, save_model
+from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.tokenization import Tokenizer
+
+WORDS = ("order", "token", "corpus", "merge", "pair", "rank", "longest", "first", "scaffold", "byte", "model", "budget")
+MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
+MEASURES = {"acc", "acc_norm", "acc_bytes", "choice_bits"}
+
+
+def context_for(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
+    """A stage's context with its artefacts in folders of `root`."""
+    config = RunConfig(
+        corpus=FilesCorpus(paths=("corpus.txt",)),
+        pretokenizer=PretokenizerConfig(),
+        tokenizer=BytesTokenizer(),
+        encoder=MergeRankEncoder(),
+        ordering=StandardOrdering(),
+        model=MODEL,
+        budget=EqualTokensBudget(tokens=1_000),
+        training=TrainingConfig(),
+        evaluation=evaluation,
+        tracking=TrackingConfig(),
+        engine=EngineConfig(),
+        scale=ScaleConfig(),
+    )
+    (root / stage).mkdir()
+    (root / f"{stage}.work").mkdir()
+    artefacts = {name: root / name for name in inputs}
+    return StageContext(config, artefacts, root / stage, root / f"{stage}.work", SilentReporter(), LocalEngine())
+
+
+def write_corpus(root: Path, documents: int = 120) -> list[str]:
+    """About half of the documents are held out."""
+    draw = random.Random(2)
+    texts = [" ".join(draw.choices(WORDS, k=60)) for _ in range(documents)]
+    with CorpusWriter(root / "corpus", heldout=0.5) as writer:
+        for number, text in enumerate(texts):
+            writer.add(f"doc{number}", text, "test")
+    return texts
+
+
+def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10, 20)) -> None:
+    for step in steps:
+        directory = root / "checkpoints" / f"step_{step:08d}"
+        directory.mkdir(parents=True)
+        save_model(build_model(MODEL, tokenizer.vocab_size, step, eod_id=tokenizer.eod_id), directory)
+        tokenizer.save(directory / "tokenizer")
+
+
+@pytest.fixture
+def bpe() -> Tokenizer:
+    return Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=300, special_tokens=["<|endoftext|>"])
+
+
+@pytest.fixture
+def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, dict[str, Any]]]:
+    """Run both stages with an evaluation configuration in a folder of its own."""
+
+    def run(tokenizer: Tokenizer = bpe, name: str = "run", **fields: Any) -> tuple[StageContext, dict[str, Any]]:
+        root = tmp_path / name
+        evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_text": 4_000} | fields))
+        write_corpus(root)
+        write_checkpoints(root, tokenizer)
+        build_tasks(context_for(root, evaluation, "tasks", "corpus"))
+        context = context_for(root, evaluation, "scores", "checkpoints", "tasks", "corpus")
+        return context, build_scores(context)
+
+    return run
+
+
+def rows(context: StageContext, name: str = "items") -> list[dict[str, Any]]:
+    table: list[dict[str, Any]] = pq.read_table(context.output / f"{name}.parquet").to_pylist()
+    return table
+
+
+def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored: Any) -> None:
+    context, result = scored(last_checkpoints=2)
+    table = rows(context)
+    keys = [(row["checkpoint"], row["task"], row["shots"], row["item"], row["metric"]) for row in table]
+    assert len(set(keys)) == len(keys) == 2 * 1 * 2 * 20 * 4
+    assert {row["metric"] for row in table} == MEASURES
+    assert {row["checkpoint"] for row in table} == {10, 20} == set(result["checkpoints"])
+    values = [row["value"] for row in table if row["shots"] == 5 and row["metric"] == "acc"]
+    assert result["metrics"]["eval/continuation/5shot/acc"] == pytest.approx(sum(values) / len(values))
+    reported = {(name, step) for name, _, step in context.report.metrics}
+    names = {f"eval/continuation/{shots}shot/{measure}" for shots in (0, 5) for measure in MEASURES}
+    assert reported == {(name, step) for name in names | {"eval/bits_per_byte"} for step in (10, 20)}
+
+
+def test_accuracy_is_that_of_the_most_probable_choice(scored: Any, bpe: Tokenizer) -> None:
+    context, _ = scored(shots=(0,))
+    model = load_model(context.inputs["checkpoints"] / "step_00000020").eval()
+    values = {(row["item"], row["metric"]): row["value"] for row in rows(context)}
+    for item in list(read_items(context.inputs["tasks"] / "continuation.jsonl"))[:4]:
+        query = bpe.encode(item.query).tolist()
+        scores = torch.tensor([brute_force(model, query, bpe.encode(c).tolist())[0] for c in item.choices])
+        assert values[item.id, "acc"] == float(int(scores.argmax()) == item.gold)
+        bits = -torch.log_softmax(scores.double(), 0)[item.gold] / torch.log(torch.tensor(2.0))
+        assert values[item.id, "choice_bits"] == pytest.approx(float(bits), abs=1e-3)
+
+
+def test_scores_do_not_depend_on_the_batch_size(scored: Any) -> None:
+    (one, _), (many, _) = scored(name="one", batch_size=1), scored(name="many", batch_size=64)
+    for table, value in (("items", "value"), ("heldout", "bits")):
+        left, right = rows(one, table), rows(many, table)
+        assert [row[value] for row in left] == pytest.approx([row[value] for row in right], rel=1e-4, abs=1e-4)
+
+
+def test_every_tokenizer_is_asked_the_same_questions(scored: Any) -> None:
+    plain = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
+    (first, _), (second, _) = scored(name="bpe"), scored(name="bytes", tokenizer=plain)
+    identity = [(row["item"], row["doc_hash"], row["metric"]) for row in rows(first)]
+    assert identity == [(row["item"], row["doc_hash"], row["metric"]) for row in rows(second)]
+    files = [sorted(path for path in context.inputs["tasks"].iterdir()) for context in (first, second)]
+    assert [path.read_bytes() for path in files[0]] == [path.read_bytes() for path in files[1]]
+    long = json.loads((second.output / "statistics.json").read_text())["tasks"]["continuation"]
+    assert long["truncated_prompts"] == {"0": 20, "5": 20}
+    short = json.loads((first.output / "statistics.json").read_text())["tasks"]["continuation"]
+    assert short["truncated_prompts"]["0"] == 0
+
+
+def test_held_out_bits_and_statistics_are_over_the_texts_own_bytes(scored: Any, bpe: Tokenizer) -> None:
+    context, result = scored()
+    documents = [json.loads(line) for line in (context.inputs["tasks"] / "heldout.jsonl").read_text().splitlines()]
+    table = rows(context, "heldout")
+    assert [row["document"] for row in table] == [document["id"] for document in documents]
+    assert sum(row["bytes"] for row in table) == 4_000
+    bits = sum(row["bits"] for row in table) / 4_000
+    assert result["metrics"]["eval/bits_per_byte"] == pytest.approx(bits)
+    statistics = json.loads((context.output / "statistics.json").read_text())
+    tokens = sum(len(bpe.encode(document["text"])) for document in documents)
+    assert statistics["heldout"]["bytes_per_token"] == pytest.approx(4_000 / tokens)
+    assert statistics["tasks"]["continuation"]["chance"] == 0.25
+
+
+def test_prompts_hold_only_examples_of_the_pool_and_follow_the_seed(scored: Any) -> None:
+    from paribus.evaluation.harness import load_task
+
+    tasks = scored()[0].inputs["tasks"]
+    pool = {item.query + item.choices[item.gold] for item in read_items(tasks / "continuation.fewshot.jsonl")}
+
+    def prompts(seed: int) -> list[str]:
+        task = load_task(tasks, "continuation", 5)
+        task.set_fewshot_seed(seed)
+        task.build_all_requests()
+        return [instance.args[0] for instance in task.instances if instance.idx == 0]
+
+    for prompt in prompts(1):
+        *examples, question = prompt.split("\n\n")
+        assert len(set(examples)) == 5
+        assert set(examples) <= pool
+        assert not any(example.startswith(question) for example in examples)
+    assert prompts(1) == prompts(1) != prompts(2)
+
+
+def test_lm_eval_itself_reads_the_task_from_inside_its_directory(
+    scored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import datasets
+    from lm_eval.tasks import TaskManager
+
+    from paribus.evaluation.harness import load_task
+
+    tasks = scored()[0].inputs["tasks"].rename(tmp_path / "moved")
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tasks)
+    theirs = TaskManager(include_path=".", include_defaults=False).load(["continuation"])["tasks"]["continuation"]
+    theirs.build_all_requests()
+    ours = load_task(tasks, "continuation", 0)
+    ours.build_all_requests()
+    assert [instance.args for instance in theirs.instances] == [instance.args for instance in ours.instances]
+
+
+def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
+    with pytest.raises(
+        ConfigurationError, match=r"evaluation\.last_checkpoints is 3, but 2 were kept \(steps 10, 20\)"
+    ):
+        scored(last_checkpoints=3)
+
+
+def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    context = context_for(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
+    with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 60 examples .* task continuation has 1"):
+        build_tasks(context)
+
+
+def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
+    with pytest.raises(ConfigurationError) as error:
+        build_tasks(context_for(tmp_path, evaluation, "tasks", "corpus"))
+    assert "evaluation.tasks: unknown task 'continuations'; nearest: continuation" in str(error.value)
+    assert "evaluation.data" in str(error.value)
+
+
+def test_a_corpus_without_held_out_text_is_refused(tmp_path: Path) -> None:
+    with CorpusWriter(tmp_path / "corpus", heldout=1e-9) as writer:
+        writer.add("a", "text " * 50, "test")
+    with pytest.raises(DataError, match=r"no held-out text: raise corpus\.heldout"):
+        build_tasks(context_for(tmp_path, EvaluationConfig(), "tasks", "corpus"))
+
+
+def test_an_unknown_device_is_refused_by_path(scored: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"evaluation\.device is 'gpu'"):
+        scored(device="gpu")
+
+
+def test_boolq_piqa_and_openbookqa_are_scored_from_the_real_files(scored: Any, shared_data: Path) -> None:
+    names = ("boolq", "piqa", "openbookqa")
+    context, result = scored(tasks=names, data=str(shared_data / "benchmarks"), limit=6, shots=(0, 2))
+    assert {(row["task"], row["shots"]) for row in rows(context)} == {
+        (name, shots) for name in names for shots in (0, 2)
+    }
+    assert all(0 <= result["metrics"][f"eval/{name}/2shot/acc_norm"] <= 1 for name in names)
+    assert all(len({row["item"] for row in rows(context) if row["task"] == name}) == 6 for name in names)
+
+
+def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:
+    context, _ = scored()
+    again = dataclasses.replace(context, output=context.output.parent / "again")
+    again.output.mkdir()
+    build_scores(again)
+    for name in ("items.parquet", "heldout.parquet", "statistics.json"):
+        assert (again.output / name).read_bytes() == (context.output / name).read_bytes()

@@ -1,0 +1,50 @@
+"""Tiny models and tokenizers, and slow, obvious scoring, for tests of evaluation."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from paribus.config.groups.training import ModelConfig
+from paribus.modeling.build import build_model
+
+
+class ByteEncoder:
+    """One token a byte; `pairs` become one token, also across any boundary, when `crossing` is set."""
+
+    def __init__(self, crossing: tuple[bytes, ...] = ()) -> None:
+        self.crossing = crossing
+        self.vocab_size = 257 + len(crossing)
+
+    @property
+    def eod_id(self) -> int:
+        return 256
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        data, ids, i = text.encode(), [], 0
+        while i < len(data):
+            pair = data[i : i + 2]
+            ids.append(257 + self.crossing.index(pair) if pair in self.crossing else data[i])
+            i += 2 if pair in self.crossing else 1
+        return np.array(ids, np.int64)
+
+
+def tiny_model(vocab_size: int, context_length: int = 64, seed: int = 0) -> Any:
+    """A Llama model of two layers with large weights, so that its predictions are far from uniform."""
+    config = ModelConfig(
+        width=16, layers=2, heads=2, ffn_width=32, context_length=context_length, initializer_range=0.5
+    )
+    return build_model(config, vocab_size, seed).eval()
+
+
+def brute_force(model: Any, context: list[int], continuation: list[int]) -> tuple[float, bool]:
+    """Log-probability of a continuation token by token, one whole forward pass each, and whether it is greedy."""
+    total, greedy, ids = 0.0, True, list(context)
+    for token in continuation:
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([ids])).logits[0, -1].double()
+        total += float(torch.log_softmax(logits, 0)[token])
+        greedy &= int(logits.argmax()) == token
+        ids.append(token)
+    return total, greedy

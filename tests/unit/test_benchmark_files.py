@@ -1,0 +1,158 @@
+"""Benchmark files: reading, prompts, examples, and what is refused."""
+
+import gzip
+import json
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.fingerprint import fingerprint
+from paribus.evaluation.items import Item
+from paribus.evaluation.preflight import problems
+from paribus.evaluation.suites.files import benchmark_file, read_benchmark
+from paribus.evaluation.suites.pool import split_pool
+from paribus.evaluation.suites.registry import BENCHMARKS
+
+PIQA = {"goal": "Open a jar", "sol1": "Twist the lid.", "sol2": "Eat the lid.", "label": 0}
+BOOLQ = {"passage": "Water is wet.", "question": "is water wet", "label": 1}
+OPENBOOKQA = {
+    "question_stem": "Fog is likely around",
+    "choices": {"text": ["a marsh", "a desert"], "label": ["A", "B"]},
+    "answerKey": "A",
+}
+BUILT_IN = {
+    "boolq": ("super_glue/boolq/default.yaml", BOOLQ),
+    "piqa": ("piqa/piqa.yaml", PIQA),
+    "openbookqa": ("openbookqa/openbookqa.yaml", OPENBOOKQA),
+}
+
+
+def write(data: Path, task: str, split: str, records: list[Any]) -> Path:
+    path = data / task / f"{split}.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises(DataError) as error:
+        read_benchmark(path, BENCHMARKS["piqa"])
+    return str(error.value)
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_prompt_choices_and_answer_are_those_of_lm_evals_own_task(name: str) -> None:
+    from lm_eval.utils import apply_template
+
+    file, record = BUILT_IN[name]
+    own = yaml.safe_load((resources.files("lm_eval") / "tasks" / file).read_text())
+    query, choices, gold = BENCHMARKS[name].question(record)
+
+    def value(field: str) -> Any:
+        template = own[field]
+        if not isinstance(template, str):
+            return template
+        return record[template] if template in record else apply_template(template, record)
+
+    assert query == value("doc_to_text")
+    assert choices == (yaml.safe_load(value("doc_to_choice")) if name != "boolq" else value("doc_to_choice"))
+    assert gold == int(value("doc_to_target"))
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_every_real_file_reads_whole(shared_data: Path, name: str) -> None:
+    path = benchmark_file(str(shared_data / "benchmarks"), BENCHMARKS[name])
+    items = read_benchmark(path, BENCHMARKS[name])
+    with gzip.open(path) as file:
+        assert len(items) == sum(1 for _ in file)
+    parts = split_pool(items, None)
+    assert len(parts.fewshot) == min(64, len({item.digest() for item in items}) // 4)
+    assert 0.19 < parts.chance() < 0.51
+
+
+def test_a_broken_record_is_refused_by_file_and_line(tmp_path: Path) -> None:
+    broken = PIQA | {"label": 2}
+    path = write(tmp_path, "piqa", "validation", [PIQA, broken])
+    assert "piqa/validation.jsonl, line 2: field `label` must be an index from 0 to 1, not 2" in refusal(path)
+    write(tmp_path, "piqa", "validation", [{"goal": "x"}])
+    assert "line 1: field `sol1` is missing; the record has goal" in refusal(path)
+    path.write_text('{"goal": ')
+    assert "line 1: not JSON" in refusal(path)
+    path.write_text("[1]\n")
+    assert "a JSON object was expected, not list" in refusal(path)
+    path.write_bytes(b'{"goal": "\xff"}\n')
+    assert "line 1: invalid UTF-8" in refusal(path)
+    path.write_text("\n")
+    assert "is empty" in refusal(path)
+
+
+def test_a_truncated_archive_is_refused_by_name(tmp_path: Path) -> None:
+    path = write(tmp_path, "piqa", "validation", [PIQA] * 50)
+    packed = path.with_suffix(".jsonl.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes())[:-20])
+    assert "piqa/validation.jsonl.gz" in refusal(packed)
+    assert "truncated or damaged" in refusal(packed)
+
+
+def items(number: int) -> list[Item]:
+    return [Item(f"test/{i}", f"question {i % 40}?", ("a", "b"), 0) for i in range(number)]
+
+
+def test_without_a_training_split_no_scored_item_equals_an_example() -> None:
+    parts = split_pool(items(60), None)
+    assert len(parts.fewshot) == 10
+    shown = {item.digest() for item in parts.fewshot}
+    assert not shown & {item.digest() for item in parts.evaluated}
+    assert parts.evaluated == [item for item in items(60) if item.digest() not in shown]
+
+
+def test_with_a_training_split_every_item_is_scored_and_copies_are_no_examples() -> None:
+    training = [Item("train/1", "question 3?", ("a", "b"), 0), Item("train/2", "other?", ("a", "b"), 1)]
+    parts = split_pool(items(60), training)
+    assert parts.evaluated == items(60)
+    assert [item.id for item in parts.fewshot] == ["train/2"]
+
+
+def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
+    write(tmp_path, "boolq", "validation", [BOOLQ])
+    config = EvaluationConfig(tasks=("continuation", "bolq", "boolq", "piqa", "openbookqa"), data=str(tmp_path))
+    found = problems(config)
+    assert [path for path, _ in found] == ["evaluation.tasks", "evaluation.data", "evaluation.data"]
+    assert "unknown task 'bolq'; nearest: boolq" in found[0][1]
+    assert f"task piqa needs {tmp_path}/piqa/validation.jsonl" in found[1][1]
+
+
+def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path) -> None:
+    path = write(tmp_path, "boolq", "validation", [BOOLQ])
+    assert problems(EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path))) == []
+    assert "2 times" in problems(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
+    assert "keep one" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
+    assert "it is null" in problems(EvaluationConfig(tasks=("boolq",)))[0][1]
+    assert "is not a directory" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
+
+
+def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_path: Path) -> None:
+    config = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "data"))
+    write(tmp_path / "data", "boolq", "validation", [BOOLQ])
+    first = fingerprint(config, tmp_path / "cache")
+    write(tmp_path / "data", "boolq", "train", [BOOLQ])
+    second = fingerprint(config, tmp_path / "cache")
+    assert list(first) == ["boolq"]
+    assert first != second
+    (tmp_path / "data").rename(tmp_path / "moved")
+    moved = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "moved"))
+    assert fingerprint(moved, tmp_path / "cache") == second
+    assert fingerprint(EvaluationConfig(), tmp_path / "cache") == {}
+
+
+def test_the_fingerprint_refuses_unknown_tasks_and_missing_files(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"evaluation\.tasks: unknown task 'piqua'; nearest: piqa"):
+        fingerprint(EvaluationConfig(tasks=("piqua",), data=str(tmp_path)), tmp_path)
+    with pytest.raises(DataError, match=r"evaluation\.data"):
+        fingerprint(EvaluationConfig(tasks=("piqa",), data=str(tmp_path)), tmp_path)
