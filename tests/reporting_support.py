@@ -63,7 +63,7 @@ def write_scores(
     types = {"checkpoint": "int64", "bits": "float64", "bytes": "int64"}
     table = pd.DataFrame(documents, columns=["checkpoint", "document", "bits", "bytes"]).astype(types)
     table.to_parquet(directory / "heldout.parquet")
-    (directory / "statistics.json").write_text(json.dumps(statistics or {}), encoding="utf-8")
+    (directory / "statistics.json").write_text(json.dumps(statistics or {"heldout": {}, "tasks": {}}), encoding="utf-8")
     return directory
 
 
@@ -109,8 +109,9 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
         for seed in seeds:
             noise = np.random.default_rng([index, seed])
             shift = 0.12 * index - 0.5 + 0.05 * noise.normal()
-            lengths = {str(n): int(1e5 * np.exp(-((n - 3.4 - 0.15 * (index // 2)) ** 2) / 6)) for n in range(1, 18)}
-            bytes_per_token = sum(int(n) * count for n, count in lengths.items()) / sum(lengths.values())
+            bytes_per_token = 3.4 + 0.15 * (index // 2)
+            buckets = {"1-3": 0, "4-6": 1, "7-9": 2, "10-12": 3, "13+": 4}
+            lengths = {name: int(1e5 * np.exp(-n * 3 / bytes_per_token)) for name, n in buckets.items()}
             runs.append(
                 record(
                     root,
@@ -123,8 +124,11 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
                     seed=seed,
                     heldout=[(float(s * (2.31 - 0.012 * index + 0.25 * noise.normal())), int(s)) for s in sizes],
                     statistics={
-                        "bytes_per_token": bytes_per_token, "entropy": 9.1 + 0.05 * index, "redundancy": 0.24,
-                        "token_lengths": lengths, "chance": {"continuation": 0.25},
+                        "heldout": {
+                            "bytes_per_token": bytes_per_token, "entropy": 9.1 + 0.05 * index, "redundancy": 0.24,
+                            "token_lengths": lengths,
+                        },
+                        "tasks": {"continuation": {"chance": 0.25, "truncated_prompts": {"0": 0, "5": 3 + index}}},
                     },
                     training={
                         "tokens": 8_388_608, "text_bytes": int(8_388_608 * bytes_per_token), "steps": 256,

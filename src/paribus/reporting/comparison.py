@@ -189,7 +189,7 @@ def _refuse_repeated_seeds(groups: Mapping[tuple[str, ...], Sequence[RunRecord]]
 
 
 def _chance(columns: Sequence[Column], scores: Sequence[Scores]) -> dict[str, float]:
-    known = {task: float(level) for score in scores for task, level in score.statistics.get("chance", {}).items()}
+    known = {task: level for score in scores for task, level in score.chance.items()}
     levels: dict[str, float] = {}
     for column in columns:
         if column.parts and all(part.task in known for part in column.parts):

@@ -62,6 +62,11 @@ class Scores:
     heldout: pd.DataFrame
     """Columns document, bits, bytes; sorted, one line a held-out document."""
     statistics: Mapping[str, Any] = field(default_factory=dict)
+    """Of the held-out text under the run's tokenizer: bytes_per_token, entropy, redundancy, token_lengths."""
+    chance: Mapping[str, float] = field(default_factory=dict)
+    """Accuracy of guessing, by task."""
+    truncated: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Items whose prompt was cut to fit the context, by task and shots."""
     checkpoints: int = 0
 
 
@@ -71,12 +76,18 @@ def load(directory: Path) -> Scores:
     heldout = _parquet(directory / "heldout.parquet", HELDOUT_COLUMNS)
     _refuse_repeats(items, ["checkpoint", "task", "shots", "item", "metric"], directory / "items.parquet")
     _refuse_repeats(heldout, ["checkpoint", "document"], directory / "heldout.parquet")
-    path = directory / "statistics.json"
-    statistics = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    statistics = _json(directory / "statistics.json")
+    tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
     return Scores(
         items=_average(items, ["task", "shots", "item", "doc_hash", "metric"], ["value"], directory / "items.parquet"),
         heldout=_average(heldout, ["document"], ["bits", "bytes"], directory / "heldout.parquet"),
-        statistics=statistics,
+        statistics=statistics.get("heldout", {}),
+        chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
+        truncated={
+            (task, int(shots)): int(count)
+            for task, about in tasks.items()
+            for shots, count in about.get("truncated_prompts", {}).items()
+        },
         checkpoints=int(pd.concat([items["checkpoint"], heldout["checkpoint"]]).nunique()),
     )
 
@@ -139,6 +150,12 @@ def _average(table: pd.DataFrame, keys: list[str], columns: list[str], path: Pat
         raise DataError(f"{path} has checkpoints that were not scored on the same lines; score the run again")
     broken = table[columns].isna().groupby([table[key] for key in keys], sort=True, dropna=False).any()
     return grouped.mean().mask(broken).reset_index()
+
+
+def _json(path: Path) -> Any:
+    if not path.is_file():
+        raise DataError(f"{path} is missing: the scores of this run are incomplete; `paribus doctor` checks the store")
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def _parquet(path: Path, columns: Sequence[str]) -> pd.DataFrame:

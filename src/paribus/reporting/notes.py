@@ -8,7 +8,13 @@ from paribus.reporting.layout import heading
 
 def notes(comparison: Comparison) -> list[str]:
     """Sentences for under the table, in the order in which a reader needs them."""
-    lines = [*_reading(comparison), *_spread(comparison), *_tests(comparison), *_gaps(comparison)]
+    lines = [
+        *_reading(comparison),
+        *_spread(comparison),
+        *_tests(comparison),
+        *_truncated(comparison),
+        *_gaps(comparison),
+    ]
     return [*lines, *comparison.proof.sentences()]
 
 
@@ -66,6 +72,20 @@ def _tests(comparison: Comparison) -> list[str]:
     if by_seed:
         return [*lines, "Rows with two or more seeds are also tested seed by seed; the larger p-value counts."]
     return [*lines, "The test is over items: it cannot say whether the difference would hold for another seed."]
+
+
+def _truncated(comparison: Comparison) -> list[str]:
+    counts: dict[tuple[str, int], list[int]] = {}
+    for row in comparison.finished:
+        for run in row.runs:
+            for place, count in comparison.scores[run.run_id].truncated.items() if run.scores else ():
+                counts.setdefault(place, []).append(count)
+    return [
+        f"{task}, {shots}-shot: the prompts of {min(found):,} to {max(found):,} items were cut to fit the context, "
+        "depending on the run."
+        for (task, shots), found in sorted(counts.items())
+        if max(found)
+    ]
 
 
 def _gaps(comparison: Comparison) -> list[str]:

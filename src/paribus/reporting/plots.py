@@ -5,6 +5,7 @@ apart; lines differ in dashes too.
 """
 
 import io
+import itertools
 import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +32,6 @@ FALLBACK_FONTS = (
     "Source Han Sans SC",
     "Droid Sans Fallback",
 )
-_TAIL = 0.999
 
 Curve = Sequence[tuple[int, float]]
 
@@ -215,54 +215,50 @@ def _bits(
 
 
 def _token_lengths(comparison: Comparison) -> Plot | None:
-    """How long tokens are, for each segmentation: rows that cut text alike share a line."""
+    """How long tokens are, for each segmentation: rows that cut the held-out text alike share their bars."""
     histograms = _histograms(comparison)
     if not histograms:
         return None
-    width = max(_quantile(shares, _TAIL) for _, _, shares in histograms)
+    buckets = sorted({bucket for _, _, shares in histograms for bucket in shares}, key=_first_length)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for name, index, shares in histograms:
-            lengths = range(1, width + 1)
-            style: dict[str, Any] = {"color": COLOURS[index % len(COLOURS)], "linestyle": DASHES[index % len(DASHES)]}
-            heights = [100 * shares.get(length, 0.0) for length in lengths]
-            axes.plot(lengths, heights, marker=MARKERS[index % len(MARKERS)], markersize=4, label=name, **style)
-        axes.set_xlabel("length of a token (bytes)")
+        axes, width = figure.subplots(), 0.8 / len(histograms)
+        for place, (name, index, shares) in enumerate(histograms):
+            left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
+            heights = [100 * shares.get(bucket, 0.0) for bucket in buckets]
+            axes.bar(left, heights, 0.92 * width, color=COLOURS[index % len(COLOURS)], label=name)
+        axes.set_xticks(range(len(buckets)), buckets)
+        axes.set_xlabel("length of a token (characters)")
         axes.set_ylabel("share of tokens (%)")
-        axes.set_ylim(bottom=0)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="x", visible=False)
         figure.legend(loc="outside right center", fontsize=9)
 
-    means = [f"{name} {sum(n * share for n, share in shares.items()):.2f}" for name, _, shares in histograms]
-    caption = "Lengths of the tokens of the encoded text, to the 99.9th percentile."
-    return _plot("token_lengths", caption, f"{caption} Mean bytes: {'; '.join(means)}.", (9.2, 3.8), draw)
+    caption = "Lengths of the tokens of the held-out text."
+    shares = [f"{name}: " + ", ".join(f"{bucket} {100 * part.get(bucket, 0):.1f} %" for bucket in buckets)
+              for name, _, part in histograms]  # fmt: skip
+    return _plot("token_lengths", caption, f"{caption} {'; '.join(shares)}.", (9.2, 3.8), draw)
 
 
-def _histograms(comparison: Comparison) -> list[tuple[str, int, dict[int, float]]]:
-    groups: dict[tuple[tuple[int, float], ...], list[Row]] = {}
+def _histograms(comparison: Comparison) -> list[tuple[str, int, dict[str, float]]]:
+    groups: dict[tuple[tuple[str, float], ...], list[Row]] = {}
     for row in comparison.finished:
         score = comparison.scores.get(row.runs[0].run_id)
         counts = score.statistics.get("token_lengths") if score else None
-        if counts:
-            total = sum(counts.values())
-            shares = sorted((int(length), count / total) for length, count in counts.items())
-            groups.setdefault(tuple(shares), []).append(row)
+        total = sum(counts.values()) if counts else 0
+        if counts and total:
+            groups.setdefault(tuple((bucket, count / total) for bucket, count in counts.items()), []).append(row)
     return [(_common(rows), _index(rows[0], comparison), dict(shares)) for shares, rows in groups.items()]
+
+
+def _first_length(bucket: str) -> int:
+    """Where a bucket such as `4-6` or `13+` begins."""
+    digits = "".join(itertools.takewhile(str.isdigit, bucket))
+    return int(digits) if digits else 0
 
 
 def _common(rows: Sequence[Row]) -> str:
     shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
     return " · ".join(shared) or "all rows"
-
-
-def _quantile(shares: Mapping[int, float], level: float) -> int:
-    total = 0.0
-    for length in sorted(shares):
-        total += shares[length]
-        if total >= level:
-            return length
-    return max(shares)
 
 
 def _index(row: Row, comparison: Comparison) -> int:
