@@ -1,0 +1,135 @@
+"""The artefact of the stage `checkpoints`."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
+from paribus.errors import ConfigurationError, DataError, NumericalError
+from paribus.modeling.build import load_model
+from paribus.modeling.counts import parameter_count, training_flops
+from paribus.tokenization import Tokenizer
+from training_inputs import BUDGET, MODEL, STEPS, TRAINING, config, execute, write_inputs
+
+VOCAB_SIZE = 257
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def trained(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, object]]:
+    root = tmp_path_factory.mktemp("trained")
+    result = execute(root, "run", inputs)
+    return root / "run", result
+
+
+def test_the_artefact_has_the_files_of_the_design(trained: tuple[Path, dict[str, object]]) -> None:
+    output = trained[0] / "output"
+    assert sorted(path.name for path in output.iterdir()) == [
+        "contexts.json", "metrics.jsonl", "state", "step_00000012", "step_00000014",
+    ]  # fmt: skip
+    assert sorted(path.name for path in (output / "state").iterdir()) == ["optimizer.safetensors", "state.json"]
+    last = sorted(path.name for path in (output / "step_00000014").iterdir())
+    assert last == ["config.json", "generation_config.json", "model.safetensors", "tokenizer"]
+
+
+def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[str, object]]) -> None:
+    checkpoint = trained[0] / "output" / "step_00000014"
+    tokenizer = Tokenizer.load(checkpoint / "tokenizer")
+    model = load_model(checkpoint)
+    assert model.config.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
+    assert model.config.eos_token_id == tokenizer.eod_id
+
+
+def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[str, object]]) -> None:
+    result = trained[1]
+    metrics = [json.loads(line) for line in (trained[0] / "output" / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in metrics] == list(range(1, STEPS + 1))
+    assert result["steps"] == STEPS
+    assert result["tokens"] == BUDGET.tokens == metrics[-1]["train/tokens"]
+    assert result["text_bytes"] == metrics[-1]["train/text_bytes"]
+    assert result["parameters"] == parameter_count(MODEL, VOCAB_SIZE)
+    assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
+    assert result["final_loss"] == metrics[-1]["train/loss"] < metrics[0]["train/loss"]
+    assert (result["precision"], result["device"], result["damaged_checkpoints"]) == ("fp32", "cpu", [])
+
+
+def test_the_first_loss_is_that_of_a_uniform_guess(trained: tuple[Path, dict[str, object]]) -> None:
+    first = json.loads((trained[0] / "output" / "metrics.jsonl").read_text().splitlines()[0])
+    assert first["train/loss"] == pytest.approx(np.log(VOCAB_SIZE), abs=0.05)
+
+
+def test_metrics_are_reported_at_intervals_and_at_the_end(trained: tuple[Path, dict[str, object]]) -> None:
+    reported = json.loads((trained[0] / "reported.json").read_text())
+    assert sorted({step for _, _, step in reported}) == [5, 10, STEPS]
+    assert {name for name, _, _ in reported} == {
+        "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens", "train/text_bytes",
+        "train/tokens_per_second",
+    }  # fmt: skip
+
+
+def test_execution_settings_leave_every_batch_as_it_is(
+    trained: tuple[Path, dict[str, object]], inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    other = dataclasses.replace(TRAINING, micro_batch=1, log_every=1)
+    execute(tmp_path, "run", inputs, config(training=other))
+    first, second = (root / "output" for root in (trained[0], tmp_path / "run"))
+    assert (first / "contexts.json").read_bytes() == (second / "contexts.json").read_bytes()
+    weights = [load_file(output / "step_00000014" / "model.safetensors") for output in (first, second)]
+    assert all(np.allclose(weights[0][name], weights[1][name], atol=1e-3) for name in weights[0])
+
+
+def test_a_text_budget_over_several_epochs_is_met_exactly(inputs: dict[str, Path], tmp_path: Path) -> None:
+    epoch = json.loads(_contexts(inputs, tmp_path / "a", EqualTokensBudget(tokens=300)))["text_bytes_per_epoch"]
+    record = json.loads(_contexts(inputs, tmp_path / "b", EqualTextBudget(text=2 * epoch + 1)))
+    step_text = TRAINING.global_batch * MODEL.context_length
+    assert 2 * epoch + 1 <= record["text_bytes"] < 2 * epoch + 1 + step_text
+    assert record["epochs"] > 2
+
+
+def _contexts(inputs: dict[str, Path], root: Path, budget: EqualTokensBudget | EqualTextBudget) -> str:
+    root.mkdir()
+    execute(root, "run", inputs, config(budget=budget))
+    return (root / "run" / "output" / "contexts.json").read_text()
+
+
+def test_a_corpus_smaller_than_one_context_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+    large = dataclasses.replace(config(), model=dataclasses.replace(MODEL, context_length=100_000))
+    with pytest.raises(DataError, match=r"smaller than one context.*model\.context_length"):
+        execute(tmp_path, "run", inputs, large)
+
+
+def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"training\.warmup_steps"):
+        execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
+
+
+def test_a_diverging_run_fails_as_numerical_and_names_the_step(inputs: dict[str, Path], tmp_path: Path) -> None:
+    wild = dataclasses.replace(TRAINING, learning_rate=1e30)
+    with pytest.raises(NumericalError, match=r"at step \d+"):
+        execute(tmp_path, "run", inputs, config(training=wild))
+
+
+def test_working_state_of_other_data_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+    execute(tmp_path, "run", inputs)
+    (tmp_path / "other").mkdir()
+    other = write_inputs(tmp_path / "other", text="something else entirely ")
+    with pytest.raises(DataError, match=r"was trained on other data \(ids:"):
+        execute(tmp_path, "run", other)
+
+
+def test_running_again_over_finished_work_gives_the_same_artefact(
+    trained: tuple[Path, dict[str, object]], inputs: dict[str, Path]
+) -> None:
+    output = trained[0] / "output"
+    before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    result = execute(trained[0].parent, "run", inputs)
+    assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
+    assert {**result, "seconds": 0} == {**trained[1], "seconds": 0}

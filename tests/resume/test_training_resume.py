@@ -1,0 +1,65 @@
+"""Training that is killed and run again ends bit for bit where training straight through ends."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from safetensors.numpy import load_file
+
+SCENARIOS = Path(__file__).with_name("training_scenarios.py")
+RESUMED = (
+    "before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step",
+    "damaged",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("training")
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[1])}
+    done = subprocess.run(
+        [sys.executable, SCENARIOS, directory], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return directory
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
+
+
+def without_seconds(result: Path) -> dict[str, object]:
+    values = json.loads(result.read_text())
+    return {name: value for name, value in values.items() if name not in ("seconds", "damaged_checkpoints")}
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_killed_run_resumes_to_the_same_bytes(root: Path, name: str) -> None:
+    expected, found = files(root / "straight" / "output"), files(root / name / "output")
+    assert list(found) == list(expected)
+    assert [path for path in expected if found[path] != expected[path]] == []
+    assert without_seconds(root / name / "result.json") == without_seconds(root / "straight" / "result.json")
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_resumed_run_reports_the_metrics_of_the_straight_one(root: Path, name: str) -> None:
+    straight, resumed = (
+        {(metric, step): value for metric, value, step in json.loads((root / run / "reported.json").read_text())}
+        for run in ("straight", name)
+    )
+    same = [key for key in resumed if key[0] != "train/tokens_per_second"]
+    assert all(resumed[key] == straight[key] for key in same)
+
+
+def test_a_damaged_checkpoint_is_named_in_the_result(root: Path) -> None:
+    assert json.loads((root / "damaged" / "result.json").read_text())["damaged_checkpoints"] == ["step_00000008"]
+    assert json.loads((root / "straight" / "result.json").read_text())["damaged_checkpoints"] == []
+
+
+def test_how_often_checkpoints_are_written_does_not_change_the_weights(root: Path) -> None:
+    weights = Path("output/step_00000014/model.safetensors")
+    often, once = load_file(root / "straight" / weights), load_file(root / "one_checkpoint" / weights)
+    assert all((often[name] == once[name]).all() for name in often)

@@ -1,0 +1,91 @@
+"""Runs of the `checkpoints` stage that are killed for real, and what they become when run again.
+
+`PYTHONPATH=tests python training_scenarios.py ROOT` trains straight through into ROOT/straight and, for each point of
+`POINTS`, trains in a child that kills itself with SIGKILL there and then in one that resumes. Children are forked, so
+that the imports are paid for once.
+"""
+
+import dataclasses
+import os
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import paribus.training.checkpoint as checkpoint_module
+import paribus.training.stages as stages_module
+from training_inputs import EVERY, STEPS, TRAINING, config, execute, write_inputs
+
+POINTS = ("before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step")
+
+
+def kill_at(point: str) -> None:
+    """Arrange for this process to kill itself at `point` of the run."""
+    if point == "before_any_checkpoint":
+        _kill_before_call(checkpoint_module.Checkpoints, "save", call=1)
+    elif point == "between_checkpoints":
+        _kill_before_call(stages_module.MetricsFile, "append", call=2 * EVERY + 3)
+    elif point == "weights_half_saved":
+        _kill_before_call(checkpoint_module, "save_file", call=2)
+    elif point == "before_rename":
+        _kill_before_call(checkpoint_module, "publish_directory", call=3)
+    else:
+        _kill_before_call(stages_module, "export", call=1)
+
+
+def _kill_before_call(owner: object, name: str, *, call: int) -> None:
+    original: Callable[..., object] = getattr(owner, name)
+    calls = iter(range(1, call + 1))
+
+    def counted(*arguments: object, **options: object) -> object:
+        if next(calls) == call:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return original(*arguments, **options)
+
+    setattr(owner, name, counted)
+
+
+def in_child(action: Callable[[], object]) -> int:
+    """Wait status of a forked child that runs `action`."""
+    child = os.fork()
+    if child == 0:
+        action()
+        os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def damage_newest(work: Path) -> None:
+    """Cut the weights of the newest checkpoint short, as a failing disk would."""
+    newest = max(work.glob("step_*"))
+    weights = newest / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-100])
+
+
+def killed_then_resumed(root: Path, point: str, name: str, inputs: dict[str, Path], *, damaged: bool = False) -> None:
+    """Kill a run at `point`, possibly damage its newest checkpoint, and run it again."""
+
+    def first() -> None:
+        kill_at(point)
+        execute(root, name, inputs)
+
+    if not os.WIFSIGNALED(in_child(first)):
+        raise RuntimeError(f"the run was not killed at {point}")
+    if damaged:
+        damage_newest(root / name / "work")
+    if in_child(lambda: execute(root, name, inputs)) != 0:
+        raise RuntimeError(f"the run killed at {point} did not resume")
+
+
+def main(root: Path) -> None:
+    """Every scenario below `root`."""
+    inputs = write_inputs(root)
+    in_child(lambda: execute(root, "straight", inputs))
+    other = dataclasses.replace(TRAINING, checkpoint_every=STEPS)
+    in_child(lambda: execute(root, "one_checkpoint", inputs, config(training=other)))
+    for point in POINTS:
+        killed_then_resumed(root, point, point, inputs)
+    killed_then_resumed(root, "between_checkpoints", "damaged", inputs, damaged=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

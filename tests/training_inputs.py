@@ -1,0 +1,77 @@
+"""A training run of a few thousand parameters: its configuration, its input artefacts, and how to run its stage."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.training import BudgetConfig, EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.engine.local import LocalEngine
+from paribus.pipeline.context import JSON, SilentReporter, StageContext
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
+from paribus.training.stages import build
+
+STEPS, EVERY = 14, 4
+TRAINING = TrainingConfig(
+    learning_rate=0.01, warmup_steps=2, global_batch=4, checkpoint_every=EVERY, keep_checkpoints=2, micro_batch=3,
+    device="cpu", log_every=5,
+)  # fmt: skip
+MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=16)
+BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_length)
+
+
+def config(budget: BudgetConfig = BUDGET, training: TrainingConfig = TRAINING) -> RunConfig:
+    """A run with a model of a few thousand parameters."""
+    return RunConfig(
+        corpus=PydocsCorpus(),
+        pretokenizer=PretokenizerConfig(),
+        tokenizer=BytesTokenizer(),
+        encoder=MergeRankEncoder(),
+        ordering=StandardOrdering(),
+        model=MODEL,
+        budget=budget,
+        training=training,
+        evaluation=EvaluationConfig(),
+        tracking=TrackingConfig(),
+        engine=EngineConfig(),
+        scale=ScaleConfig(),
+    )
+
+
+def write_inputs(root: Path, text: str = "all else being equal ") -> dict[str, Path]:
+    """Artefacts `tokens` and `order` of 40 short documents in bytes."""
+    tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
+    texts = [text * (1 + number % 3) + str(number) for number in range(40)]
+    with EncodedCorpusWriter(root / "tokens", tokenizer) as writer:
+        for document in texts:
+            ids = tokenizer.encode(document)
+            writer.append(ids, np.array([len(ids)]), np.array([len(document.encode())]))
+    (root / "order").mkdir()
+    np.save(root / "order" / "order.npy", np.random.default_rng(3).permutation(len(texts)))
+    return {"tokens": root / "tokens", "order": root / "order"}
+
+
+def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, report: SilentReporter) -> StageContext:
+    """A context whose output is empty and whose work is what was there before."""
+    output, work = root / name / "output", root / name / "work"
+    shutil.rmtree(output, ignore_errors=True)
+    output.mkdir(parents=True)
+    work.mkdir(exist_ok=True)
+    return StageContext(config=run, inputs=inputs, output=output, work=work, report=report, engine=LocalEngine())
+
+
+def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | None = None) -> dict[str, JSON]:
+    """Run the stage; result and reported metrics are written beside the output."""
+    report = SilentReporter()
+    result = build(context(root, name, inputs, run or config(), report))
+    (root / name / "result.json").write_text(json.dumps(result))
+    (root / name / "reported.json").write_text(json.dumps(report.metrics))
+    return result
