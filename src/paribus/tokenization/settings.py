@@ -1,0 +1,56 @@
+"""What a tokenizer is besides its vocabulary; closed names, checked."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization.bpe import Stopped
+from paribus.tokenization.demolition import Demolish
+from paribus.tokenization.encoders import Candidates, EncoderName
+from paribus.tokenization.pretokenizers import PATTERNS
+from paribus.tokenization.units import UnitKind, Unknown
+
+Algorithm = Literal["bpe", "scaffold_bpe", "bytes"]
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "algorithm": get_args(Algorithm),
+    "unit": get_args(UnitKind),
+    "unknown": get_args(Unknown),
+    "pretokenizer": tuple(PATTERNS),
+    "encoder": get_args(EncoderName),
+    "candidates": get_args(Candidates),
+    "demolish": get_args(Demolish),
+    "stopped": get_args(Stopped),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """How a tokenizer was trained and how it encodes. Raises ConfigurationError for an unknown name."""
+
+    algorithm: Algorithm
+    unit: UnitKind
+    unknown: Unknown
+    """What a character outside a character alphabet becomes; without effect on byte units."""
+    pretokenizer: str
+    encoder: EncoderName
+    candidates: Candidates
+    demolish: Demolish
+    special_tokens: tuple[str, ...]
+    stopped: Stopped
+    """Why training ended: the vocabulary was full, or no pair was left."""
+    string_equal_pairs: int
+
+    def __post_init__(self) -> None:
+        for name, known in _CHOICES.items():
+            check_choice(name, getattr(self, name), known)
+        if len(set(self.special_tokens)) < len(self.special_tokens) or "" in self.special_tokens:
+            raise ConfigurationError(
+                f"tokenizer.special_tokens: {list(self.special_tokens)} must be distinct and not empty"
+            )
+
+
+def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:
+    """Raise ConfigurationError unless `value` is one of `known`."""
+    if value not in known:
+        raise ConfigurationError(f"{name}: {value!r} is unknown; one of {', '.join(known)}")

@@ -1,0 +1,137 @@
+"""Merge-rank and longest-first encoding against the algorithms as they are written."""
+
+import time
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenization_references import longest_first, merge_rank
+
+from paribus.tokenization.bpe import BPETrainer, Training
+from paribus.tokenization.demolition import child_sequences
+from paribus.tokenization.encoders import LongestFirstEncoder, MergeRankEncoder
+from paribus.tokenization.scaffold_bpe import ScaffoldBPETrainer
+from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.vocabulary import Entry, Vocabulary
+
+WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), min_size=1, max_size=10)
+
+
+def vocabulary_of(strings: Iterable[str]) -> Vocabulary:
+    """A character vocabulary with these tokens, their characters added, without merges."""
+    strings = list(strings)
+    units = sorted(set("".join(strings)))
+    entries = [Entry(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
+    for string in strings:
+        if string not in units:
+            entries.append(Entry(len(entries), len(entries), string.encode(), 0, None, False, "token"))
+    return Vocabulary(entries, (), "character")
+
+
+def longest_first_tokens(strings: Iterable[str], text: str) -> str:
+    vocabulary = vocabulary_of(strings)
+    encoder = LongestFirstEncoder(vocabulary, child_sequences(vocabulary, "parents"), expanded=False)
+    return "|".join(vocabulary.by_id[identity].bytes.decode() for identity in encoder.encode(text))
+
+
+@pytest.mark.parametrize(
+    ("strings", "text", "expected"),
+    [
+        (["abc", "cde", "d", "e"], "abcde", "abc|d|e"),
+        (["ab", "bcd", "a", "d", "c"], "abcd", "a|bcd"),
+        (["éa", "abc"], "éabc", "é|abc"),
+        (["aa", "aaaa", "b"], "aaaaab", "aaaa|a|b"),
+    ],
+)
+def test_the_worked_examples_of_longest_first(strings: list[str], text: str, expected: str) -> None:
+    assert longest_first_tokens(strings, text) == expected
+
+
+def test_length_in_bytes_makes_a_tie_where_length_in_characters_does_not() -> None:
+    strings = [unit.encode().decode("latin-1") for unit in ("éa", "abc")]
+    units = "éabc".encode().decode("latin-1")
+    assert longest_first_tokens(strings, units).encode().decode() == "Ã©a|b|c"
+
+
+def test_longest_first_needs_no_merge_path() -> None:
+    tok = Tokenizer.train(["xab xab xab ab ab"], vocab_size=258, pretokenizer="whitespace")
+    assert (b"a", b"b") in tok.merges
+    assert tok.with_encoder("longest_first").tokenize("qabab") == [b"q", b"ab", b"ab"]
+
+
+def test_merge_rank_is_leftmost_at_equal_rank() -> None:
+    tok = Tokenizer.train(["aa"], vocab_size=257)
+    assert tok.tokenize("aaa") == [b"aa", b"a"]
+    assert tok.tokenize("aaaaa") == [b"aa", b"aa", b"a"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(strings=st.sets(st.text("abc", min_size=1, max_size=6), max_size=12), text=st.text("abc", max_size=30))
+def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
+    everything = strings | set("abc")
+    assert longest_first_tokens(sorted(everything), text) == "|".join(longest_first(text, everything))
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 24))
+def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], text: str, size: int) -> None:
+    training = BPETrainer(words, "abc").train(size)
+    vocabulary = as_vocabulary(training)
+    encoder = MergeRankEncoder(vocabulary, child_sequences(vocabulary, "parents"))
+    merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
+    assert [training.tokens[identity] for identity in encoder.encode(text)] == merge_rank(text, merges)
+
+
+@settings(max_examples=200, deadline=None)
+@given(words=WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 20))
+def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
+    words: dict[str, int], text: str, size: int
+) -> None:
+    training = ScaffoldBPETrainer(words, "abc").train(size)
+    vocabulary = as_vocabulary(training)
+    children = child_sequences(vocabulary, "parents")
+    merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
+    normal = {entry.bytes.decode() for entry in vocabulary if not entry.scaffold}
+
+    def demolished(tokens: list[str]) -> list[str]:
+        made: list[str] = []
+        for token in tokens:
+            parents = vocabulary[training.tokens.index(token)].parents
+            if token in normal or parents is None:
+                made.append(token)
+            else:
+                made += demolished([training.tokens[parent] for parent in parents])
+        return made
+
+    def decoded(ids: list[int]) -> list[str]:
+        return [vocabulary.by_id[identity].bytes.decode() for identity in ids]
+
+    assert decoded(MergeRankEncoder(vocabulary, children).encode(text)) == demolished(merge_rank(text, merges))
+    over_normal = LongestFirstEncoder(vocabulary, children, expanded=False)
+    assert decoded(over_normal.encode(text)) == longest_first(text, normal)
+    over_all = LongestFirstEncoder(vocabulary, children, expanded=True)
+    assert decoded(over_all.encode(text)) == demolished(longest_first(text, set(training.tokens)))
+
+
+def as_vocabulary(training: Training) -> Vocabulary:
+    entries: list[Entry] = []
+    identity = 0
+    for rank, token in enumerate(training.tokens):
+        scaffold, parents = training.scaffold[rank], training.parents[rank]
+        kind = "unit" if parents is None else "token"
+        entries.append(Entry(rank, None if scaffold else identity, token.encode(), 0, parents, scaffold, kind))
+        identity += not scaffold
+    return Vocabulary(entries, training.merges, "character")
+
+
+@pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
+@pytest.mark.parametrize(
+    "text", [" " * 16_000, "ab" * 8_000, "a" * 16_000, "the quick brown fox".replace(" ", "") * 900]
+)
+def test_a_pretoken_of_16000_units_takes_no_minutes(encoder: str, text: str) -> None:
+    training = ["a" * 64, " " * 64, "ab" * 20, "the quick brown fox"] * 3
+    tok = Tokenizer.train(training, vocab_size=300, pretokenizer="none", encoder=encoder)
+    started = time.process_time()
+    assert tok.decode(tok.encode(text)) == text
+    assert time.process_time() - started < 5

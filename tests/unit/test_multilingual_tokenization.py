@@ -1,0 +1,56 @@
+"""Hundreds of languages and scripts, and Chinese without spaces."""
+
+import gzip
+import json
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from paribus.tokenization import Tokenizer
+
+ARTICLE = "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"
+
+
+@pytest.fixture(scope="module")
+def declarations(shared_data: Path) -> list[str]:
+    with zstandard.open(shared_data / "corpora" / "udhr_multilingual.jsonl.zst", "rt", encoding="utf-8") as lines:
+        return [json.loads(line)["text"][:1_500] for line in lines]
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe"])
+def test_every_language_comes_back_exactly(declarations: list[str], algorithm: str, unit: str) -> None:
+    tok = Tokenizer.train(
+        declarations[::2],
+        algorithm=algorithm,
+        vocab_size=4_500,
+        unit=unit,
+        pretokenizer="gpt4",
+        unknown="byte_fallback",
+    )
+    for encoder in ("merge_rank", "longest_first"):
+        encoding = tok.with_encoder(encoder)
+        for text in declarations[::5]:
+            assert encoding.decode(encoding.encode(text)) == text
+
+
+def test_chinese_words_become_tokens(shared_data: Path) -> None:
+    path = shared_data / "corpora" / "pku_1998_01_first70.seg.txt.gz"
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        texts = [line.replace("  ", "").strip() for line in islice(lines, 1_500)]
+    tok = Tokenizer.train(texts, vocab_size=5_000, unit="character", pretokenizer="gpt2_digits")
+    tokens = {entry.bytes.decode() for entry in tok.vocabulary if entry.kind == "token"}
+    assert {"中国", "经济", "发展"} <= tokens
+    assert tok.decode(tok.encode(texts[0])) == texts[0]
+
+
+def test_chinese_in_bytes_and_in_characters() -> None:
+    for unit, size in (("byte", 300), ("character", 340)):
+        tok = Tokenizer.train([ARTICLE] * 2, vocab_size=size, unit=unit, pretokenizer="gpt2_digits")
+        assert tok.settings.unknown == "byte_fallback"
+        for encoder in ("merge_rank", "longest_first"):
+            encoding = tok.with_encoder(encoder)
+            for text in (ARTICLE, "良心和精神", "龘龘 unseen"):
+                assert encoding.decode(encoding.encode(text)) == text

@@ -1,0 +1,130 @@
+"""The promised interface of `Tokenizer`."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization import Tokenizer
+
+TEXTS = [
+    "The capitals of the world, 1998.",
+    "Capital letters aren't the capital's letters.\n\n  indented",
+    "naïve café 東京",
+]
+EOD = "<|endoftext|>"
+KINDS = [
+    {"algorithm": "bpe", "vocab_size": 290},
+    {"algorithm": "scaffold_bpe", "vocab_size": 290},
+    {"algorithm": "bpe", "vocab_size": 320, "unit": "character"},
+    {"algorithm": "scaffold_bpe", "vocab_size": 320, "unit": "character", "pretokenizer": "none"},
+    {"algorithm": "bytes"},
+]
+
+
+def train(**options: object) -> Tokenizer:
+    return Tokenizer.train(TEXTS, **{"special_tokens": [EOD, "<pad>"], **options})
+
+
+@pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_any_text_comes_back_exactly(options: dict[str, object], encoder: str) -> None:
+    tok = train(encoder=encoder, **options)
+
+    @settings(max_examples=60, deadline=None)
+    @given(st.text() | st.lists(st.sampled_from([*TEXTS, EOD, "\x00", "\U0001f600"])).map("".join))
+    def check(text: str) -> None:
+        ids = tok.encode(text)
+        assert ids.ndim == 1
+        assert tok.decode(ids) == text
+        assert b"".join(tok.tokenize(text)) == text.encode()
+        assert not len(ids) or 0 <= ids.min() <= ids.max() < tok.vocab_size
+        assert int(tok.token_byte_lengths()[ids].sum()) == len(text.encode())
+
+    check()
+
+
+def test_a_batch_is_the_texts_one_after_another() -> None:
+    tok = train(vocab_size=290)
+    ids, offsets = tok.encode_batch([*TEXTS, ""])
+    assert offsets.tolist()[-1] == len(ids)
+    assert len(offsets) == 5
+    for text, start, end in zip([*TEXTS, ""], offsets, offsets[1:], strict=False):
+        assert np.array_equal(ids[start:end], tok.encode(text))
+
+
+def test_special_tokens_come_last_and_are_never_matched_in_text() -> None:
+    tok = train(vocab_size=290)
+    assert tok.special_tokens == {EOD: 288, "<pad>": 289}
+    assert tok.eod_id == 288
+    assert not {288, 289} & set(tok.encode(f"a{EOD}b<pad>").tolist())
+    assert tok.token_byte_lengths()[[288, 289]].tolist() == [0, 0]
+    assert tok.decode([tok.eod_id]) == EOD
+
+
+def test_without_special_tokens_nothing_ends_a_document() -> None:
+    with pytest.raises(ConfigurationError, match=r"special_tokens"):
+        _ = Tokenizer.train(TEXTS, vocab_size=290).eod_id
+
+
+def test_the_vocabulary_is_in_order_of_creation() -> None:
+    tok = train(vocab_size=290)
+    assert [entry.rank for entry in tok.vocabulary] == list(range(290))
+    assert [entry.bytes for entry in tok.vocabulary[:256]] == [bytes([byte]) for byte in range(256)]
+    made = [entry for entry in tok.vocabulary if entry.parents is not None]
+    assert [(tok.vocabulary[e.parents[0]].bytes, tok.vocabulary[e.parents[1]].bytes) for e in made] == tok.merges
+    assert made[0].frequency >= made[-1].frequency > 0
+
+
+def test_bytes_are_one_token_each_and_special_tokens_follow() -> None:
+    tok = Tokenizer.train([], algorithm="bytes", special_tokens=[EOD])
+    assert tok.encode("é!").tolist() == [0xC3, 0xA9, 0x21]
+    assert (tok.vocab_size, tok.eod_id, tok.merges) == (257, 256, [])
+
+
+def test_a_character_outside_the_alphabet_falls_back_to_bytes() -> None:
+    tok = Tokenizer.train(["abab"], vocab_size=300, unit="character", unknown="byte_fallback")
+    assert tok.tokenize("ab€") == [b"ab", b"\xe2", b"\x82", b"\xac"]
+
+
+def test_a_character_outside_the_alphabet_becomes_one_unknown_token() -> None:
+    tok = Tokenizer.train(["abab"], vocab_size=4, unit="character", unknown="token")
+    ids = tok.encode("ab€ab")
+    assert ids.tolist() == [2, 3, 2]
+    assert tok.decode(ids) == "ab\ufffdab"
+    assert tok.token_byte_lengths().tolist() == [1, 1, 2, 0]
+
+
+def test_a_character_outside_the_alphabet_is_refused_where_nothing_stands_for_it() -> None:
+    tok = Tokenizer.train(["abab"], vocab_size=3, unit="character")
+    with pytest.raises(DataError, match=r"U\+20AC"):
+        tok.encode("€")
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_a_lone_surrogate_is_refused(options: dict[str, object]) -> None:
+    with pytest.raises(DataError, match="surrogate"):
+        train(**options).encode("a\udc41")
+    if options["algorithm"] != "bytes":
+        with pytest.raises(DataError, match="surrogate"):
+            Tokenizer.train(["a\udc41"], **options)
+
+
+def test_unknown_names_and_ids_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match="scaffold_bpe"):
+        Tokenizer.train(TEXTS, algorithm="wordpiece", vocab_size=300)
+    with pytest.raises(ConfigurationError, match="longest_first"):
+        train(vocab_size=290).with_encoder("longest")
+    with pytest.raises(ConfigurationError, match="distinct"):
+        train(vocab_size=290, special_tokens=["<a>", "<a>"])
+    with pytest.raises(DataError, match=r"0\.\.289"):
+        train(vocab_size=290).decode([290])
+
+
+def test_longest_first_over_expanded_candidates_uses_scaffolds_as_steps() -> None:
+    tok = train(algorithm="scaffold_bpe", vocab_size=280)
+    expanded = tok.with_encoder("longest_first", candidates="expanded")
+    for text in TEXTS:
+        assert expanded.decode(expanded.encode(text)) == text
+        assert max(expanded.encode(text)) < tok.vocab_size
