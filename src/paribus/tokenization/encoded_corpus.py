@@ -1,0 +1,130 @@
+"""The `tokens` artefact: the encoded training split in corpus order, memory-mapped, and its streaming writer.
+
+`ids.npy` (uint16 up to 65,536 tokens, else uint32) is flat; document i is `ids[offsets[i]:offsets[i + 1]]`, without
+an end-of-document token; `source_bytes[i]` are the UTF-8 bytes of its text; `tokenizer/` is what encoded it.
+"""
+
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import DataError
+from paribus.tokenization.tokenizer import Tokenizer
+
+IDS, OFFSETS, SOURCE_BYTES, TOKENIZER = "ids.npy", "offsets.npy", "source_bytes.npy", "tokenizer"
+_HEADER_BYTES = 128
+
+
+def id_dtype(vocab_size: int) -> npt.DTypeLike:
+    """The type of stored ids: uint16 up to 65,536 tokens, else uint32."""
+    return np.dtype("<u2" if vocab_size <= 65_536 else "<u4")
+
+
+class EncodedCorpus:
+    """Reads the `tokens` artefact in directory `path`; DataError where it is missing or contradicts itself."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.ids: npt.NDArray[np.unsignedinteger[Any]] = self._map(IDS)
+        """All ids, shape (tokens,), memory-mapped."""
+        self.offsets: npt.NDArray[np.int64] = self._map(OFFSETS)
+        """First id of each document and the end, shape (documents + 1,), memory-mapped."""
+        self.source_bytes: npt.NDArray[np.int64] = self._map(SOURCE_BYTES)
+        """UTF-8 bytes of each document's text, shape (documents,), memory-mapped."""
+        self.tokenizer_path = self.path / TOKENIZER
+        if len(self.offsets) != len(self.source_bytes) + 1 or self.offsets[-1] != len(self.ids):
+            raise DataError(
+                f"{self.path}: {len(self.offsets)} offsets end at {self.offsets[-1:].tolist()}, but there are "
+                f"{len(self.source_bytes)} documents and {len(self.ids)} ids"
+            )
+
+    def __len__(self) -> int:
+        """Number of documents."""
+        return len(self.source_bytes)
+
+    @property
+    def tokens(self) -> int:
+        """Number of ids, end-of-document tokens not included."""
+        return len(self.ids)
+
+    @cached_property
+    def tokenizer(self) -> Tokenizer:
+        """The tokenizer that encoded the corpus."""
+        return Tokenizer.load(self.tokenizer_path)
+
+    def document(self, index: int) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """Ids of one document, a view into the file."""
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    def _map(self, name: str) -> npt.NDArray[Any]:
+        try:
+            return np.load(self.path / name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self.path / name}: no readable array of an encoded corpus ({error})") from error
+
+
+class ArrayWriter:
+    """Appends to a one-dimensional `.npy` file whose length is known only at the end."""
+
+    def __init__(self, path: Path, dtype: npt.DTypeLike) -> None:
+        self._dtype = np.dtype(dtype)
+        self._file: BinaryIO = path.open("wb")
+        self._file.write(bytes(_HEADER_BYTES))
+        self.length = 0
+
+    def append(self, array: npt.NDArray[Any]) -> None:
+        """Write the elements of `array`."""
+        self._file.write(np.ascontiguousarray(array, dtype=self._dtype).tobytes())
+        self.length += len(array)
+
+    def close(self) -> None:
+        """Write the header (NPY format 1.0)."""
+        described = f"{{'descr': {self._dtype.str!r}, 'fortran_order': False, 'shape': ({self.length},), }}"
+        size = _HEADER_BYTES - 10
+        header = b"\x93NUMPY\x01\x00" + size.to_bytes(2, "little") + described.ljust(size - 1).encode() + b"\n"
+        self._file.seek(0)
+        self._file.write(header)
+        self._file.close()
+
+
+class EncodedCorpusWriter:
+    """Streams documents into a `tokens` artefact in directory `path`; use it as a context manager."""
+
+    def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
+        path.mkdir(parents=True, exist_ok=True)
+        tokenizer.save(path / TOKENIZER)
+        self._ids = ArrayWriter(path / IDS, id_dtype(tokenizer.vocab_size))
+        self._offsets = ArrayWriter(path / OFFSETS, "<i8")
+        self._source_bytes = ArrayWriter(path / SOURCE_BYTES, "<i8")
+        self._offsets.append(np.zeros(1, dtype=np.int64))
+
+    @property
+    def tokens(self) -> int:
+        """Ids written so far."""
+        return self._ids.length
+
+    @property
+    def documents(self) -> int:
+        """Documents written so far."""
+        return self._source_bytes.length
+
+    def append(
+        self, ids: npt.NDArray[Any], lengths: npt.NDArray[np.int64], source_bytes: npt.NDArray[np.int64]
+    ) -> None:
+        """Append documents: their flat ids, and per document the number of ids and of bytes of text."""
+        self._offsets.append(self._ids.length + np.cumsum(lengths))
+        self._ids.append(ids)
+        self._source_bytes.append(source_bytes)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for writer in (self._ids, self._offsets, self._source_bytes):
+            writer.close()

@@ -1,0 +1,170 @@
+"""The stages `vocabulary` and `tokens`."""
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from paribus.config.groups.tokenization import BytesTokenizer, EncoderConfig, MergeRankEncoder, TokenizerConfig
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.errors import DataError
+from paribus.pipeline.context import JSON, Reporter, StageContext
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
+from paribus.tokenization.tokenizer import Tokenizer
+
+_PART_BYTES = 8 * 2**20
+"""Text of one unit of work; it decides what is repeated after a kill, never what is written."""
+_REPORT_BYTES = 2**20
+
+
+def build_vocabulary(context: StageContext) -> dict[str, JSON]:
+    """Train the tokenizer of the configuration on the training split and save it to `tokenizer/`.
+
+    Raises ConfigurationError for a size below the alphabet, DataError for an empty training split.
+    """
+    config = context.config.tokenizer
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    sample = None if isinstance(config, BytesTokenizer) else config.sample
+    total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
+    texts = _Sample(corpus, total, context.report)
+    tokenizer = _train(config, context.config.pretokenizer.kind, texts, context.report)
+    if texts.documents == 0 and not isinstance(config, BytesTokenizer):
+        raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
+    tokenizer.save(context.output / "tokenizer")
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "units": sum(entry.kind in ("unit", "fallback") for entry in tokenizer.vocabulary),
+        "merges": len(tokenizer.merges),
+        "scaffolds": len(tokenizer.vocabulary) - tokenizer.vocab_size,
+        "string_equal_pairs": tokenizer.settings.string_equal_pairs,
+        "stopped": tokenizer.settings.stopped,
+        "unknown": tokenizer.settings.unknown,
+        "documents": texts.documents,
+        "bytes": texts.bytes,
+    }
+
+
+class _Sample:
+    """The first documents of the training split up to a number of bytes, counted and reported as they pass."""
+
+    def __init__(self, corpus: CorpusArtifact, total: int, report: Reporter) -> None:
+        self._corpus, self._total, self._report = corpus, total, report
+        self.documents = self.bytes = 0
+
+    def __iter__(self) -> Iterator[str]:
+        reported = 0
+        for document in self._corpus.documents("train"):
+            if self.documents and self.bytes + document.bytes > self._total:
+                break
+            self.documents += 1
+            self.bytes += document.bytes
+            if self.bytes - reported >= _REPORT_BYTES:
+                reported = self.bytes
+                self._report.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
+            yield document.text
+        self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
+
+
+def _train(config: TokenizerConfig, pretokenizer: str, texts: _Sample, report: Reporter) -> Tokenizer:
+    if isinstance(config, BytesTokenizer):
+        return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
+
+    def progress(done: int) -> None:
+        report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
+
+    return Tokenizer.train(
+        texts,
+        algorithm=config.kind,
+        vocab_size=config.vocab_size,
+        unit=config.unit,
+        pretokenizer=pretokenizer,
+        special_tokens=config.special_tokens,
+        unknown=config.unknown,
+        demolish="parents" if config.kind == "bpe" else config.demolish,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Row groups of one shard, and where their encoding is kept until it is all there."""
+
+    shard: Path
+    groups: tuple[int, ...]
+    target: Path
+
+
+def build_tokens(context: StageContext) -> dict[str, JSON]:
+    """Encode the training split in corpus order with the encoder of the configuration."""
+    tokenizer = _with_encoder(context.inputs["vocabulary"] / "tokenizer", context.config.encoder)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    total, done = corpus.bytes("train"), 0
+    parts = context.work / "parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    with EncodedCorpusWriter(context.output, tokenizer) as writer:
+        context.report.progress(0, total, unit="bytes", doing="encoding")
+        for target in context.engine.map(partial(_encode_part, tokenizer), _parts(corpus, parts)):
+            with np.load(target, allow_pickle=False) as part:
+                writer.append(part["ids"], part["lengths"], part["source_bytes"])
+                done += int(part["source_bytes"].sum())
+            context.report.progress(done, total, unit="bytes", doing="encoding")
+    return {
+        "tokens": writer.tokens,
+        "documents": writer.documents,
+        "bytes": done,
+        "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
+        "vocab_size": tokenizer.vocab_size,
+    }
+
+
+def _with_encoder(path: Path, config: EncoderConfig) -> Tokenizer:
+    if isinstance(config, MergeRankEncoder):
+        return Tokenizer.load(path).with_encoder("merge_rank")
+    return Tokenizer.load(path).with_encoder("longest_first", candidates=config.candidates)
+
+
+def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
+    found: list[tuple[Path, tuple[int, ...]]] = []
+    for shard in corpus.shards("train"):
+        metadata = pq.read_metadata(shard)
+        groups: list[int] = []
+        size = 0
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            size += metadata.row_group(group).total_byte_size
+            if size >= _PART_BYTES or group == metadata.num_row_groups - 1:
+                found.append((shard, tuple(groups)))
+                groups, size = [], 0
+    return [_Part(shard, groups, directory / f"{n:06d}.npz") for n, (shard, groups) in enumerate(found)]
+
+
+def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
+    if part.target.exists():
+        return part.target
+    ids, lengths, source_bytes = [np.zeros(0, dtype=np.int32)], [], []
+    with pq.ParquetFile(part.shard) as file:
+        for batch in file.iter_batches(batch_size=256, row_groups=list(part.groups), columns=["id", "text", "bytes"]):
+            for name, text, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+                ids.append(_encode(tokenizer, name, text))
+                lengths.append(len(ids[-1]))
+                source_bytes.append(size)
+    _publish(part.target, np.concatenate(ids).astype(id_dtype(tokenizer.vocab_size)), lengths, source_bytes)
+    return part.target
+
+
+def _encode(tokenizer: Tokenizer, name: str, text: str) -> np.ndarray:
+    try:
+        return tokenizer.encode(text)
+    except DataError as error:
+        raise DataError(f"document {name!r}: {error}") from error
+
+
+def _publish(target: Path, ids: np.ndarray, lengths: list[int], source_bytes: list[int]) -> None:
+    unfinished = target.with_suffix(f".{os.getpid()}.tmp")
+    with unfinished.open("wb") as file:
+        np.savez(file, ids=ids, lengths=np.array(lengths, np.int64), source_bytes=np.array(source_bytes, np.int64))
+    unfinished.replace(target)

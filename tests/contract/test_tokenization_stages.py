@@ -1,0 +1,161 @@
+"""The stages `vocabulary` and `tokens`: files, records, and independence of workers and kills."""
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import (
+    BPETokenizer,
+    BytesTokenizer,
+    LongestFirstEncoder,
+    MergeRankEncoder,
+    PretokenizerConfig,
+    ScaffoldBPETokenizer,
+)
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.tokenization import Tokenizer, stages
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.tokenization.stages import build_tokens, build_vocabulary
+
+WORDS = ["capital", "capitals", "the", "of", "naïve", "東京", "1998", "ordering", "tokens", "documents"]
+
+
+class ProgressReporter(SilentReporter):
+    """Remembers how far each unit of progress came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last: dict[str, tuple[float, float]] = {}
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        self.last[doing] = (done, total)
+
+
+def run_config(**groups: Any) -> RunConfig:
+    defaults: dict[str, Any] = {
+        "corpus": PydocsCorpus(),
+        "pretokenizer": PretokenizerConfig(),
+        "tokenizer": BPETokenizer(vocab_size=300),
+        "encoder": MergeRankEncoder(),
+        "ordering": StandardOrdering(),
+        "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=16),
+        "budget": EqualTokensBudget(tokens=1),
+        "training": TrainingConfig(),
+        "evaluation": EvaluationConfig(),
+        "tracking": TrackingConfig(),
+        "engine": EngineConfig(),
+        "scale": ScaleConfig(),
+    }
+    return RunConfig(**(defaults | groups))
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    path = tmp_path / "corpus"
+    with CorpusWriter(path, heldout=0.1, shard_bytes=4_000) as writer:
+        for number in range(300):
+            words = [WORDS[(number * step) % len(WORDS)] for step in range(1, 8)]
+            writer.add(f"document {number}", f"{number}: " + " ".join(words), "made up")
+    return path
+
+
+def context(directory: Path, name: str, config: RunConfig, workers: int = 1, **inputs: Path) -> StageContext:
+    for part in ("output", "work"):
+        (directory / name / part).mkdir(parents=True)
+    return StageContext(
+        config=config,
+        inputs=inputs,
+        output=directory / name / "output",
+        work=directory / name / "work",
+        report=ProgressReporter(),
+        engine=LocalEngine(workers),
+    )
+
+
+def vocabulary(directory: Path, corpus: Path, config: RunConfig) -> tuple[Path, dict[str, Any]]:
+    made = context(directory, "vocabulary", config, corpus=corpus)
+    return made.output, build_vocabulary(made)
+
+
+def files(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
+
+
+@pytest.mark.parametrize("encoder", [MergeRankEncoder(), LongestFirstEncoder(candidates="expanded")], ids=str)
+@pytest.mark.parametrize(
+    "tokenizer",
+    [
+        BPETokenizer(vocab_size=300),
+        ScaffoldBPETokenizer(vocab_size=290),
+        BPETokenizer(vocab_size=320, unit="character"),
+        BytesTokenizer(),
+    ],
+    ids=lambda config: config.kind,
+)
+def test_the_training_split_is_encoded_in_corpus_order(
+    tmp_path: Path, corpus: Path, tokenizer: Any, encoder: Any
+) -> None:
+    config = run_config(tokenizer=tokenizer, encoder=encoder)
+    trained, record = vocabulary(tmp_path, corpus, config)
+    made = context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained)
+    result = build_tokens(made)
+    encoded = EncodedCorpus(made.output)
+    texts = list(CorpusArtifact(corpus).texts("train"))
+    assert [encoded.tokenizer.decode(encoded.document(n)) for n in range(len(encoded))] == texts
+    assert encoded.source_bytes.tolist() == [len(text.encode()) for text in texts]
+    assert encoded.tokenizer.settings.encoder == encoder.kind
+    assert result["tokens"] == encoded.tokens
+    assert result["bytes"] == CorpusArtifact(corpus).bytes("train") == made.report.last["encoding"][0]
+    assert record["vocab_size"] == result["vocab_size"] == Tokenizer.load(trained / "tokenizer").vocab_size
+
+
+def test_the_artefact_does_not_depend_on_workers_or_a_kill(
+    tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stages, "_PART_BYTES", 1)
+    config = run_config()
+    trained, _ = vocabulary(tmp_path, corpus, config)
+    inputs = {"corpus": corpus, "vocabulary": trained}
+    alone, two = (context(tmp_path, f"workers{n}", config, workers=n, **inputs) for n in (1, 2))
+    build_tokens(alone)
+    build_tokens(two)
+    assert files(alone.output) == files(two.output)
+    parts = sorted((alone.work / "parts").iterdir())
+    assert len(parts) > 3
+    parts[1].unlink()
+    parts[2].rename(parts[2].with_suffix(".123.tmp"))
+    again = dataclasses.replace(alone, output=tmp_path / "again")
+    build_tokens(again)
+    assert files(again.output) == files(two.output)
+
+
+def test_a_sample_takes_the_first_documents(tmp_path: Path, corpus: Path) -> None:
+    config = run_config(tokenizer=BPETokenizer(vocab_size=270, sample=500))
+    _, record = vocabulary(tmp_path, corpus, config)
+    sizes = np.cumsum([document.bytes for document in CorpusArtifact(corpus).documents("train")])
+    assert record["bytes"] == sizes[sizes <= 500][-1]
+    assert record["documents"] == int((sizes <= 500).sum())
+
+
+def test_a_vocabulary_below_the_alphabet_is_refused_with_its_path(tmp_path: Path, corpus: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"tokenizer\.vocab_size: 256 is below .* at least 257"):
+        vocabulary(tmp_path, corpus, run_config(tokenizer=BPETokenizer(vocab_size=256)))
+
+
+def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
+    with CorpusWriter(tmp_path / "empty", heldout=0.1):
+        pass
+    with pytest.raises(DataError, match=r"training split .* is empty"):
+        vocabulary(tmp_path, tmp_path / "empty", run_config())

@@ -1,0 +1,65 @@
+"""The tokens artefact: streamed in, memory-mapped out, refused when broken."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.errors import DataError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter, id_dtype
+
+
+@pytest.fixture
+def tok() -> Tokenizer:
+    return Tokenizer.train([], algorithm="bytes", special_tokens=["<eod>"])
+
+
+@pytest.fixture
+def written(tmp_path: Path, tok: Tokenizer) -> Path:
+    with EncodedCorpusWriter(tmp_path, tok) as writer:
+        for batch in (["ab", "", "é"], ["xyz"]):
+            ids, offsets = tok.encode_batch(batch)
+            sizes = np.array([len(text.encode()) for text in batch], dtype=np.int64)
+            writer.append(ids, np.diff(offsets), sizes)
+        assert (writer.documents, writer.tokens) == (4, 7)
+    return tmp_path
+
+
+def test_documents_come_back_in_order(written: Path, tok: Tokenizer) -> None:
+    corpus = EncodedCorpus(written)
+    assert len(corpus) == 4
+    assert [tok.decode(corpus.document(n)) for n in range(4)] == ["ab", "", "é", "xyz"]
+    assert corpus.offsets.tolist() == [0, 2, 2, 4, 7]
+    assert corpus.source_bytes.tolist() == [2, 0, 2, 3]
+    assert corpus.tokens == 7
+    assert corpus.tokenizer.eod_id == 256
+
+
+def test_the_arrays_are_memory_mapped_files_that_numpy_reads(written: Path) -> None:
+    assert isinstance(EncodedCorpus(written).ids, np.memmap)
+    assert np.load(written / "ids.npy").dtype == np.uint16
+    assert id_dtype(65_536) == np.uint16
+    assert id_dtype(65_537) == np.uint32
+
+
+def test_an_empty_corpus_is_readable(tmp_path: Path, tok: Tokenizer) -> None:
+    with EncodedCorpusWriter(tmp_path, tok):
+        pass
+    assert len(EncodedCorpus(tmp_path)) == 0
+
+
+def test_a_truncated_or_missing_array_is_refused_by_name(written: Path) -> None:
+    file = written / "ids.npy"
+    file.write_bytes(file.read_bytes()[:-2])
+    with pytest.raises(DataError, match=r"ids.npy: no readable array"):
+        EncodedCorpus(written)
+    file.unlink()
+    with pytest.raises(DataError, match=r"ids.npy: no readable array"):
+        EncodedCorpus(written)
+
+
+def test_arrays_of_different_corpora_are_refused(written: Path) -> None:
+    np.save(written / "source_bytes.npy", np.zeros(2, dtype=np.int64))
+    with pytest.raises(DataError, match="2 documents"):
+        EncodedCorpus(written)
