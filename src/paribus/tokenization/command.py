@@ -1,0 +1,77 @@
+"""The verb `paribus tokenize tokenizer=<directory> [encoder=...] [output=...] < text`."""
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import get_args
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.encoders import EncoderName
+from paribus.tokenization.settings import check_choice
+from paribus.tokenization.statistics import corpus_statistics
+from paribus.tokenization.tokenizer import Tokenizer
+
+OUTPUTS = ("ids", "tokens", "statistics")
+OPTIONS = ("tokenizer", "encoder", "output")
+
+
+def main(argv: list[str]) -> int:
+    """Encode standard input and write one line of ids, one token a line (escaped), or statistics as JSON.
+
+    Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
+    """
+    options = _options(argv)
+    tokenizer = _tokenizer(options)
+    text = _read()
+    output = options.get("output", "ids")
+    if output == "ids":
+        sys.stdout.write(" ".join(map(str, tokenizer.encode(text).tolist())) + "\n")
+    elif output == "tokens":
+        sys.stdout.writelines(_escaped(token) + "\n" for token in tokenizer.tokenize(text))
+    else:
+        sys.stdout.write(json.dumps(asdict(corpus_statistics(tokenizer, [text])), indent=2) + "\n")
+    return 0
+
+
+def _options(argv: list[str]) -> dict[str, str]:
+    options = dict(argument.partition("=")[::2] for argument in argv)
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown or "" in options.values() or "tokenizer" not in options:
+        wrong = f"{', '.join(unknown)} unknown; " if unknown else ""
+        raise ConfigurationError(
+            f"paribus tokenize: {wrong}usage: paribus tokenize tokenizer=<directory> "
+            f"[encoder={'|'.join(get_args(EncoderName))}] [output={'|'.join(OUTPUTS)}] < text"
+        )
+    check_choice("output", options.get("output", "ids"), OUTPUTS)
+    return options
+
+
+def _tokenizer(options: dict[str, str]) -> Tokenizer:
+    path = Path(options["tokenizer"])
+    nested = path / "tokenizer"
+    tokenizer = Tokenizer.load(nested if nested.is_dir() else path)
+    name = options.get("encoder")
+    if name is None:
+        return tokenizer
+    for encoder in get_args(EncoderName):
+        if encoder == name:
+            return tokenizer.with_encoder(encoder)
+    check_choice("encoder", name, get_args(EncoderName))
+    return tokenizer
+
+
+def _read() -> str:
+    content = sys.stdin.buffer.read()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"standard input, line {line}: byte {error.start} is no UTF-8 ({error.reason})") from error
+
+
+def _escaped(token: bytes) -> str:
+    try:
+        return json.dumps(token.decode("utf-8"), ensure_ascii=False)
+    except UnicodeDecodeError:
+        return "".join(f"\\x{byte:02x}" for byte in token)
