@@ -1,13 +1,28 @@
 """Tiny models and tokenizers, and slow, obvious scoring, for tests of evaluation."""
 
+import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from paribus.config.groups.training import ModelConfig
-from paribus.modeling.build import build_model
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusWriter
+from paribus.engine.local import LocalEngine
+from paribus.modeling.build import build_model, save_model
+from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.tokenization import Tokenizer
+
+WORDS = ("order", "token", "corpus", "merge", "pair", "rank", "longest", "first", "scaffold", "byte", "model", "budget")
+STAGE_MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
 
 
 class ByteEncoder:
@@ -48,3 +63,42 @@ def brute_force(model: Any, context: list[int], continuation: list[int]) -> tupl
         greedy &= int(logits.argmax()) == token
         ids.append(token)
     return total, greedy
+
+
+def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
+    """A stage's context with its artefacts in folders of `root`."""
+    config = RunConfig(
+        corpus=FilesCorpus(paths=("corpus.txt",)),
+        pretokenizer=PretokenizerConfig(),
+        tokenizer=BytesTokenizer(),
+        encoder=MergeRankEncoder(),
+        ordering=StandardOrdering(),
+        model=STAGE_MODEL,
+        budget=EqualTokensBudget(tokens=1_000),
+        training=TrainingConfig(),
+        evaluation=evaluation,
+        tracking=TrackingConfig(),
+        engine=EngineConfig(),
+        scale=ScaleConfig(),
+    )
+    (root / stage).mkdir()
+    (root / f"{stage}.work").mkdir()
+    artefacts = {name: root / name for name in inputs}
+    return StageContext(config, artefacts, root / stage, root / f"{stage}.work", SilentReporter(), LocalEngine())
+
+
+def write_corpus(root: Path, documents: int = 120) -> None:
+    """About half of the documents are held out."""
+    draw = random.Random(2)
+    texts = [" ".join(draw.choices(WORDS, k=60)) for _ in range(documents)]
+    with CorpusWriter(root / "corpus", heldout=0.5) as writer:
+        for number, text in enumerate(texts):
+            writer.add(f"doc{number}", text, "test")
+
+
+def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10, 20)) -> None:
+    for step in steps:
+        directory = root / "checkpoints" / f"step_{step:08d}"
+        directory.mkdir(parents=True)
+        save_model(build_model(STAGE_MODEL, tokenizer.vocab_size, step, eod_id=tokenizer.eod_id), directory)
+        tokenizer.save(directory / "tokenizer")

@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,66 +10,17 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from evaluation_support import brute_force
-from paribus.config.groups.corpus import FilesCorpus
+from evaluation_support import WORDS, brute_force, stage_context, write_checkpoints, write_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
-from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusWriter
-from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import read_items
 from paribus.evaluation.stages import build_scores, build_tasks
-from paribus.modeling.build import build_model, load_model, save_model
-from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.modeling.build import load_model
+from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
 
-WORDS = ("order", "token", "corpus", "merge", "pair", "rank", "longest", "first", "scaffold", "byte", "model", "budget")
-MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
 MEASURES = {"acc", "acc_norm", "acc_bytes", "choice_bits"}
-
-
-def context_for(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
-    """A stage's context with its artefacts in folders of `root`."""
-    config = RunConfig(
-        corpus=FilesCorpus(paths=("corpus.txt",)),
-        pretokenizer=PretokenizerConfig(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=StandardOrdering(),
-        model=MODEL,
-        budget=EqualTokensBudget(tokens=1_000),
-        training=TrainingConfig(),
-        evaluation=evaluation,
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
-    )
-    (root / stage).mkdir()
-    (root / f"{stage}.work").mkdir()
-    artefacts = {name: root / name for name in inputs}
-    return StageContext(config, artefacts, root / stage, root / f"{stage}.work", SilentReporter(), LocalEngine())
-
-
-def write_corpus(root: Path, documents: int = 120) -> list[str]:
-    """About half of the documents are held out."""
-    draw = random.Random(2)
-    texts = [" ".join(draw.choices(WORDS, k=60)) for _ in range(documents)]
-    with CorpusWriter(root / "corpus", heldout=0.5) as writer:
-        for number, text in enumerate(texts):
-            writer.add(f"doc{number}", text, "test")
-    return texts
-
-
-def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10, 20)) -> None:
-    for step in steps:
-        directory = root / "checkpoints" / f"step_{step:08d}"
-        directory.mkdir(parents=True)
-        save_model(build_model(MODEL, tokenizer.vocab_size, step, eod_id=tokenizer.eod_id), directory)
-        tokenizer.save(directory / "tokenizer")
 
 
 @pytest.fixture
@@ -87,8 +37,8 @@ def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, 
         evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_text": 4_000} | fields))
         write_corpus(root)
         write_checkpoints(root, tokenizer)
-        build_tasks(context_for(root, evaluation, "tasks", "corpus"))
-        context = context_for(root, evaluation, "scores", "checkpoints", "tasks", "corpus")
+        build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+        context = stage_context(root, evaluation, "scores", "checkpoints", "tasks", "corpus")
         return context, build_scores(context)
 
     return run
@@ -206,7 +156,7 @@ def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
 
 def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    context = context_for(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
+    context = stage_context(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
     with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 60 examples .* task continuation has 1"):
         build_tasks(context)
 
@@ -215,7 +165,7 @@ def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) ->
     write_corpus(tmp_path)
     evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError) as error:
-        build_tasks(context_for(tmp_path, evaluation, "tasks", "corpus"))
+        build_tasks(stage_context(tmp_path, evaluation, "tasks", "corpus"))
     assert "evaluation.tasks: unknown task 'continuations'; nearest: continuation" in str(error.value)
     assert "evaluation.data" in str(error.value)
 
@@ -224,7 +174,7 @@ def test_a_corpus_without_held_out_text_is_refused(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "corpus", heldout=1e-9) as writer:
         writer.add("a", "text " * 50, "test")
     with pytest.raises(DataError, match=r"no held-out text: raise corpus\.heldout"):
-        build_tasks(context_for(tmp_path, EvaluationConfig(), "tasks", "corpus"))
+        build_tasks(stage_context(tmp_path, EvaluationConfig(), "tasks", "corpus"))
 
 
 def test_an_unknown_device_is_refused_by_path(scored: Any) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from paribus.errors import NumericalError
+from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.branches import Batch, batches, group_pairs, make_batch
 from paribus.evaluation.pairs import Pair
 
@@ -44,7 +44,7 @@ class Scorer:
     def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> Scores:
         """Log-probability of each pair's continuation; pairs must fit the context length (`pairs.fit`).
 
-        Raises NumericalError when the model gives something that is not a number.
+        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
         """
         log_probability = np.zeros(len(pairs))
         greedy = np.ones(len(pairs), np.bool_)
@@ -53,7 +53,12 @@ class Scorer:
         for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
             batch = make_batch(groups)
             places = np.array(scored)[batch.members]
-            token_scores, best = self._tokens(batch)
+            try:
+                token_scores, best = self._tokens(batch)
+            except (torch.OutOfMemoryError, MemoryError) as error:
+                raise OutOfMemoryError(
+                    f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
+                ) from error
             np.add.at(log_probability, places, token_scores)
             np.logical_and.at(greedy, places, best == batch.targets)
             progress(sum(len(group.members) for group in groups))

@@ -1,0 +1,56 @@
+"""Pinned outputs of the evaluation stages on a tiny input.
+
+A value that changes means that the stage's `code_version` must change with it.
+"""
+
+import hashlib
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from evaluation_support import WORDS, stage_context, write_checkpoints, write_corpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.evaluation.stages import build_scores, build_tasks
+from paribus.tokenization import Tokenizer
+
+EVALUATION = EvaluationConfig(continuation_items=12, heldout_text=2_000, shots=(0, 2))
+TASKS = {
+    "continuation.fewshot.jsonl": "78d3a4ae3d98e10d",
+    "continuation.jsonl": "a89ecb41a22e5e3e",
+    "continuation.yaml": "ff0aab79e8039a80",
+    "heldout.jsonl": "971d1d26ad94feed",
+}
+METRICS = {
+    "eval/continuation/0shot/choice_bits": 18.2053,
+    "eval/continuation/2shot/choice_bits": 11.7456,
+    "eval/bits_per_byte": 1.6014,
+}
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> Path:
+    write_corpus(tmp_path)
+    build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
+    return tmp_path / "tasks"
+
+
+def test_task_files_keep_their_digests(tasks: Path) -> None:
+    assert {p.name: hashlib.sha256(p.read_bytes()).hexdigest()[:16] for p in sorted(tasks.iterdir())} == TASKS
+
+
+def test_scores_keep_their_values(tasks: Path) -> None:
+    root = tasks.parent
+    write_checkpoints(root, Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"]))
+    result = build_scores(stage_context(root, EVALUATION, "scores", "checkpoints", "tasks", "corpus"))
+    metrics = result["metrics"]
+    assert isinstance(metrics, dict)
+    assert {name: metrics[name] for name in METRICS} == pytest.approx(METRICS, abs=2e-3)
+    table = pq.read_table(root / "scores" / "items.parquet")
+    assert table.column_names == ["checkpoint", "task", "shots", "item", "doc_hash", "metric", "value"]
+    assert pq.read_table(root / "scores" / "heldout.parquet").column_names == [
+        "checkpoint",
+        "document",
+        "bits",
+        "bytes",
+    ]
