@@ -1,0 +1,29 @@
+"""Pinned output of the stage `checkpoints` on a tiny input.
+
+A value that changes means that the stage's `code_version` must change with it. Which contexts are read is pinned to
+the bit; losses, which another processor rounds differently, to one part in a thousand.
+"""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paribus.pipeline.stages import STAGES
+from training_inputs import STEPS, execute, write_inputs
+
+CODE_VERSION = 1
+CONTEXTS = "2fb7e115d7baef483c99ac558be49b6d8a7dd88ac9f6f73b8c9161ec963466ae"
+TEXT_BYTES = 880
+LOSSES = {1: 5.53125, 2: 5.44751, 7: 4.67731, STEPS: 3.98934}
+
+
+def test_what_is_trained_is_that_of_the_code_version(tmp_path: Path) -> None:
+    result = execute(tmp_path, "run", write_inputs(tmp_path))
+    output = tmp_path / "run" / "output"
+    contexts = json.loads((output / "contexts.json").read_text())
+    metrics = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    assert STAGES["checkpoints"].code_version == CODE_VERSION
+    assert contexts["indices_sha256"] == CONTEXTS
+    assert result["text_bytes"] == TEXT_BYTES
+    assert {step: metrics[step - 1]["train/loss"] for step in LOSSES} == pytest.approx(LOSSES, rel=1e-3)
