@@ -1,11 +1,13 @@
 """Checkpoints that are whole or absent."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 import paribus.training.checkpoint as module
 from paribus.config.groups.training import ModelConfig
@@ -69,6 +71,17 @@ def test_a_checkpoint_interrupted_at_any_write_is_never_seen(tmp_path: Path, mon
         assert checkpoints.steps() == [5], number
         checkpoints.discard_after(5)
         assert [path.name for path in directory.iterdir()] == ["step_00000005"]
+
+
+def test_a_full_disk_is_an_error_of_the_operating_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(module, "save_file", fail)
+    with pytest.raises(OSError, match="No space left") as caught:
+        filled(tmp_path, (5,))
+    assert caught.value.errno == errno.ENOSPC
+    assert "step_00000005" in str(caught.value.filename)
 
 
 def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:

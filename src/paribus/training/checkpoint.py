@@ -9,12 +9,14 @@ import json
 import logging
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 
 from paribus.errors import DataError
@@ -67,8 +69,9 @@ class Checkpoints:
         final = self.directory / step_name(step)
         partial = self.directory / f"{final.name}.partial"
         partial.mkdir()
-        save_model(model, partial)
-        save_file(optimizer_tensors, partial / OPTIMIZER)
+        with _disk_errors(partial):
+            save_model(model, partial)
+            save_file(optimizer_tensors, partial / OPTIMIZER)
         write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
         digests = {path.name: _digest(path) for path in sorted(partial.iterdir())}
         write_json(partial / COMPLETE, {"digests": digests, "seconds": seconds})
@@ -132,6 +135,18 @@ class Checkpoints:
             shutil.rmtree(self.directory / step_name(step))
         for step in steps[:-RESUMABLE]:
             (self.directory / step_name(step) / OPTIMIZER).unlink(missing_ok=True)
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Raise what safetensors says about a full or broken disk as the OSError it was."""
+    try:
+        yield
+    except SafetensorError as error:
+        code = re.search(r"os error (\d+)", str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), str(error), str(path)) from error
 
 
 def _digest(path: Path) -> str:
