@@ -140,7 +140,7 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
     assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
     assert "8.4M tokens in every run" in text
     assert "200 items of continuation, 120 held-out documents" in text
-    assert "continuation, 5-shot: the prompts of 3 to 9 items were cut to fit the context" in text
+    assert "continuation, 5-shot: the prompts of 3 to 9 items a run were cut to fit the context" in text
     assert "0-shot: the prompts" not in text
 
 

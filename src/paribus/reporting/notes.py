@@ -81,11 +81,15 @@ def _truncated(comparison: Comparison) -> list[str]:
             for place, count in comparison.scores[run.run_id].truncated.items() if run.scores else ():
                 counts.setdefault(place, []).append(count)
     return [
-        f"{task}, {shots}-shot: the prompts of {min(found):,} to {max(found):,} items were cut to fit the context, "
-        "depending on the run."
+        f"{task}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the context."
         for (task, shots), found in sorted(counts.items())
         if max(found)
     ]
+
+
+def _between(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _gaps(comparison: Comparison) -> list[str]:
