@@ -90,7 +90,6 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("model.heads=3",), "model.heads"),
         (("budget.tokens=10",), "budget.tokens"),
         (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
-        (("evaluation.tasks=[boolq]",), "evaluation.data"),
         (("training.micro_batch=7",), "training.micro_batch"),
         (("tokenizer.special_tokens=[a,a]",), "tokenizer.special_tokens"),
     ],

@@ -22,6 +22,11 @@ def test_a_missing_file_is_named_before_anything_runs(tmp_path: Path) -> None:
     assert not (tmp_path / "paribus_runs/artifacts").exists()
 
 
+def test_a_benchmark_without_its_files_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "some.txt").write_text("some text", encoding="utf-8")
+    assert "evaluation.data" in refused(tmp_path, "corpus.paths=[some.txt]", "evaluation.tasks=[boolq]", expect=2)
+
+
 def test_an_unknown_task_is_refused_before_anything_runs(tmp_path: Path) -> None:
     text = refused(tmp_path, "corpus.paths=[absent.jsonl]", "evaluation.tasks=[continuaton]", expect=2)
     assert "continuation" in text
@@ -40,7 +45,7 @@ def test_an_unknown_task_is_refused_before_anything_runs(tmp_path: Path) -> None
 )
 def test_an_unreadable_file_is_refused_by_name(tmp_path: Path, name: str, content: bytes, expected: str) -> None:
     (tmp_path / name).write_bytes(content)
-    text = refused(tmp_path, f"corpus.paths=[{name}]", expect=1 if content else 1)
+    text = refused(tmp_path, f"corpus.paths=[{name}]", expect=1 if content else 2)
     assert expected in text
     assert name in text
 
@@ -48,5 +53,6 @@ def test_an_unreadable_file_is_refused_by_name(tmp_path: Path, name: str, conten
 def test_a_corpus_smaller_than_one_context_is_refused(tmp_path: Path) -> None:
     lines = "".join(f'{{"text": "word {number}"}}\n' for number in range(8))
     (tmp_path / "small.jsonl").write_text(lines, encoding="utf-8")
-    overrides = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3", "model.context_length=512", "budget.tokens=10K")
+    corpus = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3")
+    overrides = (*corpus, "model.context_length=512", "budget.tokens=10K", "training.warmup_steps=0")
     assert "context" in refused(tmp_path, *overrides, expect=1)

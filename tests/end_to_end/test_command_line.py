@@ -72,8 +72,10 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
 
 def test_a_report_refuses_runs_that_differ_in_more_than_the_declared_factors(sweep: Path) -> None:
     paribus(sweep, "run", *OVERRIDES, "training.learning_rate=5e-4", "ordering=in_context", "tokenizer=scaffold_bpe")
-    record = next((sweep / "paribus_runs/runs").glob("*/run.json"))
-    changed = json.loads(record.read_text(encoding="utf-8"))
+    records = sorted((sweep / "paribus_runs/runs").glob("*/run.json"))
+    loaded = [json.loads(path.read_text(encoding="utf-8")) for path in records]
+    pairs = zip(records, loaded, strict=True)
+    record, changed = next(pair for pair in pairs if pair[1]["identity"]["training"]["learning_rate"] == 1e-3)
     original = json.dumps(changed)
     changed["identity"]["training"]["learning_rate"] = 0.123
     record.write_text(json.dumps(changed), encoding="utf-8")

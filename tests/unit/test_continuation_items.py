@@ -25,7 +25,7 @@ def han_documents(number: int) -> dict[str, str]:
 
 
 def build(documents: dict[str, str], largest: int = 500) -> ItemSet:
-    sample = passage_sample(largest)
+    sample = passage_sample(largest, (200, 80))
     for document, text in documents.items():
         sample.add(document, text)
     return continuation_items(sample, largest)
@@ -55,7 +55,7 @@ def test_a_document_with_spaces_is_split_before_one_and_other_scripts_between_ch
 
 
 def test_a_split_never_separates_a_letter_from_its_accent() -> None:
-    passage = cut_passage("d", "e\u0301" * 100)
+    passage = cut_passage("d", "e\u0301" * 100, (200, 80))
     assert passage is not None
     assert passage.continuation[0] == "e"
 
@@ -102,8 +102,8 @@ def test_too_few_documents_are_refused_with_the_number_needed() -> None:
 
 
 def test_blank_and_short_documents_make_no_passage() -> None:
-    assert cut_passage("d", "too short") is None
-    assert cut_passage("d", "x" + " " * 400 + "x") is None
+    assert cut_passage("d", "too short", (200, 80)) is None
+    assert cut_passage("d", "x" + " " * 400 + "x", (200, 80)) is None
 
 
 def test_held_out_text_fills_its_budget_exactly_and_in_corpus_order() -> None:

@@ -73,6 +73,3 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "evaluation.last_checkpoints", message
     if len(set(evaluation.shots)) < len(evaluation.shots):
         yield "evaluation.shots", "lists a number twice"
-    others = [task for task in evaluation.tasks if task != "continuation"]
-    if others and evaluation.data is None:
-        yield "evaluation.data", f"is required by {', '.join(others)}: the directory that holds <task>/<split>.jsonl"

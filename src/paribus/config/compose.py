@@ -55,7 +55,8 @@ def compose_command(command: Command) -> Composition:
         problems, usable = _usable(command.overrides)
         base = _compose(usable.plain, problems)
         jobs, factors, multirun = _expand(command, usable, base, problems)
-        configs = [_job(overrides, problems) for overrides in jobs]
+        reusable = base if not multirun else None
+        configs = [_job(overrides, reusable or _compose(overrides, problems), problems) for overrides in jobs]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     return Composition(tuple(job for job in configs if job is not None), factors, multirun)
@@ -212,8 +213,7 @@ def _expand(
     return [list(job) for job in lists], factors, multirun
 
 
-def _job(overrides: list[str], problems: list[Problem]) -> Job | None:
-    cfg = _compose(overrides, problems)
+def _job(overrides: list[str], cfg: DictConfig | None, problems: list[Problem]) -> Job | None:
     if cfg is None:
         return None
     try:

@@ -62,7 +62,7 @@ def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[
 
 
 def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem]) -> Any:
-    classes = _dataclasses(hint)
+    classes = dataclasses_of(hint)
     if classes and value is None and type(None) in get_args(hint):
         return None
     if classes:
@@ -80,7 +80,8 @@ def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
 
 
-def _dataclasses(hint: Any) -> list[type[Any]]:
+def dataclasses_of(hint: Any) -> list[type[Any]]:
+    """The configuration classes an annotation allows."""
     candidates = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]
 

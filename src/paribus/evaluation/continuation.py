@@ -18,9 +18,9 @@ CANDIDATES = 64
 SMALLEST = SMALLEST_POOL + CHOICES
 
 
-def passage_sample(continuation_items: int) -> PassageSample:
+def passage_sample(continuation_items: int, lengths: tuple[int, int]) -> PassageSample:
     """A sample large enough for that many items, their wrong choices and the examples."""
-    return PassageSample(continuation_items + CANDIDATES + POOL)
+    return PassageSample(continuation_items + CANDIDATES + POOL, lengths)
 
 
 def continuation_items(sample: PassageSample, largest: int) -> ItemSet:

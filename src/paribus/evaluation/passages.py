@@ -8,10 +8,6 @@ import hashlib
 import unicodedata
 from dataclasses import dataclass
 
-CONTEXT = 200
-"""Largest number of characters of a context."""
-CONTINUATION = 80
-"""Largest number of characters of a continuation."""
 SHORTEST = 40
 """Shorter documents make no passage (characters)."""
 JOINER = "\N{ZERO WIDTH JOINER}"
@@ -41,13 +37,17 @@ def text_digest(text: str) -> str:
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
 
-def cut_passage(document: str, text: str) -> Passage | None:
-    """The passage of a document, or None where the text is too short or its continuation mostly blank."""
+def cut_passage(document: str, text: str, lengths: tuple[int, int]) -> Passage | None:
+    """The passage of a document, or None where the text is too short or its continuation mostly blank.
+
+    `lengths` are the largest numbers of characters of the context and of the continuation.
+    """
+    longest_context, longest_continuation = lengths
     text = text.strip()
     if len(text) < SHORTEST:
         return None
-    split = _boundary(text, min(CONTEXT, len(text) * 6 // 10))
-    continuation = text[split : split + min(CONTINUATION, len(text) * 3 // 10)]
+    split = _boundary(text, min(longest_context, len(text) * 6 // 10))
+    continuation = text[split : split + min(longest_continuation, len(text) * 3 // 10)]
     if 2 * sum(not character.isspace() for character in continuation) < len(continuation):
         return None
     return Passage(document, text[:split], continuation)
@@ -72,17 +72,20 @@ def _between_characters(text: str, i: int) -> bool:
 
 
 class PassageSample:
-    """The passages of smallest digest, distinct, at most `size`: an even sample in one pass and bounded memory."""
+    """The passages of smallest digest, distinct, at most `size`: an even sample in one pass and bounded memory.
 
-    def __init__(self, size: int) -> None:
-        self.size = size
+    `lengths` are the largest numbers of characters of a context and of a continuation.
+    """
+
+    def __init__(self, size: int, lengths: tuple[int, int]) -> None:
+        self.size, self.lengths = size, lengths
         self.documents = 0
         self._passages: dict[str, Passage] = {}
 
     def add(self, document: str, text: str) -> None:
         """Consider a document; of equal passages the first stays."""
         self.documents += 1
-        passage = cut_passage(document, text)
+        passage = cut_passage(document, text, self.lengths)
         if passage is None:
             return
         self._passages.setdefault(passage.digest, passage)

@@ -48,7 +48,8 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
 
 def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
     config, corpus = context.config.evaluation, CorpusArtifact(context.inputs["corpus"])
-    passages, texts = passage_sample(config.continuation_items), TextSample(config.heldout_text)
+    lengths = (config.context_characters, config.continuation_characters)
+    passages, texts = passage_sample(config.continuation_items, lengths), TextSample(config.heldout_text)
     total, done = corpus.bytes("heldout"), 0
     for document in corpus.documents("heldout"):
         if CONTINUATION in config.tasks:

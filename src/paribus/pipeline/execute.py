@@ -53,7 +53,12 @@ def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, l
 def _environment(engine: EngineConfig) -> dict[str, str]:
     threads = str(engine.threads or os.cpu_count() or 1)
     fixed = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
-    fixed |= {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
+    fixed |= {
+        "PYTHONHASHSEED": "0",
+        "TOKENIZERS_PARALLELISM": "false",
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "CUBLAS_WORKSPACE_CONFIG": ":4096:8",
+    }
     return {**os.environ, **fixed}
 
 

@@ -141,7 +141,7 @@ def _bytes_per_token(run: PreparedRun, layout: Layout) -> float:
     if encoded is None:
         return BYTES_PER_TOKEN
     result = encoded.record()["result"]
-    return float(result["source_bytes"]) / float(result["tokens"])
+    return float(result["bytes_per_token"])
 
 
 def _budget(config: RunConfig, bytes_per_token: float) -> tuple[int, int, int, frozenset[str]]:

@@ -88,8 +88,8 @@ def _seed(config: RunConfig) -> dict[str, Any]:
 
 
 def _tasks_identity(config: RunConfig) -> dict[str, Any]:
-    names = ("tasks", "shots", "limit", "continuation_items", "heldout_text", "fewshot_seed")
-    return _fields("evaluation", *names)(config)
+    names = ("tasks", "shots", "limit", "continuation_items", "context_characters", "continuation_characters")
+    return _fields("evaluation", *names, "heldout_text", "fewshot_seed")(config)
 
 
 STAGES: dict[str, Stage] = {

@@ -22,6 +22,8 @@ class EvaluationConfig:
     limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
     last_checkpoints: Positive = identity(1, doc="Checkpoints scored and averaged, the last ones (papers: 5).")
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
+    context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
+    continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
     heldout_text: Size = identity(2**20, doc="Bytes of held-out text for bits per byte.")
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")

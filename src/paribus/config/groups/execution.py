@@ -45,6 +45,8 @@ class ScaleConfig:
     checkpoint_every: Positive = execution(200, doc="training.checkpoint_every.")
     last_checkpoints: Positive = execution(3, doc="evaluation.last_checkpoints.")
     continuation_items: Positive = execution(500, doc="evaluation.continuation_items.")
+    context_characters: Positive = execution(200, doc="evaluation.context_characters.")
+    continuation_characters: Positive = execution(80, doc="evaluation.continuation_characters.")
     heldout_text: Size = execution(2**20, doc="evaluation.heldout_text.")
 
 
