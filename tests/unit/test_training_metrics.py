@@ -24,7 +24,7 @@ def test_only_whole_lines_in_sequence_count(tail: str, tmp_path: Path) -> None:
     assert metrics.complete_steps() == 3
     metrics.truncate(3)
     assert path.read_text() == whole
-    assert metrics.last() == {"step": 3, "train/loss": 1 / 3}
+    assert metrics.recent("train/loss") == 1 / 3
 
 
 def test_truncation_to_an_earlier_step_drops_the_later_lines(tmp_path: Path) -> None:
@@ -33,3 +33,10 @@ def test_truncation_to_an_earlier_step_drops_the_later_lines(tmp_path: Path) -> 
     assert metrics.complete_steps() == 2
     metrics.truncate(0)
     assert metrics.path.read_text() == ""
+
+
+def test_a_recent_metric_is_the_mean_of_the_last_twentieth_of_the_steps(tmp_path: Path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    for step in range(1, 41):
+        metrics.append(step, {"train/loss": float(step)})
+    assert metrics.recent("train/loss") == 39.5

@@ -15,7 +15,7 @@ from rich.text import Text
 from paribus.reporting.comparison import Cell, Comparison
 from paribus.reporting.layout import ABSENT, Entry, Layout, heading
 
-_TERMINAL_COLUMNS = 6
+_TERMINAL_WIDTH, _LONGEST_LABEL = 80, 16
 _STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -27,12 +27,11 @@ def terminal_table(layout: Layout) -> Table:
     """The table for a terminal; where measures are many, the main ones only."""
     shown = _shown(layout)
     table = Table(title=layout.title, title_justify="left", title_style="bold", **_STYLE)
-    for factor in layout.factors:
-        table.add_column(Text(factor), min_width=4, overflow="fold")
+    for factor, width in zip(layout.factors, _label_widths(layout), strict=True):
+        table.add_column(Text(factor), min_width=width, overflow="fold")
     cells = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
     for index in shown:
-        column = layout.columns[index]
-        words = [column.group, column.label] if column.scored else column.label.rsplit(" ", 1)
+        words = _heading_words(layout, index)
         table.add_column(Text("\n".join(words), justify="right"), justify="right", no_wrap=True, vertical="bottom")
     previous: tuple[str, ...] = ()
     for number, line in enumerate(layout.lines):
@@ -116,9 +115,21 @@ def markdown(text: str) -> str:
 
 def _shown(layout: Layout) -> list[int]:
     every = list(range(len(layout.columns)))
-    if len(every) <= _TERMINAL_COLUMNS:
+    headings = sum(max(map(len, _heading_words(layout, index))) + 1 for index in every)
+    if headings + sum(_label_widths(layout)) + len(layout.factors) <= _TERMINAL_WIDTH:
         return every
     return [index for index in every if not layout.columns[index].key.endswith("_shot") and layout.columns[index].main]
+
+
+def _heading_words(layout: Layout, index: int) -> list[str]:
+    column = layout.columns[index]
+    return [column.group, column.label] if column.scored else column.label.rsplit(" ", 1)
+
+
+def _label_widths(layout: Layout) -> list[int]:
+    """Characters each factor's column takes, at most 16."""
+    columns = [[factor, *(line.labels[i] for line in layout.lines)] for i, factor in enumerate(layout.factors)]
+    return [min(_LONGEST_LABEL, max(map(len, labels))) for labels in columns]
 
 
 def _unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """`metrics.jsonl`: one line a step, in order, holding only what the run's identity determines."""
 
 import json
+import math
 import os
 from pathlib import Path
 
@@ -34,13 +35,12 @@ class MetricsFile:
         with self.path.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"step": step, **values}) + "\n")
 
-    def last(self) -> dict[str, float]:
-        """The values of the last step; the file has at least one line."""
+    def recent(self, name: str) -> float:
+        """Mean of a metric over the last twentieth of the steps, at least one; a single batch is mostly noise."""
         with self.path.open(encoding="utf-8") as lines:
-            for line in lines:
-                last = line
-        values: dict[str, float] = json.loads(last)
-        return values
+            values = [float(json.loads(line)[name]) for line in lines]
+        recent = values[-max(1, len(values) // 20) :]
+        return math.fsum(recent) / len(recent)
 
     def sync(self) -> None:
         """Return once everything appended is on the disk."""

@@ -46,7 +46,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "epochs": run.budget.epochs,
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.tokens),
-        "final_loss": run.metrics.last()["train/loss"],
+        "final_loss": run.metrics.recent("train/loss"),
         "precision": precision,
         "device": device_name(accelerator.device),
         "seconds": seconds,
