@@ -7,7 +7,7 @@ from typing import Any
 
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
-from paribus.errors import DataError
+from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Stage
 
 TARGET = "scores"
@@ -34,7 +34,7 @@ class Node:
 def build_graph(config: RunConfig, cache: Path, *, tolerate_missing: bool = False) -> dict[str, Node]:
     """Stage name -> node, inputs before what needs them; the last one is the scores.
 
-    Raises DataError when source files are missing, unless `tolerate_missing`, which a plan uses.
+    Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
     _visit(TARGET, config, cache, tolerate_missing, nodes)
@@ -61,7 +61,7 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
 def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:
     try:
         return stage.take_fingerprint(config, cache), None
-    except DataError as error:
+    except ParibusError as error:
         if not tolerate:
             raise
         return {"missing": everything(stage.fingerprinted(config)) if stage.fingerprinted else {}}, str(error)

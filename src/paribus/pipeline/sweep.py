@@ -38,7 +38,7 @@ def run_command(command: Command, console: Console) -> int:
     write_stages(layout, sweep, runs)
     with _shown_sweep(sweep, config, layout) if composition.multirun else nullcontext():
         try:
-            run_with_hydra(command, [_override(sweep)], JobFunction(console))
+            run_with_hydra(command, [_override(sweep)], JobFunction())
         except KeyboardInterrupt:
             console.print("[red]stopped[/red]: give the same command again to carry on")
         failures = summarize(runs, layout, console, started)
@@ -80,13 +80,14 @@ def _override(sweep: SweepConfig) -> str:
 
 @dataclass(frozen=True)
 class JobFunction:
-    """What Hydra calls once a job. It records failures and never raises them, so that one run cannot stop the rest."""
+    """What Hydra calls once a job. It records failures and never raises them, so that one run cannot stop the rest.
 
-    console: Console
+    It holds nothing of the parent process, because launchers send it to others.
+    """
 
     def __call__(self, config: RunConfig, number: int) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
-        display = Display(self.console)
+        display = Display(Console(highlight=False))
         layout = Layout.of(config)
         nodes = build_graph(config, layout.cache)
         recorder = Recorder(config, nodes, layout)

@@ -187,7 +187,7 @@ def _losses(comparison: Comparison, curves: Mapping[str, Curve]) -> Plot | None:
         named: set[str] = set()
         for row, run, curve in shown:
             index = _index(row, comparison)
-            steps, losses = zip(*curve, strict=True)
+            steps, losses = zip(*_smoothed(curve), strict=True)
             x, y = _bits(steps, losses, run.training) if convertible else (steps, losses)
             label = None if row_name(row) in named else row_name(row)
             named.add(row_name(row))
@@ -201,9 +201,16 @@ def _losses(comparison: Comparison, curves: Mapping[str, Curve]) -> Plot | None:
     unit = (
         "in bits per byte of the text read" if convertible else "in nats per token, not comparable between vocabularies"
     )
-    caption = f"Training loss {unit}; one line a run, one colour a row."
+    caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
     ends = "; ".join(f"{row_name(row)} (seed {run.seed}) ends at {curve[-1][1]:.3f} nats" for row, run, curve in shown)
     return _plot("loss", caption, f"{caption} {ends}.", (9.2, 4.2), draw)
+
+
+def _smoothed(curve: Curve) -> Curve:
+    """The running mean of a curve over a tenth of its points, at their last step; single batches are noise."""
+    window = max(1, len(curve) // 10)
+    sums = list(itertools.accumulate((loss for _, loss in curve), initial=0.0))
+    return [(curve[i][0], (sums[i + 1] - sums[i + 1 - window]) / window) for i in range(window - 1, len(curve))]
 
 
 def _bits(

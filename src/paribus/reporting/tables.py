@@ -114,11 +114,20 @@ def markdown(text: str) -> str:
 
 
 def _shown(layout: Layout) -> list[int]:
-    every = list(range(len(layout.columns)))
-    headings = sum(max(map(len, _heading_words(layout, index))) + 1 for index in every)
-    if headings + sum(_label_widths(layout)) + len(layout.factors) <= _TERMINAL_WIDTH:
-        return every
-    return [index for index in every if not layout.columns[index].key.endswith("_shot") and layout.columns[index].main]
+    """All columns where they fit, else the main ones, else as many of those as fit."""
+    shown = list(range(len(layout.columns)))
+    if _width(layout, shown) > _TERMINAL_WIDTH:
+        shown = [i for i in shown if not layout.columns[i].key.endswith("_shot") and layout.columns[i].main]
+    while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
+        shown.pop()
+    return shown
+
+
+def _width(layout: Layout, shown: Sequence[int]) -> int:
+    entries = [max(len(line.entries[index].text) for line in layout.lines) for index in shown]
+    headings = [max(map(len, _heading_words(layout, index))) for index in shown]
+    measures = sum(max(pair) + 2 for pair in zip(entries, headings, strict=True))
+    return measures + sum(_label_widths(layout)) + 2 * len(layout.factors)
 
 
 def _heading_words(layout: Layout, index: int) -> list[str]:
