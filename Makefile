@@ -1,5 +1,5 @@
 # make demo   set up and run the comparison on the embedded corpus
-# make test   set up, lint, type-check and test
+# make test   set up, lint, type-check and test; make kill-matrix is the slow one
 PYTHON ?= python3
 VENV ?= .venv
 # Where PyTorch comes from; for another build, for example: make demo TORCH_OPTIONS='--index-url URL'
@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint fast-test setup clean
+.PHONY: demo test lint kill-matrix setup clean
 
 setup: $(READY)
 
@@ -36,6 +36,10 @@ lint: $(READY)
 
 test: lint
 	$(BIN)/pytest
+
+# Kill -9 in every stage, several times; about ten minutes on two cores.
+kill-matrix: $(READY)
+	$(BIN)/pytest -m kill_matrix tests/resume/test_kill_matrix.py
 
 clean:
 	rm -rf $(VENV) paribus_runs

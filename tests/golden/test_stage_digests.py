@@ -1,0 +1,53 @@
+"""The whole pipeline on a tiny corpus: what each exact stage makes is pinned beside its `code_version`.
+
+A digest that changes means that the stage's `code_version` must be raised. Stages that compute in floating point are
+pinned to rounded values in the other files of this folder.
+"""
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.pipeline.stages import STAGES
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
+from command_line import OVERRIDES, paribus, write_corpus
+
+PINNED = {
+    "corpus": (1, "47e2b4c34720028b"),
+    "vocabulary": (1, "73e5059e759cbc80"),
+    "tokens": (1, "6dc804618598ec1c"),
+    "order": (1, "648174ae20e15d2b"),
+    "tasks": (1, "3170605bf9c6cc8a"),
+}
+UNPINNED = {"embeddings", "neighbours", "checkpoints", "scores"}
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    directory = tmp_path_factory.mktemp("pipeline")
+    write_corpus(directory)
+    paribus(directory, "run", *OVERRIDES, "tokenizer=scaffold_bpe", "encoder=longest_first")
+    paths = (directory / "paribus_runs/artifacts").glob("*/*/record.json")
+    return {path.parent.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
+
+
+def digest(record: dict[str, Any]) -> str:
+    """Of the contents, where a stage reports it, since Parquet files name the library that wrote them."""
+    if "digest" in record["result"]:
+        return str(record["result"]["digest"])[:16]
+    files = json.dumps({name: entry["sha256"] for name, entry in record["files"].items()}, sort_keys=True)
+    return hashlib.sha256(files.encode()).hexdigest()[:16]
+
+
+@pytest.mark.parametrize("stage", sorted(PINNED))
+def test_a_stage_makes_what_its_code_version_promises(records: dict[str, dict[str, Any]], stage: str) -> None:
+    assert (STAGES[stage].code_version, digest(records[stage])) == PINNED[stage]
+
+
+def test_every_stage_is_pinned_here_or_beside_its_package() -> None:
+    assert set(PINNED) | UNPINNED == set(STAGES)
