@@ -23,7 +23,7 @@ demo: $(READY)
 	$(BIN)/paribus run experiment=demo
 	$(BIN)/paribus report experiment=demo
 	@echo
-	@echo "Open the MLflow UI:  $(BIN)/mlflow ui --backend-store-uri sqlite:///$$PWD/paribus_runs/mlflow.db"
+	@echo "Open the MLflow UI:  MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri sqlite:///$$PWD/paribus_runs/mlflow.db"
 	@echo "Next:                $(BIN)/paribus plan experiment=demo"
 	@echo "  three seeds:       $(BIN)/paribus run experiment=demo seed=0,1,2"
 	@echo "  your own text:     $(BIN)/paribus run experiment=demo corpus=files corpus.paths='[my/*.jsonl.zst]'"

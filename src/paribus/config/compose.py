@@ -133,8 +133,7 @@ def _add(problems: list[Problem], found: list[Problem]) -> bool:
 
 
 def _is_choice(override: Override) -> bool:
-    name = str(override.key_or_group)
-    return bool(_options(name)) and not name.startswith("hydra/")
+    return bool(_options(str(override.key_or_group)))
 
 
 def _options(group: str) -> list[str]:

@@ -11,6 +11,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout, run_id
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
+from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FILE_NAME, EventLog
 
 RUN_RECORD = "run.json"
@@ -24,11 +25,12 @@ class Recorder:
         self.run_id = run_id(nodes)
         self.directory = layout.run(self.run_id)
         self.directory.mkdir(parents=True, exist_ok=True)
+        shown = everything(config) | {"tracking": _without_password(config)}
         self.record: dict[str, Any] = {
             "run_id": self.run_id,
             "name": self.name,
             "status": "running",
-            "config": everything(config),
+            "config": shown,
             "identity": identity(config) | {"fingerprints": _fingerprints(nodes)},
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
             "stages": {},
@@ -48,7 +50,7 @@ class Recorder:
 
     def _begin(self, layout: Layout) -> None:
         atomic.write_json(self.directory / RUN_RECORD, self.record)
-        atomic.write_json(self.directory / "config.json", everything(self.config))
+        atomic.write_json(self.directory / "config.json", self.record["config"])
         sweep = self.config.sweep
         self.events.start(
             self.run_id,
@@ -86,6 +88,11 @@ class Recorder:
             self.events.tag("paribus.failure", f"{failure['class']}: {failure['message']}"[:5000])
         self.events.end("FINISHED" if failure is None else "KILLED" if interrupted else "FAILED")
         self.events.close()
+
+
+def _without_password(config: RunConfig) -> dict[str, Any]:
+    tracking: dict[str, Any] = everything(config.tracking)
+    return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
 
 
 def _fingerprints(nodes: dict[str, Node]) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def announce(layout: Layout, config: RunConfig, display: Display) -> None:
     if done == len(stages):
         return
     at_least = "at least " if unknown else "about "
-    left = f", {at_least}{duration(seconds)} left" if done else ""
+    left = f", {at_least}{duration(seconds)} left" if seconds else ""
     display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
 
 
