@@ -21,7 +21,6 @@ $(READY): pyproject.toml constraints.txt
 
 demo: $(READY)
 	$(BIN)/paribus run experiment=demo
-	$(BIN)/paribus report experiment=demo
 	@echo
 	@echo "Open the MLflow UI:  MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri sqlite:///$$PWD/paribus_runs/mlflow.db"
 	@echo "Next:                $(BIN)/paribus plan experiment=demo"

@@ -10,9 +10,8 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command
 from paribus.config.identity import everything
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.recorder import read_record
-from paribus.pipeline.sweep import describe_sweep
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
 
@@ -25,10 +24,15 @@ MEASURING_STAGES = ("checkpoints", "scores")
 
 def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
+    composition = compose_command(command)
+    complete = compare(composition, prepare(composition, tolerate_missing=True), console)
+    return 0 if complete else EXIT_INCOMPLETE
+
+
+def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
+    """Write the report, print the table and show it in the tracker; whether every run was there."""
     from paribus.reporting.report import write_report
 
-    composition = compose_command(command)
-    runs = prepare(composition, tolerate_missing=True)
     config = composition.jobs[0].config
     layout = Layout.of(config)
     sweep = describe_sweep(composition, runs)
@@ -52,7 +56,7 @@ def report_command(command: Command, console: Console) -> int:
         events.end("FINISHED")
     message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
-    return EXIT_INCOMPLETE if missing else 0
+    return not missing
 
 
 def collect(

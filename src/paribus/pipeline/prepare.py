@@ -1,9 +1,12 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paribus.config.compose import Composition, Job
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.identity import digest
 from paribus.config.validate import Problem, refuse
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
@@ -56,3 +59,16 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     return runs
+
+
+def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
+    """What every run of the sweep is told about it."""
+    first = composition.jobs[0].config
+    name = first.experiment.name if first.experiment else "-".join(composition.factors) or "run"
+    return SweepConfig(
+        id=digest(sorted(run.run_id for run in runs))[:16],
+        name=name,
+        invocation=uuid.uuid4().hex,
+        jobs=len(runs),
+        factors=composition.factors,
+    )

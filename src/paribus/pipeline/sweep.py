@@ -1,7 +1,6 @@
 """A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went."""
 
 import time
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -12,12 +11,15 @@ from rich.markup import escape
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command, run_with_hydra
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.identity import digest, everything
+from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.errors import ParibusError
+from paribus.pipeline.child import classify
+from paribus.pipeline.comparison import compare
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun, labels, prepare
+from paribus.pipeline.prepare import PreparedRun, describe_sweep, labels, prepare
 from paribus.pipeline.recorder import Recorder, read_record
 from paribus.pipeline.remaining import announce, write_stages
 from paribus.pipeline.runner import run_nodes
@@ -35,14 +37,40 @@ def run_command(command: Command, console: Console) -> int:
     sweep = describe_sweep(composition, runs)
     config = runs[0].job.config
     layout = Layout.of(config)
-    write_stages(layout, sweep, runs)
-    with _shown_sweep(sweep, config, layout) if composition.multirun else nullcontext():
-        try:
-            run_with_hydra(command, [_override(sweep)], JobFunction())
-        except KeyboardInterrupt:
-            console.print("[red]stopped[/red]: give the same command again to carry on")
-        failures = summarize(runs, layout, console, started)
+    if all(is_done(run, layout) for run in runs):
+        failures: list[str] = []
+        console.print(f"{len(runs)} of {len(runs)} runs done already")
+    else:
+        write_stages(layout, sweep, runs)
+        with _shown_sweep(sweep, config, layout) if composition.multirun else nullcontext():
+            _launch(command, sweep, console)
+            failures = summarize(runs, layout, console, started)
+    if composition.multirun and not failures:
+        _show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+def is_done(run: PreparedRun, layout: Layout) -> bool:
+    """Whether a run is recorded as done and every artefact of it is there."""
+    record = read_record(layout.run(run.run_id))
+    if record is None or record["status"] != "done":
+        return False
+    return all(layout.store.find(node.name, node.key) for node in run.nodes.values())
+
+
+def _launch(command: Command, sweep: SweepConfig, console: Console) -> None:
+    try:
+        run_with_hydra(command, [_override(sweep)], JobFunction())
+    except KeyboardInterrupt:
+        console.print("[red]stopped[/red]: give the same command again to carry on")
+
+
+def _show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
+    """The comparison of a finished sweep; runs that may not be compared are no failure of running them."""
+    try:
+        compare(composition, runs, console)
+    except ParibusError as error:
+        console.print(f"no table: {error}", style="yellow", markup=False)
 
 
 @contextmanager
@@ -57,19 +85,6 @@ def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout) -> Itera
         yield
         events.end("FINISHED")
     Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
-
-
-def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
-    """What every run of the sweep is told about it."""
-    first = composition.jobs[0].config
-    name = first.experiment.name if first.experiment else "-".join(composition.factors) or "run"
-    return SweepConfig(
-        id=digest(sorted(run.run_id for run in runs))[:16],
-        name=name,
-        invocation=uuid.uuid4().hex,
-        jobs=len(runs),
-        factors=composition.factors,
-    )
 
 
 def _override(sweep: SweepConfig) -> str:
@@ -88,6 +103,13 @@ class JobFunction:
     def __call__(self, config: RunConfig, number: int) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
         display = Display(Console(highlight=False))
+        try:
+            self._run(config, number, display)
+        except Exception as error:
+            failure = classify(error)
+            display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
+
+    def _run(self, config: RunConfig, number: int, display: Display) -> None:
         layout = Layout.of(config)
         nodes = build_graph(config, layout.cache)
         recorder = Recorder(config, nodes, layout)
