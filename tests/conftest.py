@@ -1,5 +1,9 @@
 """Fixtures every test may use."""
 
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -12,3 +16,15 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("needs the shared data directory beside the checkout")
     return path
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A disk of one megabyte; mounting one needs root."""
+    mount = tmp_path / "disk"
+    mount.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
+    if shutil.which("mount") is None or os.geteuid() != 0 or subprocess.run(command, check=False).returncode:
+        pytest.skip("mounting a small disk needs root")
+    yield mount
+    subprocess.run(["umount", "-l", str(mount)], check=True)

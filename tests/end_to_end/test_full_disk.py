@@ -1,24 +1,9 @@
 """A disk that fills up in the middle of a run: a clear error, no half artefact, and the same command carries on."""
 
-import os
-import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from command_line import OVERRIDES, paribus, write_corpus
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    mount = tmp_path / "disk"
-    mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
-    if shutil.which("mount") is None or os.geteuid() != 0 or subprocess.run(command, check=False).returncode:
-        pytest.skip("mounting a small disk needs root")
-    yield mount
-    subprocess.run(["umount", "-l", str(mount)], check=True)
 
 
 def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Path, small_disk: Path) -> None:
