@@ -55,6 +55,12 @@ def test_an_experiment_file_is_a_multirun_and_takes_overrides() -> None:
     assert composition.jobs[0].config.budget.tokens == 64_000
 
 
+def test_an_experiment_takes_another_corpus_budget_and_model() -> None:
+    overrides = ("corpus=files", "corpus.paths=[my/*.jsonl.zst]", "budget=equal_text", "model=tiny")
+    config = compose("experiment=demo", *overrides).jobs[0].config
+    assert (config.corpus.kind, config.budget.kind, config.model.width) == ("files", "equal_text", 32)
+
+
 def test_every_problem_is_reported_at_once_by_its_path() -> None:
     found = problems(
         "tokenizer=bpee",
