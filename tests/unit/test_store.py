@@ -1,6 +1,7 @@
 """The store on its own: publication in one step, verification, and what a full disk leaves."""
 
 import errno
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -86,5 +87,15 @@ def test_provenance_names_the_versions_and_the_host() -> None:
     assert found["host"]
 
 
-def test_code_outside_a_checkout_has_no_commit(tmp_path: Path) -> None:
-    assert git_state(tmp_path) is None
+def test_code_that_no_checkout_tracks_has_no_commit(tmp_path: Path) -> None:
+    file = tmp_path / "installed.py"
+    file.write_text("", encoding="utf-8")
+    assert git_state(file) is None
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    identity = ["-c", "user.name=a", "-c", "user.email=a@b"]
+    subprocess.run(["git", "-C", str(tmp_path), *identity, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    assert git_state(file) is None
+    subprocess.run(["git", "-C", str(tmp_path), "add", "installed.py"], check=True)
+    state = git_state(file)
+    assert state is not None
+    assert "installed.py" in state["diff"]

@@ -37,14 +37,14 @@ def run_command(command: Command, console: Console) -> int:
     sweep = describe_sweep(composition, runs)
     config = runs[0].job.config
     layout = Layout.of(config)
+    failures: list[str] = []
     if all(is_done(run, layout) for run in runs):
-        failures: list[str] = []
         console.print(f"{len(runs)} of {len(runs)} runs done already")
     else:
         write_stages(layout, sweep, runs)
-        with _shown_sweep(sweep, config, layout) if composition.multirun else nullcontext():
+        with _shown_sweep(sweep, config, layout, failures) if composition.multirun else nullcontext():
             _launch(command, sweep, console)
-            failures = summarize(runs, layout, console, started)
+            failures += summarize(runs, layout, console, started)
     if composition.multirun and not failures:
         _show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
@@ -74,8 +74,8 @@ def _show_table(composition: Composition, runs: Sequence[PreparedRun], console: 
 
 
 @contextmanager
-def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout) -> Iterator[None]:
-    """The sweep's own event log, under which the tracker shows its runs."""
+def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout, failures: list[str]) -> Iterator[None]:
+    """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then."""
     path = layout.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
@@ -83,7 +83,7 @@ def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout) -> Itera
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)
         yield
-        events.end("FINISHED")
+        events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else "FINISHED")
     Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
 
 

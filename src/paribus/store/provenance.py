@@ -34,7 +34,7 @@ def provenance() -> dict[str, Any]:
     """Commit, uncommitted difference, package versions, host, processors, GPU and container of this process."""
     return {
         "paribus": __version__,
-        "git": git_state(Path(__file__).parent),
+        "git": git_state(Path(__file__)),
         "packages": package_versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -56,12 +56,16 @@ def package_versions() -> dict[str, str]:
     return versions
 
 
-def git_state(directory: Path) -> dict[str, Any] | None:
-    """Commit and uncommitted difference of the checkout this code runs from; None outside a checkout."""
-    commit = _output(["git", "-C", str(directory), "rev-parse", "HEAD"])
-    if commit is None:
+def git_state(file: Path) -> dict[str, Any] | None:
+    """Commit and uncommitted difference of the checkout that tracks `file`; None where none does.
+
+    An installed package may lie inside somebody's repository, which says nothing about it.
+    """
+    git = ["git", "-C", str(file.parent)]
+    commit = _output([*git, "rev-parse", "HEAD"])
+    if commit is None or _output([*git, "ls-files", "--error-unmatch", file.name]) is None:
         return None
-    diff = _output(["git", "-C", str(directory), "diff", "HEAD"]) or ""
+    diff = _output([*git, "diff", "HEAD"]) or ""
     return {"commit": commit, "diff": diff[:LONGEST_DIFF], "diff_truncated": len(diff) > LONGEST_DIFF}
 
 
