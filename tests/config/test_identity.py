@@ -87,3 +87,8 @@ def test_every_field_of_every_group_is_documented() -> None:
     walk(RunConfig)
     for value in dataclasses.asdict(configured()):
         walk(type(getattr(configured(), value))) if dataclasses.is_dataclass(getattr(configured(), value)) else None
+
+
+def test_tasks_are_made_before_anything_is_trained(tmp_path: object) -> None:
+    order = list(keys(configured("ordering=in_context"), tmp_path))
+    assert order.index("tasks") < order.index("checkpoints") < order.index("scores")

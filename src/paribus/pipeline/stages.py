@@ -1,5 +1,8 @@
 """The closed list of stages: what each reads, what of the configuration it depends on, and the function that runs it.
 
+A run makes inputs in the order they are listed here, so what may fail cheaply stands before what is dear: the tasks
+before the checkpoints.
+
 `code_version` is raised when a change alters a stage's output; pinned digests of each stage's output on a tiny input
 make a forgotten change a failing test.
 """
@@ -155,7 +158,7 @@ STAGES: dict[str, Stage] = {
             "scores",
             1,
             "paribus.evaluation.stages:build_scores",
-            _fixed("checkpoints", "tasks", "corpus"),
+            _fixed("corpus", "tasks", "checkpoints"),
             _fields("evaluation", "shots", "limit", "last_checkpoints", "fewshot_seed"),
         ),
     )
