@@ -12,6 +12,7 @@ VERBS = {
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
     "tokenize": "encode standard input with a trained tokenizer",
     "sync": "replay what MLflow has not seen yet",
+    "rerun": "run a recorded run again from nothing and compare every artefact",
     "doctor": "verify the artefacts and clean what killed processes left",
 }
 

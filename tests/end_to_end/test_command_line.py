@@ -90,6 +90,12 @@ def test_a_report_lists_runs_that_are_missing(sweep: Path) -> None:
     assert "not started" in done.stdout
 
 
+def test_a_run_made_again_from_nothing_has_the_same_bytes(sweep: Path) -> None:
+    done = paribus(sweep, "rerun", next(iter(sorted((sweep / "paribus_runs/runs").iterdir()))).name)
+    assert done.stdout.count("identical") >= 7
+    assert "differs" not in done.stdout
+
+
 def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
     plan = paribus(sweep, "plan", "-m", *OVERRIDES, "seed=0,5").stdout
     lines = {line.split("│")[1].strip(): line for line in plan.splitlines() if line.startswith("│")}

@@ -62,6 +62,12 @@ def _sync(arguments: Sequence[str]) -> int:
     return main(arguments)
 
 
+def _rerun(arguments: Sequence[str]) -> int:
+    from paribus.pipeline.rerun import rerun_command
+
+    return rerun_command(arguments, Console(highlight=False))
+
+
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _with_overrides(_run),
     "plan": _with_overrides(_plan),
@@ -69,4 +75,5 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _with_overrides(_report),
     "doctor": _with_overrides(_doctor),
     "sync": _sync,
+    "rerun": _rerun,
 }
