@@ -27,6 +27,9 @@ def terminal_table(layout: Layout) -> Table:
     """The table for a terminal; where measures are many, the main ones only."""
     shown = _shown(layout)
     table = Table(title=layout.title, title_justify="left", title_style="bold", **_STYLE)
+    if len(shown) < len(layout.columns):
+        table.caption = f"{len(shown)} of {len(layout.columns)} columns; the report's files have all"
+        table.caption_justify = "left"
     for factor, width in zip(layout.factors, _label_widths(layout), strict=True):
         table.add_column(Text(factor), min_width=width, overflow="fold")
     cells = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
@@ -48,8 +51,10 @@ def terminal_table(layout: Layout) -> Table:
 
 
 def lines_table(lines: Sequence[Sequence[str]]) -> Table:
-    """Ready text for a terminal: a header line, then lines that begin with a label."""
+    """Ready text for a terminal: a header line, then lines that begin with a label; turned on its side if too wide."""
     table = Table(**_STYLE)
+    if sum(2 + max(map(len, column)) for column in zip(*lines, strict=True)) > _TERMINAL_WIDTH:
+        lines = list(zip(*lines, strict=True))
     for index, text in enumerate(lines[0]):
         table.add_column(Text(text), justify="right" if index else "left")
     for line in lines[1:]:
@@ -114,17 +119,18 @@ def markdown(text: str) -> str:
 
 
 def _shown(layout: Layout) -> list[int]:
-    """All columns where they fit, else the main ones, else as many of those as fit."""
+    """All columns where they fit, else the main ones; single tasks give way to averages and bits per byte."""
     shown = list(range(len(layout.columns)))
     if _width(layout, shown) > _TERMINAL_WIDTH:
         shown = [i for i in shown if not layout.columns[i].key.endswith("_shot") and layout.columns[i].main]
     while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
-        shown.pop()
+        shown.pop(0 if layout.columns[shown[0]].scored else -1)
     return shown
 
 
 def _width(layout: Layout, shown: Sequence[int]) -> int:
-    entries = [max(len(line.entries[index].text) for line in layout.lines) for index in shown]
+    styled = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
+    entries = [max(map(len, column)) for column in styled]
     headings = [max(map(len, _heading_words(layout, index))) for index in shown]
     measures = sum(max(pair) + 2 for pair in zip(entries, headings, strict=True))
     return measures + sum(_label_widths(layout)) + 2 * len(layout.factors)
