@@ -274,3 +274,13 @@ def test_loss_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
     curves = loss_curves(runs)
     assert list(curves) == [run.run_id for run in runs]
     assert [step for step, _ in curves[runs[0].run_id]] == list(range(0, 257, 8))
+
+
+def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(demo: Report) -> None:
+    lines = text_of(demo, width=80).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    tables = [line for line in lines if "±" in line and "," not in line]
+    assert tables
+    assert not any("…" in line for line in tables)
+    assert any("bits / byte" in line for line in lines)
+    assert any("the report's files have all" in line for line in lines)
