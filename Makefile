@@ -22,7 +22,7 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)
 	$(BIN)/paribus run experiment=demo
 	@echo
-	@echo "Open the MLflow UI:  MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false $(BIN)/mlflow ui --backend-store-uri sqlite:///$$PWD/paribus_runs/mlflow.db"
+	@echo "(commands such as mlflow and paribus are in $(BIN))"
 	@echo "Next:                $(BIN)/paribus plan experiment=demo"
 	@echo "  three seeds:       $(BIN)/paribus run experiment=demo seed=0,1,2"
 	@echo "  your own text:     $(BIN)/paribus run experiment=demo corpus=files corpus.paths='[my/*.jsonl.zst]'"

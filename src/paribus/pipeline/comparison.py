@@ -12,6 +12,7 @@ from paribus.config.identity import everything
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.recorder import read_record
+from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
 
@@ -56,6 +57,9 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
         events.end("FINISHED")
     message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
+    if config.tracking.kind == "mlflow":
+        how = Destination.resolve(config.tracking, layout.root).how_to_open
+        console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
     return not missing
 
 
