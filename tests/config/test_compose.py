@@ -1,5 +1,7 @@
 """Composition as a user types it: groups, sweeps, units, and refusals that name every problem at once."""
 
+from pathlib import Path
+
 import pytest
 
 from paribus.config.arguments import parse
@@ -59,6 +61,19 @@ def test_an_experiment_takes_another_corpus_budget_and_model() -> None:
     overrides = ("corpus=files", "corpus.paths=[my/*.jsonl.zst]", "budget=equal_text", "model=tiny")
     config = compose("experiment=demo", *overrides).jobs[0].config
     assert (config.corpus.kind, config.budget.kind, config.model.width) == ("files", "equal_text", 32)
+
+
+@pytest.mark.parametrize("joint", [" ", "="])
+def test_an_experiment_of_the_user_s_own_directory_is_found(tmp_path: Path, joint: str) -> None:
+    (tmp_path / "experiment").mkdir()
+    text = "# @package _global_\nhydra: {mode: MULTIRUN, sweeper: {params: {encoder: 'merge_rank,longest_first'}}}\n"
+    (tmp_path / "experiment" / "own.yaml").write_text(text, encoding="utf-8")
+    composition = compose(*f"--config-dir{joint}{tmp_path}".split(), "experiment=own", "scale=tiny")
+    assert composition.factors == ("encoder",)
+
+
+def test_a_missing_directory_of_configurations_is_refused(tmp_path: Path) -> None:
+    assert "no directory" in problems("--config-dir", str(tmp_path / "absent"))["--config-dir"]
 
 
 def test_every_problem_is_reported_at_once_by_its_path() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 VALUED_FLAGS = {"--cfg", "-c", "--package", "-p", "--info", "-i", "--config-dir", "-cd", "--experimental-rerun"}
 SHOWING_FLAGS = {
@@ -29,6 +30,14 @@ class Command:
     def multirun(self) -> bool:
         """Whether -m was given."""
         return bool({"-m", "--multirun"} & set(self.flags))
+
+    @property
+    def config_directories(self) -> tuple[str, ...]:
+        """Directories of the user's own groups and experiments, given with --config-dir."""
+        names = ("--config-dir", "-cd")
+        apart = [value for name, value in pairwise(self.flags) if name in names]
+        joined = [flag.split("=", 1)[1] for flag in self.flags if flag.startswith(tuple(f"{name}=" for name in names))]
+        return (*apart, *joined)
 
     @property
     def shows(self) -> bool:

@@ -5,17 +5,21 @@ together. The sweep itself is then run by Hydra, whose sweeper and launcher the 
 """
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.hydra import Hydra
+from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.errors import HydraException
+from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
@@ -94,8 +98,20 @@ def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> No
         sys.argv = saved
 
 
-def _initialized(command: Command) -> Any:
-    return hydra.initialize_config_dir(str(configuration_directory()), version_base="1.3", job_name="paribus")
+@contextmanager
+def _initialized(command: Command) -> Iterator[None]:
+    """Hydra with our groups and those of --config-dir, as its own command line would have them."""
+    setbase("1.3")
+    path = create_config_search_path(str(configuration_directory()))
+    for directory in command.config_directories:
+        if not Path(directory).is_dir():
+            raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
+        path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
+    Hydra.create_main_hydra2("paribus", path)
+    try:
+        yield
+    finally:
+        GlobalHydra.instance().clear()
 
 
 @dataclass(frozen=True)
