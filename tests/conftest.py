@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from paribus.config.groups.execution import TrackingConfig
+from paribus.tracking.destination import Destination
+from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
@@ -16,6 +20,15 @@ def shared_data() -> Path:
     if not path.is_dir():
         pytest.skip("needs the shared data directory beside the checkout")
     return path
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An MLflow database without runs, to copy: making one takes seconds."""
+    root = tmp_path_factory.mktemp("store")
+    with mlflow_environment():
+        ensure_store(Destination.resolve(TrackingConfig(kind="mlflow"), root))
+    return root / "mlflow.db"
 
 
 @pytest.fixture

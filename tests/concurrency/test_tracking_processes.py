@@ -21,19 +21,11 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.files import read_json
 from paribus.tracking.follower import Follower
-from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from paribus.tracking.mlflow_sink import mlflow_environment
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
 
 TRACKING = TrackingConfig(kind="mlflow")
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("store")
-    with mlflow_environment():
-        ensure_store(Destination.resolve(TRACKING, root))
-    return root / "mlflow.db"
 
 
 def write_run(root: Path, run_id: str, steps: int = 50) -> Path:

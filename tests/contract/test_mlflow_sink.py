@@ -16,19 +16,11 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from paribus.tracking.mlflow_sink import mlflow_environment
 from paribus.tracking.replay import cursor_path
 from paribus.tracking.sync import main, sync
 
 TRACKING = TrackingConfig(kind="mlflow")
-
-
-@pytest.fixture(scope="module")
-def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("store")
-    with mlflow_environment():
-        ensure_store(Destination.resolve(TRACKING, root))
-    return root / "mlflow.db"
 
 
 @pytest.fixture
