@@ -1,0 +1,171 @@
+"""What numba's Python subset lacks: pointers from addresses, unaligned loads, bit counts, and 64-byte compares."""
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_BYTES = ir.VectorType(ir.IntType(8), 64)
+u8p, i32p = types.CPointer(types.uint8), types.CPointer(types.int32)
+i64p, u64p, f64p = types.CPointer(types.int64), types.CPointer(types.uint64), types.CPointer(types.float64)
+
+
+def _pointer(kind: Any) -> Any:
+    @intrinsic
+    def at(typing: Any, address: Any) -> Any:
+        """The pointer of an address (int64)."""
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.inttoptr(arguments[0], context.get_value_type(kind))
+
+        return kind(types.int64), generate
+
+    return at
+
+
+u8_at, i32_at, i64_at = _pointer(u8p), _pointer(i32p), _pointer(i64p)
+u64_at, f64_at = _pointer(u64p), _pointer(f64p)
+
+
+@intrinsic
+def address_of(typing: Any, pointer: Any) -> Any:
+    """The address (int64) of a pointer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ptrtoint(arguments[0], _I64)
+
+    return types.int64(pointer), generate
+
+
+@intrinsic
+def load64(typing: Any, pointer: Any, index: Any) -> Any:
+    """Eight bytes from any byte position, little-endian, as uint64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.gep(arguments[0], [arguments[1]])
+        return builder.load(builder.bitcast(place, _I64.as_pointer()), align=1)
+
+    return types.uint64(u8p, types.int64), generate
+
+
+@intrinsic
+def store64(typing: Any, pointer: Any, index: Any, value: Any) -> Any:
+    """Write eight bytes to any byte position."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.gep(arguments[0], [arguments[1]])
+        builder.store(arguments[2], builder.bitcast(place, _I64.as_pointer()), align=1)
+        return context.get_dummy_value()
+
+    return types.void(u8p, types.int64, types.uint64), generate
+
+
+@intrinsic
+def copy16(typing: Any, target: Any, source: Any) -> Any:
+    """Copy sixteen bytes between two addresses (int64)."""
+    vector = ir.VectorType(ir.IntType(8), 16).as_pointer()
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        value = builder.load(builder.inttoptr(arguments[1], vector), align=1)
+        builder.store(value, builder.inttoptr(arguments[0], vector), align=1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+@intrinsic
+def prefetch(typing: Any, address: Any) -> Any:
+    """Ask for the cache line at an address (int64) ahead of its use."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _I32, _I32, _I32])
+        function = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], kind)
+        builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+@intrinsic
+def popcount(typing: Any, value: Any) -> Any:
+    """Number of one bits of a uint64, as int64."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def lowest_bit(typing: Any, value: Any) -> Any:
+    """Position of the lowest one bit of a uint64, as int64; 64 for zero."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.IntType(1)(0))
+
+    return types.int64(types.uint64), generate
+
+
+@intrinsic
+def multiply_high(typing: Any, left: Any, right: Any) -> Any:
+    """Upper 64 bits of the product of two uint64."""
+    wide = ir.IntType(128)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), _I64)
+
+    return types.uint64(types.uint64, types.uint64), generate
+
+
+def _splat(value: int) -> ir.Constant:
+    return ir.Constant(_BYTES, [value] * 64)
+
+
+def _load(builder: Any, arguments: Any) -> Any:
+    place = builder.gep(arguments[0], [arguments[1]])
+    return builder.load(builder.bitcast(place, _BYTES.as_pointer()), align=1)
+
+
+def _mask(test: Any) -> Any:
+    """An intrinsic that tests 64 bytes from (pointer, index) at once; bit i of the uint64 is byte i."""
+
+    @intrinsic
+    def mask(typing: Any, pointer: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            return builder.bitcast(test(builder, _load(builder, arguments)), _I64)
+
+        return types.uint64(u8p, types.int64), generate
+
+    return mask
+
+
+def _within(builder: Any, value: Any, low: int, high: int) -> Any:
+    shifted = builder.sub(value, _splat(low))
+    return builder.icmp_unsigned("<=", shifted, _splat(high - low))
+
+
+def _letters(builder: Any, value: Any) -> Any:
+    return _within(builder, builder.or_(value, _splat(0x20)), 0x61, 0x7A)
+
+
+def _spaces(builder: Any, value: Any) -> Any:
+    return builder.or_(_within(builder, value, 9, 13), builder.icmp_unsigned("==", value, _splat(0x20)))
+
+
+ascii_letters = _mask(_letters)
+ascii_digits = _mask(lambda builder, value: _within(builder, value, 0x30, 0x39))
+ascii_spaces = _mask(_spaces)
+blanks = _mask(lambda builder, value: builder.icmp_unsigned("==", value, _splat(0x20)))
+apostrophes = _mask(lambda builder, value: builder.icmp_unsigned("==", value, _splat(0x27)))
+line_ends = _mask(
+    lambda builder, value: builder.or_(
+        builder.icmp_unsigned("==", value, _splat(0x0A)), builder.icmp_unsigned("==", value, _splat(0x0D))
+    )
+)
+not_ascii = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(0)))
+continuations = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(-64)))
+"""UTF-8 bytes that continue a character: as signed bytes, -128 to -65."""
