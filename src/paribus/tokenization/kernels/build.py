@@ -1,18 +1,12 @@
-"""Compile the kernels with numba and keep their object code."""
+"""Compile kernels with numba."""
 
-import hashlib
 import importlib
-import json
-import shutil
-import tempfile
-from pathlib import Path
 from typing import Any
 
 import numba
 from numba import types
 
-from paribus.tokenization.kernels.native import MANIFEST, Progress
-from paribus.tokenization.kernels.registry import KERNELS, Signature
+from paribus.tokenization.kernels.registry import Signature
 
 _TYPES: dict[str, Any] = {
     "i64": types.int64,
@@ -25,21 +19,6 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def build(directory: Path, progress: Progress | None = None) -> Path:
-    """Compile every kernel into `directory`, which appears whole or not at all; returns it."""
-    directory.parent.mkdir(parents=True, exist_ok=True)
-    aside = Path(tempfile.mkdtemp(prefix=directory.name, dir=directory.parent))
-    manifest = {}
-    for done, (name, signature) in enumerate(KERNELS.items()):
-        if progress is not None:
-            progress(name, done, len(KERNELS))
-        symbol, code = compile_kernel(name, signature)
-        (aside / f"{name}.o").write_bytes(code)
-        manifest[name] = {"symbol": symbol, "sha256": hashlib.sha256(code).hexdigest()}
-    (aside / MANIFEST).write_text(json.dumps(manifest, indent=2, sort_keys=True), encoding="utf-8")
-    return _publish(aside, directory)
-
-
 def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
     """Symbol and object code of one kernel with all it calls."""
     module = importlib.import_module(f"{__package__}.{signature.module}")
@@ -49,16 +28,3 @@ def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
     result = compiled.overloads[arguments]
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code
-
-
-def _publish(aside: Path, directory: Path) -> Path:
-    """Rename into place; where another process was faster or the old copy is damaged, the last one whole stays."""
-    if directory.exists():
-        damaged = Path(tempfile.mkdtemp(prefix="damaged", dir=directory.parent))
-        directory.replace(damaged / directory.name)
-        shutil.rmtree(damaged)
-    try:
-        aside.replace(directory)
-    except OSError:
-        shutil.rmtree(aside)
-    return directory

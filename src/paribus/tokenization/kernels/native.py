@@ -1,7 +1,7 @@
-"""Load compiled kernels, compiling them first where this machine has none.
+"""Load compiled kernels, compiling those that this machine has not got.
 
 Object code lies in a directory of the user's cache (`PARIBUS_CACHE`, else `XDG_CACHE_HOME/paribus`, else
-`~/.cache/paribus`), one folder for each state of the sources, of numba and of the processor. Loading takes llvmlite
+`~/.cache/paribus`), a file for each state of a kernel's sources, of numba and of the processor. Loading takes llvmlite
 and some milliseconds; numba is imported only to compile.
 """
 
@@ -9,6 +9,7 @@ import ctypes
 import hashlib
 import json
 import os
+import re
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -21,11 +22,11 @@ import numpy.typing as npt
 
 from paribus.tokenization.kernels.registry import KERNELS
 
-MANIFEST = "manifest.json"
 Progress = Callable[[str, int, int], None]
-"""Called with what is being compiled, how many are done, and how many there are."""
+"""Called with the kernel being compiled, how many are done, and how many there are."""
 
 _CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "f64": ctypes.c_double}
+_IMPORT = re.compile(r"^from paribus\.tokenization\.kernels\.(\w+) import", re.MULTILINE)
 
 
 class Kernel:
@@ -54,44 +55,62 @@ def address(array: npt.NDArray[Any]) -> int:
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name in `registry`, compiled if need be."""
-    directory = ensure_compiled()
-    entry = _manifest(directory)[name]
-    code = (directory / f"{name}.o").read_bytes()
+    symbol, code = _read(kernel_path(name)) or _compile(name)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return Kernel(engine, entry["symbol"], KERNELS[name].arguments)
+    return Kernel(engine, symbol, KERNELS[name].arguments)
 
 
-@cache
-def ensure_compiled(progress: Progress | None = None) -> Path:
-    """The directory of this machine's kernels, made if it is missing or damaged."""
-    directory = cache_directory() / "kernels" / fingerprint()
-    if _is_whole(directory):
-        return directory
-    from paribus.tokenization.kernels.build import build
+def ensure_compiled(progress: Progress | None = None) -> int:
+    """Compile every kernel that is missing or damaged; returns how many that were."""
+    missing = [name for name in KERNELS if _read(kernel_path(name)) is None]
+    for done, name in enumerate(missing):
+        if progress is not None:
+            progress(name, done, len(missing))
+        _compile(name)
+    return len(missing)
 
-    return build(directory, progress)
+
+def kernel_path(name: str) -> Path:
+    """Where the kernel's object code is, or will be."""
+    return cache_directory() / "kernels" / f"{name}-{fingerprint(KERNELS[name].module)}.o"
 
 
-def fingerprint() -> str:
-    """Digest of everything the object code depends on."""
-    digest = hashlib.sha256()
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
-    for part in (version("numba"), version("llvmlite"), llvm.get_default_triple(), llvm.get_host_cpu_name()):
-        digest.update(part.encode() + b"\0")
-    digest.update(llvm.get_host_cpu_features().flatten().encode())
+def fingerprint(module: str) -> str:
+    """Digest of everything the object code depends on: sources, numba, processor."""
+    digest = hashlib.sha256(_platform())
+    directory = Path(__file__).parent
+    for name in sorted(_closure(module)):
+        digest.update(name.encode() + b"\0" + (directory / f"{name}.py").read_bytes() + b"\0")
     return digest.hexdigest()[:32]
 
 
+@cache
+def _platform() -> bytes:
+    features: str = llvm.get_host_cpu_features().flatten()
+    parts = (version("numba"), version("llvmlite"), llvm.get_default_triple(), llvm.get_host_cpu_name(), features)
+    return "\0".join(parts).encode()
+
+
+def _closure(module: str) -> set[str]:
+    found, rest = set[str](), ["build", module]
+    while rest:
+        name = rest.pop()
+        if name not in found:
+            found.add(name)
+            if name not in ("build", "native", "registry"):
+                rest += _IMPORT.findall(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+    return found
+
+
+@cache
 def cache_directory() -> Path:
     """A directory that only this user can write to, since code is run from it."""
-    configured = os.environ.get("PARIBUS_CACHE")
-    home = os.environ.get("XDG_CACHE_HOME")
+    configured, home = os.environ.get("PARIBUS_CACHE"), os.environ.get("XDG_CACHE_HOME")
     for path in (
         Path(configured) if configured else None,
         Path(home) / "paribus" if home else None,
@@ -112,17 +131,25 @@ def _is_private(path: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(path, os.W_OK)
 
 
-def _manifest(directory: Path) -> dict[str, dict[str, str]]:
-    loaded: dict[str, dict[str, str]] = json.loads((directory / MANIFEST).read_text(encoding="utf-8"))
-    return loaded
+def _compile(name: str) -> tuple[str, bytes]:
+    from paribus.tokenization.kernels.build import compile_kernel
+
+    symbol, code = compile_kernel(name, KERNELS[name])
+    path = kernel_path(name)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    header = json.dumps({"symbol": symbol, "sha256": hashlib.sha256(code).hexdigest()}, sort_keys=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
+        aside.write(header.encode() + b"\n" + code)
+    Path(aside.name).replace(path)
+    return symbol, code
 
 
-def _is_whole(directory: Path) -> bool:
+def _read(path: Path) -> tuple[str, bytes] | None:
+    """Symbol and object code, or None where the file is missing or not what was written."""
     try:
-        entries = _manifest(directory)
-        return set(entries) == set(KERNELS) and all(
-            hashlib.sha256((directory / f"{name}.o").read_bytes()).hexdigest() == entry["sha256"]
-            for name, entry in entries.items()
-        )
+        header, _, code = path.read_bytes().partition(b"\n")
+        described = json.loads(header)
+        whole = hashlib.sha256(code).hexdigest() == described["sha256"]
+        return (described["symbol"], code) if whole else None
     except (OSError, ValueError, KeyError, TypeError):
-        return False
+        return None
