@@ -1,7 +1,8 @@
 """Word segmentation scores as in the SIGHAN bakeoffs.
 
 A predicted word is right when both its ends are the ends of one gold word. Counts are summed over all sentences
-before dividing, so long sentences weigh more.
+before dividing, so long sentences weigh more. The bakeoff's own script counts the same, but for accidents of the
+alignment it uses: see `paribus.evaluation.segmentation_script`.
 """
 
 from collections.abc import Sequence
@@ -31,18 +32,25 @@ def segmentation_scores(predicted: Sequence[Sequence[str]], gold: Sequence[Seque
     `predicted[i]` and `gold[i]` are the words of sentence i; each list's concatenation must be the same text.
     Raises DataError naming the sentence (counted from 1) where the texts differ or a word is empty.
     """
+    check_same_text(predicted, gold)
+    correct = sum(len(_spans(words) & _spans(reference)) for words, reference in zip(predicted, gold, strict=True))
+    return scores_of_counts(correct, sum(map(len, predicted)), sum(map(len, gold)))
+
+
+def scores_of_counts(correct: int, predicted: int, gold: int) -> SegmentationScores:
+    """Precision, recall and F1 of the numbers of right, predicted and gold words."""
+    precision = correct / predicted if predicted else 0.0
+    recall = correct / gold if gold else 0.0
+    f1 = 2 * correct / (predicted + gold) if correct else 0.0
+    return SegmentationScores(precision, recall, f1, correct, predicted, gold)
+
+
+def check_same_text(predicted: Sequence[Sequence[str]], gold: Sequence[Sequence[str]]) -> None:
+    """Raise DataError naming the sentence (counted from 1) where the texts differ or a word is empty."""
     if len(predicted) != len(gold):
         raise DataError(f"{len(predicted)} predicted sentences against {len(gold)} gold sentences; they must be pairs")
-    correct = predictions = references = 0
     for number, (words, gold_words) in enumerate(zip(predicted, gold, strict=True), start=1):
         _check(number, words, gold_words)
-        correct += len(_spans(words) & _spans(gold_words))
-        predictions += len(words)
-        references += len(gold_words)
-    precision = correct / predictions if predictions else 0.0
-    recall = correct / references if references else 0.0
-    f1 = 2 * correct / (predictions + references) if correct else 0.0
-    return SegmentationScores(precision, recall, f1, correct, predictions, references)
 
 
 def _check(number: int, words: Sequence[str], gold_words: Sequence[str]) -> None:
