@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from tokenization_references import longest_first, merge_rank
 
 from paribus.tokenization.bpe import BPETrainer, Training
-from paribus.tokenization.demolition import child_sequences
-from paribus.tokenization.encoders import LongestFirstEncoder, MergeRankEncoder
 from paribus.tokenization.scaffold_bpe import ScaffoldBPETrainer
+from paribus.tokenization.settings import Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import Entry, Vocabulary
 
@@ -26,13 +25,33 @@ def vocabulary_of(strings: Iterable[str]) -> Vocabulary:
     for string in strings:
         if string not in units:
             entries.append(Entry(len(entries), len(entries), string.encode(), 0, None, False, "token"))
-    return Vocabulary(entries, (), "character")
+    return Vocabulary.of(entries, (), "character")
+
+
+def tokenizer_of(vocabulary: Vocabulary, encoder: EncoderName, candidates: Candidates = "normal") -> Tokenizer:
+    """A tokenizer that takes a text as one pre-token."""
+    settings = Settings(
+        algorithm="scaffold_bpe",
+        unit="character",
+        unknown="refuse",
+        pretokenizer="none",
+        encoder=encoder,
+        candidates=candidates,
+        demolish="parents",
+        special_tokens=(),
+        stopped="no_pair_left",
+        string_equal_pairs=0,
+    )
+    return Tokenizer(vocabulary, settings)
+
+
+def encoded(vocabulary: Vocabulary, encoder: EncoderName, text: str, candidates: Candidates = "normal") -> list[str]:
+    """The tokens of a text."""
+    return [token.decode() for token in tokenizer_of(vocabulary, encoder, candidates).tokenize(text)]
 
 
 def longest_first_tokens(strings: Iterable[str], text: str) -> str:
-    vocabulary = vocabulary_of(strings)
-    encoder = LongestFirstEncoder(vocabulary, child_sequences(vocabulary, "parents"), expanded=False)
-    return "|".join(vocabulary.by_id[identity].bytes.decode() for identity in encoder.encode(text))
+    return "|".join(encoded(vocabulary_of(strings), "longest_first", text))
 
 
 @pytest.mark.parametrize(
@@ -77,10 +96,8 @@ def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
 @given(words=WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 24))
 def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], text: str, size: int) -> None:
     training = BPETrainer(words, "abc").train(size)
-    vocabulary = as_vocabulary(training)
-    encoder = MergeRankEncoder(vocabulary, child_sequences(vocabulary, "parents"))
     merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
-    assert [training.tokens[identity] for identity in encoder.encode(text)] == merge_rank(text, merges)
+    assert encoded(as_vocabulary(training), "merge_rank", text) == merge_rank(text, merges)
 
 
 @settings(max_examples=200, deadline=None)
@@ -90,7 +107,6 @@ def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
 ) -> None:
     training = ScaffoldBPETrainer(words, "abc").train(size)
     vocabulary = as_vocabulary(training)
-    children = child_sequences(vocabulary, "parents")
     merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
     normal = {entry.bytes.decode() for entry in vocabulary if not entry.scaffold}
 
@@ -104,14 +120,10 @@ def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
                 made += demolished([training.tokens[parent] for parent in parents])
         return made
 
-    def decoded(ids: list[int]) -> list[str]:
-        return [vocabulary.by_id[identity].bytes.decode() for identity in ids]
-
-    assert decoded(MergeRankEncoder(vocabulary, children).encode(text)) == demolished(merge_rank(text, merges))
-    over_normal = LongestFirstEncoder(vocabulary, children, expanded=False)
-    assert decoded(over_normal.encode(text)) == longest_first(text, normal)
-    over_all = LongestFirstEncoder(vocabulary, children, expanded=True)
-    assert decoded(over_all.encode(text)) == demolished(longest_first(text, set(training.tokens)))
+    assert encoded(vocabulary, "merge_rank", text) == demolished(merge_rank(text, merges))
+    assert encoded(vocabulary, "longest_first", text) == longest_first(text, normal)
+    over_all = encoded(vocabulary, "longest_first", text, "expanded")
+    assert over_all == demolished(longest_first(text, set(training.tokens)))
 
 
 def as_vocabulary(training: Training) -> Vocabulary:
@@ -122,7 +134,7 @@ def as_vocabulary(training: Training) -> Vocabulary:
         kind = "unit" if parents is None else "token"
         entries.append(Entry(rank, None if scaffold else identity, token.encode(), 0, parents, scaffold, kind))
         identity += not scaffold
-    return Vocabulary(entries, training.merges, "character")
+    return Vocabulary.of(entries, training.merges, "character")
 
 
 @pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])

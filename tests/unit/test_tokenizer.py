@@ -113,7 +113,7 @@ def test_a_lone_surrogate_is_refused(options: dict[str, object]) -> None:
 
 def test_unknown_names_and_ids_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="scaffold_bpe"):
-        Tokenizer.train(TEXTS, algorithm="wordpiece", vocab_size=300)
+        Tokenizer.train(TEXTS, algorithm="morfessor", vocab_size=300)
     with pytest.raises(ConfigurationError, match="longest_first"):
         train(vocab_size=290).with_encoder("longest")
     with pytest.raises(ConfigurationError, match="distinct"):

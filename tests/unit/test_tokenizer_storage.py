@@ -16,6 +16,7 @@ KINDS = [
     {"algorithm": "scaffold_bpe", "vocab_size": 290, "unit": "character", "demolish": "shortest"},
     {"algorithm": "bpe", "vocab_size": 40, "unit": "character", "unknown": "token", "pretokenizer": "none"},
     {"algorithm": "bytes"},
+    {"algorithm": "bpe", "vocab_size": 280, "encoder": "dropout"},
 ]
 
 
@@ -40,7 +41,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "tok"
 
 
-def change(file: Path, key: int | str, field: str | None, value: object) -> None:
+def change(file: Path, key: int | str, field: int | str | None, value: object) -> None:
     content = json.loads(file.read_text())
     if field is None:
         content[key] = value
@@ -71,17 +72,20 @@ def test_a_truncated_file_is_refused_by_name(saved: Path) -> None:
         ("settings.json", ("encoder", None), "fastest", "encoder: 'fastest' is unknown"),
         ("settings.json", ("colour", None), "red", "colour"),
         ("settings.json", ("vocab_size", None), 5, "says 5 tokens"),
-        ("vocabulary.json", (260, "id"), 3, "ids of"),
-        ("vocabulary.json", (260, "bytes"), "00", "do not make"),
-        ("vocabulary.json", (260, "bytes"), "zz", "malformed"),
-        ("vocabulary.json", (260, "parents"), [265, 1], "older than its parents"),
-        ("vocabulary.json", (260, "kind"), "odd", "wrong rank, kind"),
+        ("vocabulary.json", (261, 1), 3, "ids of"),
+        ("vocabulary.json", (261, 0), "00", "entries 0 and 260 are the same token"),
+        ("vocabulary.json", (261, 0), "0001", "do not make"),
+        ("vocabulary.json", (261, 0), "zz", "malformed"),
+        ("vocabulary.json", (261, 4), 265, "older than its parents"),
+        ("vocabulary.json", (261, 2), "odd", "malformed"),
+        ("vocabulary.json", (261, None), [1, 2], "row 261 has 2 cells"),
+        ("vocabulary.json", (0, None), ["bytes"], "does not begin with the row"),
         ("merges.json", (0, None), [1, 2, 9_999], "names ranks"),
         ("merges.json", (0, None), [1, 2], "malformed"),
     ],
 )
 def test_a_contradiction_is_refused(
-    saved: Path, name: str, where: tuple[int | str, str | None], value: object, message: str
+    saved: Path, name: str, where: tuple[int | str, int | str | None], value: object, message: str
 ) -> None:
     change(saved / name, *where, value)
     with pytest.raises(DataError, match=message):

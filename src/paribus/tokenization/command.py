@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization.encoders import EncoderName
-from paribus.tokenization.settings import check_choice
+from paribus.tokenization.settings import EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.tokenizer import Tokenizer
 

@@ -109,7 +109,7 @@ class _Import:
                 self._add(name, "token")
         for name, identity in sorted(self._special.items(), key=lambda item: item[1]):
             self._append(identity, name.encode("utf-8"), None, "special")
-        return Vocabulary(self._entries, rules, "byte")
+        return Vocabulary.of(self._entries, rules, "byte")
 
     def _merge(self, pair: Sequence[str]) -> tuple[int, int, int]:
         left, right = (self._add(name, "token") for name in pair)

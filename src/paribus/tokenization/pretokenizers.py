@@ -1,14 +1,19 @@
 """Cut text into pre-tokens, the pieces that tokens do not cross.
 
-Every pattern matches every character, so the pieces in order are the text. Special tokens are never looked for:
-where their text occurs in a document it is cut and encoded as ordinary text.
+Every pattern matches every character, so the pieces in order are the text; only `stripped` drops what is whitespace.
+Special tokens are never looked for: where their text occurs in a document it is cut and encoded as ordinary text.
 """
 
 from collections.abc import Iterator
+from itertools import pairwise
 
-import regex
+import numpy as np
 
 from paribus.errors import ConfigurationError
+from paribus.tokenization.kernels import layout
+from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.unicode_classes import class_table
+from paribus.tokenization.units import utf8
 
 _CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
 PATTERNS: dict[str, str] = {
@@ -19,13 +24,17 @@ PATTERNS: dict[str, str] = {
         r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
     ),
     "whitespace": r"\s\S*|\S+",
+    "stripped": r"\S+",
     "none": r"(?s:.+)",
 }
+"""What the compiled scanners match, as regular expressions of the `regex` module."""
+PRETOKENIZERS = tuple(PATTERNS)
 
 
 class Pretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
-    (every whitespace character begins a piece) or `none` (the document is one piece).
+    (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) or `none`
+    (the document is one piece).
 
     Raises ConfigurationError for another name.
     """
@@ -35,12 +44,33 @@ class Pretokenizer:
             raise ConfigurationError(f"pretokenizer: {name!r} is unknown; one of {', '.join(PATTERNS)}")
         self.name = name
         self.pattern = PATTERNS[name]
-        self._compiled = regex.compile(self.pattern)
+        self._code = layout.PATTERNS.index(name)
 
     def pieces(self, text: str) -> list[str]:
-        """The pre-tokens of `text` in order; their concatenation is `text`."""
-        pieces: list[str] = self._compiled.findall(text)
-        return pieces
+        """The pre-tokens of `text` in order. DataError for text that has no UTF-8."""
+        encoded = utf8(text)
+        size = len(encoded)
+        if size == 0:
+            return []
+        stride = (size >> 6) + 2
+        source, scratch = np.frombuffer(encoded, dtype=np.uint8), np.empty(64, dtype=np.uint8)
+        masks, starts = np.empty(6 * stride, dtype=np.uint64), np.zeros(stride, dtype=np.uint64)
+        positions = np.empty(size + 1, dtype=np.int64)
+        count = kernel("pretoken_starts")(
+            address(source),
+            size,
+            self._code,
+            address(class_table()),
+            address(masks),
+            stride,
+            address(starts),
+            address(scratch),
+            address(positions),
+        )
+        positions[count] = size
+        bounds = positions[: count + 1].tolist()
+        pieces = [encoded[begin:end].decode("utf-8") for begin, end in pairwise(bounds)]
+        return [piece for piece in pieces if not piece[0].isspace()] if self.name == "stripped" else pieces
 
     def pretokenize(self, text: str) -> Iterator[str]:
         """Iterate over the pre-tokens of `text` in order."""

@@ -6,17 +6,18 @@ from typing import Any, Literal, get_args
 from paribus.errors import ConfigurationError
 from paribus.tokenization.bpe import Stopped
 from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.encoders import Candidates, EncoderName
-from paribus.tokenization.pretokenizers import PATTERNS
+from paribus.tokenization.pretokenizers import PRETOKENIZERS
 from paribus.tokenization.units import UnitKind, Unknown
 
-Algorithm = Literal["bpe", "scaffold_bpe", "bytes"]
+Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"]
+EncoderName = Literal["merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout"]
+Candidates = Literal["normal", "expanded"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "algorithm": get_args(Algorithm),
     "unit": get_args(UnitKind),
     "unknown": get_args(Unknown),
-    "pretokenizer": tuple(PATTERNS),
+    "pretokenizer": PRETOKENIZERS,
     "encoder": get_args(EncoderName),
     "candidates": get_args(Candidates),
     "demolish": get_args(Demolish),
@@ -40,6 +41,10 @@ class Settings:
     stopped: Stopped
     """Why training ended: the vocabulary was full, or no pair was left."""
     string_equal_pairs: int
+    dropout: float = 0.0
+    """Probability that BPE-dropout skips a merge."""
+    seed: int = 0
+    """Of BPE-dropout's random numbers."""
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
@@ -48,6 +53,13 @@ class Settings:
             raise ConfigurationError(
                 f"tokenizer.special_tokens: {list(self.special_tokens)} must be distinct and not empty"
             )
+        if not 0 <= self.dropout < 1:
+            raise ConfigurationError(f"encoder.probability: {self.dropout} is no probability in [0, 1)")
+
+    @property
+    def lossy(self) -> bool:
+        """Whether text is lost: whitespace by `stripped`, characters by an unknown token."""
+        return self.pretokenizer == "stripped" or (self.unit == "character" and self.unknown == "token")
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:

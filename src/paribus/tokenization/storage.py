@@ -4,12 +4,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from paribus.errors import DataError, ParibusError
 from paribus.tokenization.settings import Settings
-from paribus.tokenization.vocabulary import Entry, Vocabulary
+from paribus.tokenization.vocabulary import ENTRY_KINDS, SPECIAL, Columns, Vocabulary
 
-FORMAT = 1
+FORMAT = 2
 SETTINGS, VOCABULARY, MERGES = "settings.json", "vocabulary.json", "merges.json"
+FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "score"]
+"""A token is a row of these: its bytes in hexadecimal, -1 for what it has not (id, left, right)."""
 
 
 def save(vocabulary: Vocabulary, settings: Settings, path: Path) -> None:
@@ -18,8 +22,8 @@ def save(vocabulary: Vocabulary, settings: Settings, path: Path) -> None:
     described = {name: getattr(settings, name) for name in sorted(Settings.__dataclass_fields__)}
     described |= {"format": FORMAT, "special_tokens": list(settings.special_tokens), "vocab_size": vocabulary.size}
     (path / SETTINGS).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    _write_rows(path / VOCABULARY, [_row(entry) for entry in vocabulary])
-    _write_rows(path / MERGES, [list(merge) for merge in vocabulary.merges])
+    _write_rows(path / VOCABULARY, [FIELDS, *_rows(vocabulary.columns)])
+    _write_rows(path / MERGES, vocabulary.merge_ranks.tolist())
 
 
 def load(path: Path) -> tuple[Vocabulary, Settings]:
@@ -29,45 +33,58 @@ def load(path: Path) -> tuple[Vocabulary, Settings]:
     settings, size = _settings(path / SETTINGS)
     rows, merges = _read(path / VOCABULARY), _read(path / MERGES)
     try:
-        entries = [_entry(rank, row) for rank, row in enumerate(rows)]
-        vocabulary = Vocabulary(entries, [_triple(merge) for merge in merges], settings.unit)
-    except (KeyError, TypeError, ValueError) as error:
+        vocabulary = Vocabulary(_columns(rows), _integers(merges, 3), settings.unit)
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise DataError(f"{path / VOCABULARY}: malformed ({type(error).__name__}: {error})") from error
     except ParibusError as error:
         raise DataError(f"{path}: {error}") from error
-    special = {entry.bytes.decode("utf-8", "replace") for entry in vocabulary if entry.kind == "special"}
+    columns = vocabulary.columns
+    special = {columns.spellings[rank].decode("utf-8", "replace") for rank in np.flatnonzero(columns.kinds == SPECIAL)}
     if vocabulary.size != size or special != set(settings.special_tokens):
         raise DataError(f"{path}: {SETTINGS} says {size} tokens, {VOCABULARY} has {vocabulary.size} or other specials")
     return vocabulary, settings
 
 
-def _row(entry: Entry) -> dict[str, Any]:
-    parents = None if entry.parents is None else list(entry.parents)
-    return {
-        "bytes": entry.bytes.hex(),
-        "id": entry.id,
-        "kind": entry.kind,
-        "frequency": entry.frequency,
-        "parents": parents,
-    }
+def _rows(columns: Columns) -> list[list[Any]]:
+    parents = columns.parents.tolist()
+    cells = zip(
+        [spelling.hex() for spelling in columns.spellings],
+        columns.ids.tolist(),
+        [ENTRY_KINDS[kind] for kind in columns.kinds.tolist()],
+        columns.frequencies.tolist(),
+        [left for left, _ in parents],
+        [right for _, right in parents],
+        columns.continuations.astype(int).tolist(),
+        columns.scores.tolist(),
+        strict=True,
+    )
+    return [list(row) for row in cells]
 
 
-def _entry(rank: int, row: dict[str, Any]) -> Entry:
-    identity, parents = row["id"], row["parents"]
-    return Entry(
-        rank=rank,
-        id=None if identity is None else int(identity),
-        bytes=bytes.fromhex(row["bytes"]),
-        frequency=int(row["frequency"]),
-        parents=None if parents is None else (int(parents[0]), int(parents[1])),
-        scaffold=identity is None,
-        kind=row["kind"],
+def _columns(rows: Any) -> Columns:
+    if not isinstance(rows, list) or rows[:1] != [FIELDS]:
+        raise DataError(f"{VOCABULARY} does not begin with the row {FIELDS}")
+    wrong = next((number for number, row in enumerate(rows) if len(row) != len(FIELDS)), None)
+    if wrong is not None:
+        raise DataError(f"{VOCABULARY}: row {wrong} has {len(rows[wrong])} cells, not {len(FIELDS)}")
+    spelled, ids, kinds, frequencies, left, right, continuations, scores = (
+        zip(*rows[1:], strict=True) if len(rows) > 1 else ((),) * len(FIELDS)
+    )
+    codes = {kind: code for code, kind in enumerate(ENTRY_KINDS)}
+    return Columns(
+        ids=_integers(ids),
+        spellings=tuple(map(bytes.fromhex, spelled)),
+        frequencies=np.array(frequencies, dtype=np.int64),
+        parents=np.column_stack([_integers(left), _integers(right)]),
+        kinds=np.array([codes[kind] for kind in kinds], dtype=np.uint8),
+        continuations=np.array(continuations, dtype=np.bool_),
+        scores=np.array(scores, dtype=np.float64),
     )
 
 
-def _triple(merge: Any) -> tuple[int, int, int]:
-    left, right, result = map(int, merge)
-    return left, right, result
+def _integers(values: Any, width: int | None = None) -> Any:
+    array = np.array(values, dtype=np.int32)
+    return array if width is None else array.reshape(-1, width)
 
 
 def _settings(path: Path) -> tuple[Settings, int]:

@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,22 +12,19 @@ import numpy.typing as npt
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.bpe import Progress
 from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.encoders import Candidates, EncoderName, build_encoder
+from paribus.tokenization.encoding import Encoding, Ids
 from paribus.tokenization.pretokenizers import Pretokenizer
-from paribus.tokenization.settings import Algorithm, Settings
+from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.training import TrainingRequest, count_pretokens, train_vocabulary
-from paribus.tokenization.units import ByteUnits, CharacterUnits, UnitKind, Units, Unknown
-from paribus.tokenization.vocabulary import Vocabulary
+from paribus.tokenization.units import UnitKind, Unknown
+from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-_MEMO_PIECES = 1 << 18
-_MEMO_CHARACTERS = 64
-"""Longer pre-tokens hardly ever come again."""
 _UNKNOWN_TEXT = "\ufffd".encode()
-
-Ids = npt.NDArray[np.int32]
+DROPOUT = 0.1
+"""Probability of the paper (Provilkov et al. 2020)."""
 
 
 class Tokenizer:
@@ -39,11 +37,7 @@ class Tokenizer:
         self.vocabulary = vocabulary
         """Every token ever made, in order of creation, scaffolds and special tokens included."""
         self.settings = settings
-        self._pretokenizer = Pretokenizer(settings.pretokenizer)
-        self._units = _units(vocabulary, settings)
-        self._encoder = build_encoder(settings.encoder, vocabulary, settings.candidates, settings.demolish)
-        self._spellings = [_UNKNOWN_TEXT if entry.kind == "unknown" else entry.bytes for entry in vocabulary.by_id]
-        self._memo: dict[str, list[int]] = {}
+        self._encoding = Encoding(vocabulary, settings)
 
     @classmethod
     def train(
@@ -103,31 +97,57 @@ class Tokenizer:
 
     def encode(self, text: str) -> Ids:
         """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8."""
-        return np.array(self._encode(text), dtype=np.int32)
+        return self._encoding.encode(text)
 
-    def encode_batch(self, texts: Iterable[str]) -> tuple[Ids, npt.NDArray[np.int64]]:
-        """Flat token ids (int32) of n texts and their offsets (int64, n + 1)."""
-        parts, offsets = [np.zeros(0, dtype=np.int32)], [0]
-        for text in texts:
-            parts.append(self.encode(text))
-            offsets.append(offsets[-1] + len(parts[-1]))
-        return np.concatenate(parts), np.array(offsets, dtype=np.int64)
+    def encode_batch(self, texts: Iterable[str], *, threads: int = 1) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads."""
+        listed = texts if isinstance(texts, list) else list(texts)
+        return self._encoding.encode_batch(listed, threads)
 
     def tokenize(self, text: str) -> list[bytes]:
-        """The bytes of each token; their concatenation is the text's UTF-8 (an unknown token stands as U+FFFD)."""
-        return [self._spellings[identity] for identity in self._encode(text)]
+        """The bytes of each token; their concatenation is the text's UTF-8 (an unknown token stands as U+FFFD).
+
+        With the pre-tokenizer `stripped` the text's whitespace is not among them.
+        """
+        spellings = self._spellings
+        return [spellings[identity] for identity in self.encode(text).tolist()]
 
     def decode(self, ids: Iterable[int]) -> str:
         """Text of token ids; bytes that are no UTF-8 become U+FFFD. DataError for an id outside [0, vocab_size)."""
-        spellings, size = self._spellings, self.vocab_size
-        listed = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), dtype=np.int64).tolist()
-        if listed and not (min(listed) >= 0 and max(listed) < size):
-            raise DataError(f"token ids must lie in 0..{size - 1}, not {min(listed)}..{max(listed)}")
-        return b"".join([spellings[identity] for identity in listed]).decode("utf-8", errors="replace")
+        return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
-    def with_encoder(self, encoder: EncoderName, *, candidates: Candidates = "normal") -> "Tokenizer":
-        """The same vocabulary with another encoder."""
-        return Tokenizer(self.vocabulary, dataclasses.replace(self.settings, encoder=encoder, candidates=candidates))
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes that token ids stand for. DataError for an id outside [0, vocab_size)."""
+        size = self.vocab_size
+        listed = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), dtype=np.int64)
+        if listed.size and not (listed.min() >= 0 and listed.max() < size):
+            raise DataError(f"token ids must lie in 0..{size - 1}, not {listed.min()}..{listed.max()}")
+        spellings = self._spaced_spellings
+        joined = b"".join([spellings[identity] for identity in listed.tolist()])
+        return joined[1:] if self.settings.pretokenizer == "stripped" and joined.startswith(b" ") else joined
+
+    def with_encoder(
+        self,
+        encoder: EncoderName,
+        *,
+        candidates: Candidates = "normal",
+        demolish: Demolish | None = None,
+        dropout: float = DROPOUT,
+        seed: int = 0,
+    ) -> "Tokenizer":
+        """The same vocabulary with another encoder; `dropout` and `seed` are for BPE-dropout alone.
+
+        Raises ConfigurationError where the vocabulary cannot serve the encoder.
+        """
+        settings = dataclasses.replace(
+            self.settings,
+            encoder=encoder,
+            candidates=candidates,
+            demolish=demolish or self.settings.demolish,
+            dropout=dropout if encoder == "dropout" else 0.0,
+            seed=seed if encoder == "dropout" else 0,
+        )
+        return Tokenizer(self.vocabulary, settings)
 
     @property
     def vocab_size(self) -> int:
@@ -137,14 +157,18 @@ class Tokenizer:
     @property
     def merges(self) -> list[tuple[bytes, bytes]]:
         """Merge rules in training order."""
-        entries = self.vocabulary
-        return [(entries[left].bytes, entries[right].bytes) for left, right, _ in entries.merges]
+        spellings = self.vocabulary.columns.spellings
+        return [(spellings[left], spellings[right]) for left, right, _ in self.vocabulary.merges]
 
     @property
     def special_tokens(self) -> dict[str, int]:
         """Id of each special token, in the order they were given."""
-        ids = {entry.bytes.decode("utf-8"): entry.id for entry in self.vocabulary if entry.kind == "special"}
-        return {name: identity for name in self.settings.special_tokens if (identity := ids[name]) is not None}
+        columns = self.vocabulary.columns
+        ids = {
+            columns.spellings[rank].decode("utf-8"): int(columns.ids[rank])
+            for rank in np.flatnonzero(columns.kinds == SPECIAL).tolist()
+        }
+        return {name: ids[name] for name in self.settings.special_tokens}
 
     @property
     def eod_id(self) -> int:
@@ -155,8 +179,9 @@ class Tokenizer:
 
     def token_byte_lengths(self) -> npt.NDArray[np.int64]:
         """UTF-8 bytes each token stands for, shape (vocab_size,); 0 for special and unknown tokens."""
-        lengths = [0 if entry.kind in ("special", "unknown") else len(entry.bytes) for entry in self.vocabulary.by_id]
-        return np.array(lengths, dtype=np.int64)
+        columns, ranks = self.vocabulary.columns, self.vocabulary.rank_of_id
+        lengths = np.fromiter(map(len, columns.spellings), dtype=np.int64, count=len(columns.spellings))
+        return np.where(np.isin(columns.kinds, (SPECIAL, UNKNOWN)), 0, lengths)[ranks]
 
     def save(self, path: str | Path) -> None:
         """Write a self-contained directory of JSON; equal tokenizers make equal bytes."""
@@ -188,31 +213,26 @@ class Tokenizer:
 
         return cls(*from_huggingface(Path(path)))
 
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = []
-        memo = self._memo
-        for piece in self._pretokenizer.pieces(text):
-            known = memo.get(piece)
-            ids += self._encode_piece(piece) if known is None else known
-        return ids
+    @cached_property
+    def _spellings(self) -> list[bytes]:
+        columns, kinds = self.vocabulary.columns, self.vocabulary.columns.kinds
+        return [
+            _UNKNOWN_TEXT if kinds[rank] == UNKNOWN else columns.spellings[rank]
+            for rank in self.vocabulary.rank_of_id.tolist()
+        ]
 
-    def _encode_piece(self, piece: str) -> list[int]:
-        ids = self._encoder.encode(self._units.split(piece))
-        if len(piece) <= _MEMO_CHARACTERS:
-            if len(self._memo) >= _MEMO_PIECES:
-                self._memo.clear()
-            self._memo[piece] = ids
-        return ids
+    @cached_property
+    def _spaced_spellings(self) -> list[bytes]:
+        """Where whitespace is lost, every token that begins a word brings one space."""
+        if self.settings.pretokenizer != "stripped":
+            return self._spellings
+        inside = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()
+        return [
+            spelling if within else b" " + spelling for spelling, within in zip(self._spellings, inside, strict=True)
+        ]
 
     def __getstate__(self) -> dict[str, Any]:
         return {"vocabulary": self.vocabulary, "settings": self.settings}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["vocabulary"], state["settings"])  # type: ignore[misc]
-
-
-def _units(vocabulary: Vocabulary, settings: Settings) -> Units:
-    if vocabulary.unit == "byte":
-        return ByteUnits()
-    alphabet = [entry.bytes.decode("utf-8") for entry in vocabulary if entry.kind == "unit"]
-    return CharacterUnits(alphabet, settings.unknown)

@@ -126,7 +126,7 @@ def _vocabulary(training: Training, special: tuple[str, ...], unit: UnitKind, un
         append(utf8(string), None, "special")
     if unknown == "token" and unit == "character":
         append(utf8(UNKNOWN_TOKEN), None, "unknown")
-    return Vocabulary(entries, training.merges, unit)
+    return Vocabulary.of(entries, training.merges, unit)
 
 
 def _spelling(string: str, unit: UnitKind, merged: bool) -> tuple[bytes, EntryKind]:

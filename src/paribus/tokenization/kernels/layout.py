@@ -1,4 +1,76 @@
-"""Numbers that Python and the kernels agree on."""
+"""Numbers that Python and the kernels agree on: codes, and the slots of the int64 arrays that describe a tokenizer.
+
+A slot holds a number or the address of an array whose type stands beside it.
+"""
 
 PATTERNS = ("gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none")
 GPT2, GPT2_DIGITS, GPT4, WHITESPACE, STRIPPED, NONE = range(6)
+
+ENCODERS = ("merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout")
+MERGE_RANK, LONGEST_FIRST, LEFT_TO_RIGHT, VITERBI, FEWEST, DROPOUT = range(6)
+
+BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
+"""What a character outside a character alphabet becomes."""
+
+# A tokenizer, read only.
+(
+    ENCODER,
+    PATTERN,
+    CLASSES,  # u8 (0x110000): class of each codepoint
+    BYTE_UNITS,  # i32 (256): rank of each byte as a unit; 0 where units are characters
+    CHARACTER_UNITS,  # i32 (0x110000): rank of each character as a unit, -1 outside the alphabet
+    FALLBACK_UNITS,  # i32 (256): rank of each byte of a character outside the alphabet
+    UNKNOWN_RULE,
+    UNKNOWN_UNIT,  # rank
+    CONTINUATION,  # added to the rank of a unit that does not begin its pre-token; 0 without continuation marks
+    PAIRS,  # u64 (2, size): pair + 1, priority << 32 | rank of the merged token
+    PAIRS_SHIFT,
+    TRIE,  # u64 (2, size): (node << 32 | unit) + 1, child
+    TRIE_SHIFT,
+    NODE_TOKENS,  # i32 (nodes): rank of the token that ends at a node, -1
+    LENGTHS,  # i32 (ranks): units of each token
+    SHORTER,  # i32 (ranks): rank of the longest proper prefix that is a token, -1
+    SCORES,  # f64 (ranks): log-probability of each token
+    CHILD_OFFSETS,  # i64 (ranks + 1)
+    CHILD_IDS,  # i32: the ids that stand for each rank in the end
+    DROP_PROBABILITY,  # numerator of 2^32
+    SEED,
+    MODEL_SLOTS,
+) = range(22)
+
+# What one thread remembers and works with.
+(
+    SHORT,  # u64 (4, size): pre-tokens of up to 15 bytes
+    SHORT_SHIFT,
+    SHORT_FREE,  # entries that may still be added
+    LONG,  # u64 (4, size): pre-tokens of up to LONGEST_KEPT bytes
+    LONG_SHIFT,
+    LONG_FREE,
+    BYTES,  # u8: the longer pre-tokens
+    BYTES_USED,
+    BYTES_SIZE,
+    IDS,  # i32: ids of pre-tokens that do not fit into their entry
+    IDS_USED,
+    IDS_SIZE,
+    FULL,  # 1: nothing is added any more
+    NEXT,  # the document at hand
+    WRITTEN,  # ids written
+    OUTPUT_SIZE,  # ids that there is room for
+    MASKS,  # u64 (6, STRIDE)
+    STRIDE,
+    STARTS,  # u64 (STRIDE)
+    SCRATCH,  # u8 (64)
+    POSITIONS,  # i64 (CHUNK + 130)
+    KEYS,  # u64 (3, CHUNK + 130)
+    UNITS,  # i32: units of the longest document
+    WORK,  # i64: 8 for each unit of the longest document
+    RESULT,  # i32: ids of the longest document
+    MEMO_SLOTS,
+) = range(26)
+
+CHUNK = 512
+"""Pre-tokens looked up together."""
+LONGEST_KEPT = 64
+"""Bytes of the longest pre-token that is remembered."""
+DONE, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(7)
+"""What an encoding kernel returns."""

@@ -20,4 +20,20 @@ def _signature(module: str, arguments: str) -> Signature:
 
 KERNELS: dict[str, Signature] = {
     "pretoken_starts": _signature("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
+    "encode_documents": _signature("encode", "i64* i64* i64 i64* i64* i32* i64*"),
+    "fill_table": _signature("hashing", "u64* u64* i64 u64* i64"),
+    "build_trie": _signature("trie", "i32* i64* i32* i64 u64* i64 i32* i32*"),
+    "grow_short": _signature("memo", "u64* i64 u64* i64"),
+    "grow_long": _signature("memo", "u64* i64 u64* i64"),
+    "count_texts": _signature("count", "i64*"),
+    "add_counts": _signature("count", "i64* i64*"),
+    "list_words": _signature("count", "i64* u8* i64* i64*"),
+    "observe_characters": _signature("symbols", "u8* i64 u8*"),
+    "lay_out_bytes": _signature("symbols", "u8* i64* i64 i64* i64 i32* i64*"),
+    "lay_out_characters": _signature("symbols", "u8* i64* i64 i64* i32* i64 i32* i64*"),
+    "spell_tokens": _signature("symbols", "i32* i32* i64 i64* i32*"),
+    "count_pairs": _signature("pair_index", "i64*"),
+    "move_pairs": _signature("pair_index", "i64* i64 i64* i64 i64"),
+    "locate_pairs": _signature("pair_index", "i64*"),
+    "train_bpe": _signature("train_bpe", "i64*"),
 }

@@ -1,0 +1,95 @@
+"""Text to ids with compiled kernels: one workspace a thread, documents shared out among threads by bytes."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import DataError
+from paribus.tokenization.encoding_tables import EncodingTables, check_servable
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.text_address import text_addresses
+from paribus.tokenization.vocabulary import UNIT, Vocabulary
+from paribus.tokenization.workspace import Ids, RefusedTextError, Workspace
+
+Offsets = npt.NDArray[np.int64]
+
+
+class Encoding:
+    """Encodes with one vocabulary and encoder. Threads may share it.
+
+    Raises ConfigurationError where the vocabulary cannot serve the encoder.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
+        check_servable(vocabulary, settings)
+        self._vocabulary = vocabulary
+        self._tables = EncodingTables(vocabulary, settings)
+        self._local = threading.local()
+        self._pool: list[Workspace] = []
+
+    def encode(self, text: str) -> Ids:
+        """Ids of one text."""
+        try:
+            return self._workspace().encode_one(text)
+        except RefusedTextError as error:
+            raise self._refusal(text) from error
+
+    def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Offsets]:
+        """Flat ids of texts and their offsets."""
+        addresses, sizes = text_addresses(texts)
+        try:
+            return self.encode_at(addresses, sizes, threads)
+        except RefusedTextError as error:
+            raise self._refusal(texts[error.index]) from error
+
+    def encode_at(
+        self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int
+    ) -> tuple[Ids, Offsets]:
+        """Flat ids of the UTF-8 texts at these addresses and their offsets. RefusedTextError names a text by its index."""
+        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
+        if threads <= 1 or len(sizes) < 2:
+            ids, offsets[1:] = self._workspace().encode(addresses, sizes)
+            return ids, offsets
+        bounds = _shares(sizes, threads)
+        while len(self._pool) < threads:
+            self._pool.append(Workspace(self._tables.slots))
+
+        def work(share: int) -> tuple[Ids, Offsets]:
+            part = slice(bounds[share], bounds[share + 1])
+            try:
+                return self._pool[share].encode(addresses[part], sizes[part])
+            except RefusedTextError as error:
+                raise RefusedTextError(error.index + bounds[share]) from error
+
+        with ThreadPoolExecutor(threads) as executor:
+            parts = list(executor.map(work, range(threads)))
+        before = 0
+        for share, (ids, ends) in enumerate(parts):
+            offsets[bounds[share] + 1 : bounds[share + 1] + 1] = ends + before
+            before += len(ids)
+        return np.concatenate([ids for ids, _ in parts]), offsets
+
+    def _workspace(self) -> Workspace:
+        found: Workspace | None = getattr(self._local, "workspace", None)
+        if found is None:
+            found = self._local.workspace = Workspace(self._tables.slots)
+        return found
+
+    def _refusal(self, text: str) -> DataError:
+        columns = self._vocabulary.columns
+        units = [columns.spellings[rank] for rank in np.flatnonzero(columns.kinds == UNIT).tolist()]
+        alphabet = set(b"".join(units).decode("utf-8"))
+        character = next(character for character in text if character not in alphabet)
+        return DataError(
+            f"character {character!r} (U+{ord(character):04X}) is not in the tokenizer's alphabet and it was trained "
+            "without a way to represent others; train with unknown=byte_fallback or unknown=token"
+        )
+
+
+def _shares(sizes: npt.NDArray[np.int64], threads: int) -> list[int]:
+    """Bounds of contiguous shares of about equal bytes."""
+    total = np.cumsum(sizes)
+    goals = total[-1] * np.arange(1, threads) // threads
+    return [0, *np.searchsorted(total, goals).tolist(), len(sizes)]

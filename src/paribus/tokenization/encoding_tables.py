@@ -1,0 +1,115 @@
+"""What encoding kernels know of a tokenizer: hash tables, a trie and children, behind one array of slots."""
+
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization.demolition import child_sequences
+from paribus.tokenization.kernels import layout
+from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.unicode_classes import class_table
+from paribus.tokenization.unit_sequences import UnitTable, unit_sequences, unit_table
+from paribus.tokenization.units import Unknown
+from paribus.tokenization.vocabulary import SPECIAL, Vocabulary
+
+UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
+_MERGING = (layout.MERGE_RANK, layout.DROPOUT)
+
+
+class EncodingTables:
+    """The tables of one vocabulary with one encoder; `slots` is what kernels are given."""
+
+    def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
+        self.slots = np.zeros(layout.MODEL_SLOTS, dtype=np.int64)
+        self._kept: list[npt.NDArray[Any]] = []
+        encoder = layout.ENCODERS.index(settings.encoder)
+        self._set(layout.ENCODER, encoder)
+        pattern = settings.pretokenizer if settings.pretokenizer in layout.PATTERNS else "none"
+        self._set(layout.PATTERN, layout.PATTERNS.index(pattern))
+        self._set(layout.CLASSES, class_table())
+        units = unit_table(vocabulary)
+        self._set_units(units, UNKNOWN_RULES[settings.unknown])
+        self._set_children(vocabulary, settings)
+        if encoder in _MERGING:
+            self._set_pairs(vocabulary)
+        else:
+            self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
+            self._set(layout.SCORES, vocabulary.columns.scores)
+        self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
+        self._set(layout.SEED, settings.seed)
+
+    def _set(self, slot: int, value: npt.NDArray[Any] | int) -> None:
+        if isinstance(value, int):
+            self.slots[slot] = value
+        else:
+            kept = np.ascontiguousarray(value)
+            self._kept.append(kept)
+            self.slots[slot] = address(kept)
+
+    def _set_units(self, units: UnitTable, rule: int) -> None:
+        if units.bytes is not None:
+            self._set(layout.BYTE_UNITS, units.bytes)
+        if units.characters is not None:
+            self._set(layout.CHARACTER_UNITS, units.characters)
+        self._set(layout.FALLBACK_UNITS, units.fallback)
+        self._set(layout.UNKNOWN_RULE, rule)
+        self._set(layout.UNKNOWN_UNIT, units.unknown)
+        self._set(layout.CONTINUATION, units.continuation)
+
+    def _set_children(self, vocabulary: Vocabulary, settings: Settings) -> None:
+        offsets, ids = child_sequences(vocabulary, settings.demolish)
+        self._set(layout.CHILD_OFFSETS, offsets)
+        self._set(layout.CHILD_IDS, ids)
+
+    def _set_pairs(self, vocabulary: Vocabulary) -> None:
+        merges = vocabulary.merge_ranks.astype(np.uint64)
+        keys = merges[:, 0] << np.uint64(32) | merges[:, 1]
+        values = np.arange(len(merges), dtype=np.uint64) << np.uint64(32) | merges[:, 2]
+        table, shift = empty_table(len(keys))
+        kernel("fill_table")(address(keys), address(values), len(keys), address(table), shift)
+        self._set(layout.PAIRS, table)
+        self._set(layout.PAIRS_SHIFT, shift)
+
+    def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, *, expanded: bool) -> None:
+        columns = vocabulary.columns
+        wanted = (columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0))
+        ranks = np.flatnonzero(wanted)
+        flat, offsets = unit_sequences(vocabulary, units, ranks)
+        table, shift = empty_table(len(flat) + 1)
+        nodes = np.full(len(flat) + 2, -1, dtype=np.int32)
+        shorter = np.full(len(vocabulary), -1, dtype=np.int32)
+        listed = ranks.astype(np.int32)
+        arguments = (flat, offsets, listed)
+        kernel("build_trie")(
+            *map(address, arguments), len(ranks), address(table), shift, address(nodes), address(shorter)
+        )
+        lengths = np.zeros(len(vocabulary), dtype=np.int32)
+        lengths[ranks] = np.diff(offsets)
+        self._set(layout.TRIE, table)
+        self._set(layout.TRIE_SHIFT, shift)
+        self._set(layout.NODE_TOKENS, nodes)
+        self._set(layout.LENGTHS, lengths)
+        self._set(layout.SHORTER, shorter)
+
+
+def empty_table(entries: int) -> tuple[npt.NDArray[np.uint64], int]:
+    """An empty hash table for that many entries, at most half full, and its shift (see `kernels.hashing`)."""
+    bits = max(4, (2 * entries - 1).bit_length())
+    return np.zeros((1 << bits, 2), dtype=np.uint64), 64 - bits
+
+
+def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
+    """ConfigurationError where the vocabulary cannot serve the encoder."""
+    if settings.encoder in ("merge_rank", "dropout") and settings.algorithm == "unigram":
+        raise ConfigurationError(
+            f"encoder={settings.encoder} needs merges, and a Unigram vocabulary has none; "
+            "use viterbi, longest_first, left_to_right or fewest"
+        )
+    if settings.encoder == "viterbi" and not vocabulary.columns.scores.any():
+        raise ConfigurationError(
+            f"encoder=viterbi needs the scores of a Unigram vocabulary, and {settings.algorithm} has none; "
+            "encoder=fewest finds the fewest tokens of any vocabulary"
+        )

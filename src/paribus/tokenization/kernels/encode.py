@@ -1,0 +1,287 @@
+"""Whole documents to ids: pre-tokens are found, looked up in chunks, and encoded where they were never seen."""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
+from paribus.tokenization.kernels.dropout import mix
+from paribus.tokenization.kernels.gpt4 import has
+from paribus.tokenization.kernels.intrinsics import (
+    address_of,
+    copy16,
+    i32_at,
+    i64_at,
+    load64,
+    lowest_bit,
+    popcount,
+    prefetch,
+    u8_at,
+    u64_at,
+)
+from paribus.tokenization.kernels.layout import (
+    CHUNK,
+    CLASSES,
+    DONE,
+    DROPOUT,
+    ENCODER,
+    GROW_OUTPUT,
+    IDS,
+    KEYS,
+    LONG,
+    LONGEST_KEPT,
+    MASKS,
+    NEXT,
+    OUTPUT_SIZE,
+    PATTERN,
+    POSITIONS,
+    REFUSED,
+    RESULT,
+    SCRATCH,
+    SEED,
+    SHORT,
+    SHORT_SHIFT,
+    STARTS,
+    STRIDE,
+    STRIPPED,
+    WRITTEN,
+)
+from paribus.tokenization.kernels.memo import (
+    COUNT_SHIFT,
+    KEY_BITS,
+    MANY,
+    add_long,
+    add_short,
+    find_long,
+    first_word,
+    hash_long,
+    hash_words,
+    load_tail,
+    second_word,
+)
+from paribus.tokenization.kernels.pieces import encode_piece
+from paribus.tokenization.kernels.scan import scan
+
+SHORTEST_LONG = 16
+KEYS_STRIDE = CHUNK + 130
+SKIPPED = ONE
+"""In the place of a key without length: a pre-token that is dropped."""
+
+
+@inline
+def extract(starts, word, words, positions, count):
+    """Append the positions of the set bits of the words from `word` on, up to a chunk; returns (count, next word).
+
+    Eight are written at a time whatever their number, since a loop over single bits costs a wrong guess a word.
+    """
+    while word < words and count < CHUNK:
+        rest = starts[word]
+        found = popcount(rest)
+        base = word << 6
+        done = np.int64(0)
+        while True:
+            for index in range(8):
+                positions[count + done + index] = base + lowest_bit(rest)
+                rest &= rest - ONE
+            done += 8
+            if done >= found:
+                break
+        count += found
+        word += 1
+    return count, word
+
+
+@inline
+def look_ahead(text, size, positions, count, keys, table, shift):
+    """Keys and slots of a chunk's pre-tokens, whose places in the memo are on their way when it is probed."""
+    for index in range(count):
+        start = positions[index]
+        length = positions[index + 1] - start
+        if length < SHORTEST_LONG:
+            if start + 16 <= size:
+                low = first_word(load64(text, start), length)
+                high = second_word(load64(text, start + 8), length)
+            else:
+                low, high = load_tail(text, start, length)
+            slot = hash_words(low, high) >> shift
+            keys[index] = low
+            keys[KEYS_STRIDE + index] = high
+            keys[2 * KEYS_STRIDE + index] = slot
+            prefetch(table + (np.int64(slot) << 5))
+        else:
+            keys[index], keys[KEYS_STRIDE + index] = ZERO, ZERO
+
+
+@function
+def copy_ids(source, place, count, output, written):
+    """Append ids from `place` on; returns the number written."""
+    for index in range(count):
+        output[written + index] = source[place + index]
+    return written + count
+
+
+@function
+def encode_long(model, memo, text, start, end, output, written):
+    """Append the ids of a pre-token of 16 bytes or more; returns (status, written)."""
+    length = end - start
+    if length > LONGEST_KEPT:
+        count = encode_piece(model, memo, text, start, end, ZERO)
+        if count < 0:
+            return np.int64(REFUSED), written
+        return np.int64(DONE), copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+    value = hash_long(text, start, length)
+    slot = find_long(memo, text, start, length, value)
+    if slot >= 0:
+        table = u64_at(memo[LONG])
+        place, count = np.int64(table[4 * slot + 2]), np.int64(table[4 * slot + 3])
+        return np.int64(DONE), copy_ids(i32_at(memo[IDS]), place, count, output, written)
+    count = encode_piece(model, memo, text, start, end, ZERO)
+    if count < 0:
+        return np.int64(REFUSED), written
+    status = add_long(memo, text, start, length, value, -1 - slot, count)
+    return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+
+
+@function
+def encode_short(model, memo, text, start, end, low, high, output, written):
+    """Append the ids of a short pre-token that is not remembered; returns (status, written)."""
+    count = encode_piece(model, memo, text, start, end, ZERO)
+    if count < 0:
+        return np.int64(REFUSED), written
+    status = add_short(memo, low, high, count)
+    return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+
+
+@function
+def look_up(model, memo, text, positions, count, keys, output, written):
+    """Append the ids of a chunk; returns (status, written)."""
+    entries = memo[SHORT]
+    table = u64_at(entries)
+    mask = np.int64((ONE << np.uint64(64 - memo[SHORT_SHIFT])) - ONE)
+    for index in range(count):
+        high = keys[KEYS_STRIDE + index]
+        if high == ZERO:
+            if keys[index] == SKIPPED:
+                continue
+            status, written = encode_long(model, memo, text, positions[index], positions[index + 1], output, written)
+            if status != DONE:
+                return status, written
+            continue
+        low, slot = keys[index], np.int64(keys[2 * KEYS_STRIDE + index])
+        while True:
+            found = table[4 * slot + 1]
+            if (table[4 * slot] ^ low) | ((found ^ high) & KEY_BITS) == ZERO:
+                number = np.int64(found >> COUNT_SHIFT)
+                if number != MANY:
+                    copy16(address_of(output) + 4 * written, entries + (slot << 5) + 16)
+                    written += number
+                else:
+                    place, number = np.int64(table[4 * slot + 2]), np.int64(table[4 * slot + 3])
+                    written = copy_ids(i32_at(memo[IDS]), place, number, output, written)
+                break
+            if found == ZERO:
+                status, written = encode_short(
+                    model, memo, text, positions[index], positions[index + 1], low, high, output, written
+                )
+                if status != DONE:
+                    return status, written
+                break
+            slot = slot + 1 & mask
+    return np.int64(DONE), written
+
+
+@function
+def drop_spaces(memo, positions, count, keys):
+    """Have the pre-tokens of a chunk that begin with a space passed over."""
+    masks, offset = u64_at(memo[MASKS]), SPACES * memo[STRIDE]
+    for index in range(count):
+        if has(masks, offset, positions[index]):
+            keys[index], keys[KEYS_STRIDE + index] = SKIPPED, ZERO
+
+
+@function
+def encode_remembering(model, memo, text, size, words, output, written):
+    """Append the ids of a scanned document by way of the memo; returns (status, written)."""
+    starts, positions, keys = u64_at(memo[STARTS]), i64_at(memo[POSITIONS]), u64_at(memo[KEYS])
+    table, shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
+    count = word = np.int64(0)
+    while word < words:
+        count, word = extract(starts, word, words, positions, count)
+        pieces = count - 1
+        if word == words:
+            positions[count] = size
+            pieces = count
+        look_ahead(text, size, positions, pieces, keys, table, shift)
+        if model[PATTERN] == STRIPPED:
+            drop_spaces(memo, positions, pieces, keys)
+        status, written = look_up(model, memo, text, positions, pieces, keys, output, written)
+        if status != DONE:
+            return status, written
+        positions[0] = positions[count - 1]
+        count = np.int64(1)
+    return np.int64(DONE), written
+
+
+@function
+def document_hash(text, size):
+    """64 bits of a document's text."""
+    if size >= 8:
+        return hash_long(text, 0, size)
+    low, high = load_tail(text, 0, size)
+    return hash_words(low, high)
+
+
+@function
+def encode_drawing(model, memo, text, size, words, output, written):
+    """Append the ids of a scanned document whose every pre-token has random numbers of its own."""
+    starts = u64_at(memo[STARTS])
+    masks, spaces = u64_at(memo[MASKS]), SPACES * memo[STRIDE]
+    seed = mix(np.uint64(model[SEED]) ^ document_hash(text, size))
+    start, piece = np.int64(0), ZERO
+    for word in range(words + 1):
+        rest = starts[word] if word < words else ONE
+        while rest != ZERO:
+            end = (word << 6) + lowest_bit(rest) if word < words else size
+            rest &= rest - ONE
+            if end == start:
+                continue
+            if model[PATTERN] != STRIPPED or not has(masks, spaces, start):
+                count = encode_piece(model, memo, text, start, end, mix(seed + piece))
+                if count < 0:
+                    return np.int64(REFUSED), written
+                written = copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
+            piece += ONE
+            start = end
+    return np.int64(DONE), written
+
+
+def encode_documents(addresses, lengths, count, model, memo, output, ends):
+    """Append the ids of documents memo[NEXT] to `count`; `ends` is where each ends in the output.
+
+    Returns DONE, or why it stopped before the document memo[NEXT]: what must grow, or REFUSED.
+    """
+    written = memo[WRITTEN]
+    for document in range(memo[NEXT], count):
+        size = lengths[document]
+        memo[NEXT], memo[WRITTEN] = document, written
+        if written + size + 16 > memo[OUTPUT_SIZE]:
+            return GROW_OUTPUT
+        if size > 0:
+            text = u8_at(addresses[document])
+            words = scan(
+                text,
+                size,
+                model[PATTERN],
+                u8_at(model[CLASSES]),
+                u64_at(memo[MASKS]),
+                memo[STRIDE],
+                u64_at(memo[STARTS]),
+                u8_at(memo[SCRATCH]),
+            )
+            if model[ENCODER] == DROPOUT:
+                status, written = encode_drawing(model, memo, text, size, words, output, written)
+            else:
+                status, written = encode_remembering(model, memo, text, size, words, output, written)
+            if status != DONE:
+                return status
+        ends[document] = written
+    memo[NEXT], memo[WRITTEN] = count, written
+    return DONE

@@ -1,0 +1,20 @@
+"""Longest match from the left, WordPiece's encoding (Wu et al. 2016; Song et al. 2021, section 3)."""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import function
+from paribus.tokenization.kernels.trie import longest
+
+
+@function
+def match_left_to_right(trie, shift, node_tokens, lengths, units, count):
+    """Replace `units` by the ranks of their tokens; returns how many, or -1 where a unit is no token."""
+    start = left = np.int64(0)
+    while start < count:
+        rank = longest(trie, shift, node_tokens, units, start, count)
+        if rank < 0:
+            return np.int64(-1)
+        units[left] = np.int32(rank)
+        start += np.int64(lengths[rank])
+        left += 1
+    return left

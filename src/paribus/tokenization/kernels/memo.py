@@ -1,0 +1,215 @@
+"""What a thread remembers of pre-tokens: open addressing, four words an entry.
+
+A short pre-token (up to 15 bytes) is its own key: eight bytes in the first word; in the second the other seven, its
+length in bits 56 to 59 and the number of its ids in bits 60 to 63; up to four ids follow, or their place (`MANY`).
+A longer one has its hash, its place among the kept bytes, the place of its ids, and their number.
+"""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
+from paribus.tokenization.kernels.intrinsics import i32_at, load64, u8_at, u64_at
+from paribus.tokenization.kernels.layout import (
+    BYTES,
+    BYTES_SIZE,
+    BYTES_USED,
+    DONE,
+    FULL,
+    GROW_BYTES,
+    GROW_IDS,
+    GROW_LONG,
+    GROW_SHORT,
+    IDS,
+    IDS_SIZE,
+    IDS_USED,
+    LONG,
+    LONG_FREE,
+    LONG_SHIFT,
+    LONGEST_KEPT,
+    RESULT,
+    SHORT,
+    SHORT_FREE,
+    SHORT_SHIFT,
+)
+
+KEY_BITS = np.uint64(0x0FFFFFFFFFFFFFFF)
+COUNT_SHIFT = np.uint64(60)
+MANY = np.int64(15)
+FIRST = np.uint64(0x9E3779B97F4A7C15)
+SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
+LOW = np.uint64(0xFFFFFFFF)
+BITS = np.uint64(32)
+
+
+@inline
+def hash_words(low, high):
+    """64 well-mixed upper bits of a short key."""
+    mixed = (low ^ (high * SECOND)) * FIRST
+    return (mixed ^ (mixed >> np.uint64(29))) * SECOND
+
+
+@inline
+def first_word(word, length):
+    """Of eight bytes, the first `length`."""
+    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
+    return word if length >= 8 else word & kept
+
+
+@inline
+def second_word(word, length):
+    """Of the eight bytes after the first eight, those within `length`, and the length."""
+    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
+    return (word & kept if length > 8 else ZERO) | np.uint64(length) << np.uint64(56)
+
+
+@function
+def load_tail(text, start, length):
+    """Both words of a pre-token that ends within sixteen bytes of its text's end."""
+    low = high = ZERO
+    for offset in range(length):
+        byte = np.uint64(text[start + offset])
+        if offset < 8:
+            low |= byte << np.uint64(offset << 3)
+        else:
+            high |= byte << np.uint64((offset - 8) << 3)
+    return low, high | np.uint64(length) << np.uint64(56)
+
+
+@function
+def keep_ids(memo, count):
+    """Copy the result to the kept ids; returns their place, or -1 where there is no room."""
+    used = memo[IDS_USED]
+    if used + count > memo[IDS_SIZE]:
+        return np.int64(-1)
+    ids, result = i32_at(memo[IDS]), i32_at(memo[RESULT])
+    for index in range(count):
+        ids[used + index] = result[index]
+    memo[IDS_USED] = used + count
+    return used
+
+
+@function
+def add_short(memo, low, high, count):
+    """Remember the result for a short key that is not there; returns what must grow, or DONE."""
+    if memo[FULL] != 0:
+        return np.int64(DONE)
+    if memo[SHORT_FREE] == 0:
+        return np.int64(GROW_SHORT)
+    result = i32_at(memo[RESULT])
+    ids = kept = ZERO
+    size = count
+    if count <= 4:
+        for index in range(min(count, 2)):
+            ids |= np.uint64(result[index]) << np.uint64(32 * index)
+        for index in range(2, count):
+            kept |= np.uint64(result[index]) << np.uint64(32 * (index - 2))
+    else:
+        place = keep_ids(memo, count)
+        if place < 0:
+            return np.int64(GROW_IDS)
+        ids, kept, size = np.uint64(place), np.uint64(count), MANY
+    table, shift = u64_at(memo[SHORT]), np.uint64(memo[SHORT_SHIFT])
+    mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
+    slot = np.int64(hash_words(low, high) >> shift)
+    while table[4 * slot + 1] != ZERO:
+        slot = slot + 1 & mask
+    table[4 * slot], table[4 * slot + 1] = low, high | np.uint64(size) << COUNT_SHIFT
+    table[4 * slot + 2], table[4 * slot + 3] = ids, kept
+    memo[SHORT_FREE] -= 1
+    return np.int64(DONE)
+
+
+@function
+def hash_long(text, start, length):
+    """Hash of a longer pre-token, never zero."""
+    value = np.uint64(length) * SECOND
+    for offset in range(0, length - 7, 8):
+        value = (value ^ load64(text, start + offset)) * FIRST
+        value ^= value >> BITS
+    value = (value ^ load64(text, start + length - 8)) * FIRST
+    value ^= value >> np.uint64(29)
+    return value * SECOND | ONE
+
+
+@function
+def same_bytes(left, left_start, right, right_start, length):
+    """Whether two stretches of at least eight bytes are equal."""
+    for offset in range(0, length - 7, 8):
+        if load64(left, left_start + offset) != load64(right, right_start + offset):
+            return False
+    last = length - 8
+    return load64(left, left_start + last) == load64(right, right_start + last)
+
+
+@function
+def find_long(memo, text, start, length, value):
+    """Slot of a longer pre-token with hash `value`, or -1 - the empty slot where it belongs."""
+    table, shift = u64_at(memo[LONG]), np.uint64(memo[LONG_SHIFT])
+    kept = u8_at(memo[BYTES])
+    mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
+    slot = np.int64(value >> shift)
+    while table[4 * slot] != ZERO:
+        if table[4 * slot] == value:
+            place = table[4 * slot + 1]
+            begin = np.int64(place >> np.uint64(8))
+            if np.int64(place & np.uint64(0xFF)) == length and same_bytes(text, start, kept, begin, length):
+                return slot
+        slot = slot + 1 & mask
+    return -1 - slot
+
+
+@function
+def add_long(memo, text, start, length, value, slot, count):
+    """Remember the result for a longer pre-token in its empty slot; returns what must grow, or DONE."""
+    if memo[FULL] != 0 or length > LONGEST_KEPT:
+        return np.int64(DONE)
+    if memo[LONG_FREE] == 0:
+        return np.int64(GROW_LONG)
+    used = memo[BYTES_USED]
+    if used + length > memo[BYTES_SIZE]:
+        return np.int64(GROW_BYTES)
+    place = keep_ids(memo, count)
+    if place < 0:
+        return np.int64(GROW_IDS)
+    kept, table = u8_at(memo[BYTES]), u64_at(memo[LONG])
+    for offset in range(length):
+        kept[used + offset] = text[start + offset]
+    memo[BYTES_USED] = used + length
+    table[4 * slot], table[4 * slot + 1] = value, np.uint64(used) << np.uint64(8) | np.uint64(length)
+    table[4 * slot + 2], table[4 * slot + 3] = np.uint64(place), np.uint64(count)
+    memo[LONG_FREE] -= 1
+    return np.int64(DONE)
+
+
+def grow_short(old, size, table, shift):
+    """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are."""
+    moved = np.int64(0)
+    mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
+    for index in range(size):
+        low, high = old[4 * index], old[4 * index + 1]
+        if high == ZERO:
+            continue
+        slot = np.int64(hash_words(low, high & KEY_BITS) >> np.uint64(shift))
+        while table[4 * slot + 1] != ZERO:
+            slot = slot + 1 & mask
+        for part in range(4):
+            table[4 * slot + part] = old[4 * index + part]
+        moved += 1
+    return moved
+
+
+def grow_long(old, size, table, shift):
+    """The same for longer pre-tokens."""
+    moved = np.int64(0)
+    mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
+    for index in range(size):
+        value = old[4 * index]
+        if value == ZERO:
+            continue
+        slot = np.int64(value >> np.uint64(shift))
+        while table[4 * slot] != ZERO:
+            slot = slot + 1 & mask
+        for part in range(4):
+            table[4 * slot + part] = old[4 * index + part]
+        moved += 1
+    return moved

@@ -1,0 +1,141 @@
+"""One pre-token: its units, its tokens, and the ids that stand for them."""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import decode, function
+from paribus.tokenization.kernels.dropout import merge_with_dropout
+from paribus.tokenization.kernels.intrinsics import f64_at, i32_at, i64_at, u64_at
+from paribus.tokenization.kernels.layout import (
+    BYTE_FALLBACK,
+    BYTE_UNITS,
+    CHARACTER_UNITS,
+    CHILD_IDS,
+    CHILD_OFFSETS,
+    CONTINUATION,
+    DROP_PROBABILITY,
+    DROPOUT,
+    ENCODER,
+    FALLBACK_UNITS,
+    LEFT_TO_RIGHT,
+    LENGTHS,
+    LONGEST_FIRST,
+    MERGE_RANK,
+    NODE_TOKENS,
+    PAIRS,
+    PAIRS_SHIFT,
+    RESULT,
+    SCORES,
+    SHORTER,
+    TRIE,
+    TRIE_SHIFT,
+    UNITS,
+    UNKNOWN_RULE,
+    UNKNOWN_TOKEN,
+    UNKNOWN_UNIT,
+    VITERBI,
+    WORK,
+)
+from paribus.tokenization.kernels.left_to_right import match_left_to_right
+from paribus.tokenization.kernels.longest_first import place_longest_first
+from paribus.tokenization.kernels.merge_rank import merge
+from paribus.tokenization.kernels.viterbi import best_path
+
+
+@function
+def split_bytes(table, text, start, end, units):
+    """Units of bytes; returns how many."""
+    for index in range(start, end):
+        units[index - start] = table[text[index]]
+    return end - start
+
+
+@function
+def split_characters(model, text, start, end, units):
+    """Units of characters; returns how many, or -1 where a character is refused."""
+    table, fallback = i32_at(model[CHARACTER_UNITS]), i32_at(model[FALLBACK_UNITS])
+    rule, unknown = model[UNKNOWN_RULE], np.int32(model[UNKNOWN_UNIT])
+    count, position = np.int64(0), np.int64(start)
+    while position < end:
+        codepoint, length = decode(text, position, end)
+        rank = table[codepoint] if codepoint >= 0 else np.int32(-1)
+        if rank >= 0:
+            units[count] = rank
+            count += 1
+        elif rule == BYTE_FALLBACK:
+            for offset in range(length):
+                units[count] = fallback[text[position + offset]]
+                count += 1
+        elif rule == UNKNOWN_TOKEN:
+            units[count] = unknown
+            count += 1
+        else:
+            return np.int64(-1)
+        position += length
+    return count
+
+
+@function
+def split(model, text, start, end, units):
+    """Units of the pre-token; returns how many, or -1 where a character is refused."""
+    if model[BYTE_UNITS] != 0:
+        count = split_bytes(i32_at(model[BYTE_UNITS]), text, start, end, units)
+    else:
+        count = split_characters(model, text, start, end, units)
+    shift, unknown = np.int32(model[CONTINUATION]), np.int32(model[UNKNOWN_UNIT])
+    if shift != 0:
+        for index in range(1, count):
+            if units[index] != unknown:
+                units[index] += shift
+    return count
+
+
+@function
+def tokens(model, units, count, work, stream):
+    """Replace `units` by ranks of tokens; returns how many, or -1 where there is no way."""
+    kind = model[ENCODER]
+    if kind == MERGE_RANK:
+        return merge(u64_at(model[PAIRS]), model[PAIRS_SHIFT], units, count, work)
+    if kind == DROPOUT:
+        probability = np.uint64(model[DROP_PROBABILITY])
+        return merge_with_dropout(u64_at(model[PAIRS]), model[PAIRS_SHIFT], units, count, probability, stream, work)
+    trie, shift, nodes = u64_at(model[TRIE]), model[TRIE_SHIFT], i32_at(model[NODE_TOKENS])
+    lengths = i32_at(model[LENGTHS])
+    if kind == LONGEST_FIRST:
+        return place_longest_first(trie, shift, nodes, lengths, i32_at(model[SHORTER]), units, count, work)
+    if kind == LEFT_TO_RIGHT:
+        return match_left_to_right(trie, shift, nodes, lengths, units, count)
+    scored = np.int64(kind == VITERBI)
+    return best_path(trie, shift, nodes, lengths, f64_at(model[SCORES]), scored, units, count, work)
+
+
+@function
+def is_unknown_word(model, units, count):
+    """Whether longest match from the left gives up the whole pre-token: a unit of it is unknown."""
+    if model[ENCODER] != LEFT_TO_RIGHT or model[BYTE_UNITS] != 0 or model[UNKNOWN_RULE] != UNKNOWN_TOKEN:
+        return False
+    found = False
+    for index in range(count):
+        found |= np.int64(units[index]) == model[UNKNOWN_UNIT]
+    return found
+
+
+@function
+def encode_piece(model, memo, text, start, end, stream):
+    """Write the ids of text[start:end] to the result; returns how many, or -1 where a character is refused."""
+    units, result = i32_at(memo[UNITS]), i32_at(memo[RESULT])
+    offsets, children = i64_at(model[CHILD_OFFSETS]), i32_at(model[CHILD_IDS])
+    count = split(model, text, start, end, units)
+    if count < 0:
+        return count
+    if is_unknown_word(model, units, count):
+        units[0] = np.int32(model[UNKNOWN_UNIT])
+        count = np.int64(1)
+    elif count > 1 or model[ENCODER] != MERGE_RANK:
+        count = tokens(model, units, count, i64_at(memo[WORK]), stream)
+    written = np.int64(0)
+    for index in range(count):
+        rank = units[index]
+        for child in range(offsets[rank], offsets[rank + 1]):
+            result[written] = children[child]
+            written += 1
+    return written
