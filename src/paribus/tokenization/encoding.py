@@ -47,7 +47,7 @@ class Encoding:
     def encode_at(
         self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int
     ) -> tuple[Ids, Offsets]:
-        """Flat ids of the UTF-8 texts at these addresses and their offsets. RefusedTextError names a text by its index."""
+        """Flat ids of the UTF-8 texts at these addresses and their offsets; RefusedTextError has a text's index."""
         offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         if threads <= 1 or len(sizes) < 2:
             ids, offsets[1:] = self._workspace().encode(addresses, sizes)

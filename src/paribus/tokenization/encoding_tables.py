@@ -82,10 +82,8 @@ class EncodingTables:
         nodes = np.full(len(flat) + 2, -1, dtype=np.int32)
         shorter = np.full(len(vocabulary), -1, dtype=np.int32)
         listed = ranks.astype(np.int32)
-        arguments = (flat, offsets, listed)
-        kernel("build_trie")(
-            *map(address, arguments), len(ranks), address(table), shift, address(nodes), address(shorter)
-        )
+        tokens = (address(flat), address(offsets), address(listed), len(ranks))
+        kernel("build_trie")(*tokens, address(table), shift, address(nodes), address(shorter))
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
         lengths[ranks] = np.diff(offsets)
         self._set(layout.TRIE, table)

@@ -12,12 +12,13 @@ import numpy.typing as npt
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.bpe import Progress
 from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.encoding import Encoding, Ids
+from paribus.tokenization.encoding import Encoding
 from paribus.tokenization.pretokenizers import Pretokenizer
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.training import TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from paribus.tokenization.workspace import Ids
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
