@@ -12,7 +12,7 @@ import numpy as np
 from paribus.errors import ConfigurationError
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
-from paribus.tokenization.unicode_classes import class_table
+from paribus.tokenization.unicode_classes import CODES, class_table
 from paribus.tokenization.units import utf8
 
 _CONTRACTIONS = "'s|'t|'re|'ve|'m|'ll|'d"
@@ -70,7 +70,10 @@ class Pretokenizer:
         positions[count] = size
         bounds = positions[: count + 1].tolist()
         pieces = [encoded[begin:end].decode("utf-8") for begin, end in pairwise(bounds)]
-        return [piece for piece in pieces if not piece[0].isspace()] if self.name == "stripped" else pieces
+        if self.name != "stripped":
+            return pieces
+        table = class_table()
+        return [piece for piece in pieces if table[ord(piece[0])] != CODES["spaces"]]
 
     def pretokenize(self, text: str) -> Iterator[str]:
         """Iterate over the pre-tokens of `text` in order."""
