@@ -1,0 +1,298 @@
+"""Count distinct pre-tokens of texts in open-addressing tables, and add tables up.
+
+A kernel that needs a larger buffer says so and goes on when it is called again. A long text is cut for scanning where
+every pattern cuts it: before a blank between two ASCII letters.
+"""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
+from paribus.tokenization.kernels.counting_layout import (
+    BEGIN,
+    BYTES,
+    BYTES_SIZE,
+    BYTES_USED,
+    CLASSES,
+    DONE,
+    END,
+    GROW_BYTES,
+    GROW_LONG,
+    GROW_MASKS,
+    GROW_SHORT,
+    KEPT,
+    LONG,
+    LONG_BYTES,
+    LONG_KEPT,
+    LONG_KEYS,
+    LONG_SHIFT,
+    LONG_USED,
+    MASKS,
+    NEXT_SLOT,
+    PATTERN,
+    SCANNED,
+    SCRATCH,
+    SHORT,
+    SHORT_KEPT,
+    SHORT_KEYS,
+    SHORT_SHIFT,
+    SHORT_USED,
+    SIZES,
+    SPAN,
+    STARTS,
+    STRIDE,
+    TEXT,
+    TEXT_COUNT,
+    TEXTS,
+    TOTAL_BYTES,
+    WANTED,
+    WORD,
+)
+from paribus.tokenization.kernels.intrinsics import i64_at, load64, lowest_bit, prefetch, store64, u8_at, u64_at
+from paribus.tokenization.kernels.layout import NONE, STRIPPED
+from paribus.tokenization.kernels.memo import first_word, hash_long, hash_words, load_tail, same_bytes, second_word
+from paribus.tokenization.kernels.scan import scan
+
+AHEAD = 16
+"""Look-ups between asking for a slot and using it."""
+
+
+@inline
+def slots(shift):
+    """Size of a table."""
+    return np.int64(1) << (64 - shift)
+
+
+@function
+def add_short(state, low, high, count):
+    """Add to the count of a short pre-token."""
+    table, shift = u64_at(state[SHORT]), np.uint64(state[SHORT_SHIFT])
+    mask = slots(state[SHORT_SHIFT]) - 1
+    slot = np.int64(hash_words(low, high) >> shift)
+    while True:
+        found = table[4 * slot + 1]
+        if found == high and table[4 * slot] == low:
+            table[4 * slot + 2] += count
+            return
+        if found == ZERO:
+            break
+        slot = slot + 1 & mask
+    table[4 * slot], table[4 * slot + 1], table[4 * slot + 2] = low, high, count
+    state[SHORT_USED] += 1
+    state[TOTAL_BYTES] += np.int64(high >> np.uint64(56))
+
+
+@function
+def add_long(state, text, size, count):
+    """Add to the count of a longer pre-token."""
+    table, kept = u64_at(state[LONG]), u8_at(state[BYTES])
+    mask = slots(state[LONG_SHIFT]) - 1
+    value = hash_long(text, np.int64(0), size)
+    slot = np.int64(value >> np.uint64(state[LONG_SHIFT]))
+    while table[4 * slot] != ZERO:
+        place = np.int64(table[4 * slot + 1])
+        like = table[4 * slot] == value and np.int64(table[4 * slot + 2]) == size
+        if like and same_bytes(text, np.int64(0), kept, place, size):
+            table[4 * slot + 3] += count
+            return
+        slot = slot + 1 & mask
+    place = state[BYTES_USED]
+    for offset in range(0, size - 7, 8):
+        store64(kept, place + offset, load64(text, offset))
+    store64(kept, place + size - 8, load64(text, size - 8))
+    table[4 * slot], table[4 * slot + 1] = value, np.uint64(place)
+    table[4 * slot + 2], table[4 * slot + 3] = np.uint64(size), count
+    state[BYTES_USED] = place + size
+    state[LONG_USED] += 1
+    state[TOTAL_BYTES] += size
+
+
+@function
+def lacking(state, short, long, size):
+    """What must grow before so many pre-tokens, the longer ones of `size` bytes, can be added; DONE if nothing."""
+    if 2 * (state[SHORT_USED] + short) > slots(state[SHORT_SHIFT]):
+        return np.int64(GROW_SHORT)
+    if 2 * (state[LONG_USED] + long) > slots(state[LONG_SHIFT]):
+        return np.int64(GROW_LONG)
+    if state[BYTES_USED] + size > state[BYTES_SIZE]:
+        state[WANTED] = state[BYTES_USED] + size
+        return np.int64(GROW_BYTES)
+    return np.int64(DONE)
+
+
+@function
+def count_kept(state):
+    """Count the pre-tokens that were kept for looking up together."""
+    keys, longer = u64_at(state[SHORT_KEYS]), i64_at(state[LONG_KEYS])
+    shift, table = np.uint64(state[SHORT_SHIFT]), state[SHORT]
+    count = state[SHORT_KEPT]
+    for index in range(count + AHEAD):
+        if index < count:
+            slot = np.int64(hash_words(keys[2 * index], keys[2 * index + 1]) >> shift)
+            prefetch(table + 32 * slot)
+        if index >= AHEAD:
+            add_short(state, keys[2 * (index - AHEAD)], keys[2 * (index - AHEAD) + 1], ONE)
+    for index in range(state[LONG_KEPT]):
+        add_long(state, u8_at(longer[2 * index]), longer[2 * index + 1], ONE)
+    state[SHORT_KEPT] = state[LONG_KEPT] = state[LONG_BYTES] = 0
+
+
+@inline
+def keep(state, text, start, length, size):
+    """Keep the pre-token of `length` bytes at `start` of a text of `size` bytes."""
+    if length < 16:
+        if start + 16 <= size:
+            low = first_word(load64(text, start), length)
+            high = second_word(load64(text, start + 8), length)
+        else:
+            low, high = load_tail(text, start, length)
+        keys, kept = u64_at(state[SHORT_KEYS]), state[SHORT_KEPT]
+        keys[2 * kept], keys[2 * kept + 1] = low, high
+        state[SHORT_KEPT] = kept + 1
+    else:
+        longer, kept = i64_at(state[LONG_KEYS]), state[LONG_KEPT]
+        longer[2 * kept], longer[2 * kept + 1] = i64_at(state[TEXTS])[state[TEXT]] + start, length
+        state[LONG_KEPT] = kept + 1
+        state[LONG_BYTES] += length
+
+
+@function
+def keep_word(state):
+    """Keep the pre-tokens that end in one word of the start masks, and the last one at the end of the stretch."""
+    text, size = u8_at(i64_at(state[TEXTS])[state[TEXT]]), i64_at(state[SIZES])[state[TEXT]]
+    masks, stripped = u64_at(state[MASKS]), state[PATTERN] == STRIPPED
+    spaces = SPACES * state[STRIDE]
+    word, span, begin = state[WORD], state[SPAN], state[BEGIN]
+    rest = u64_at(state[STARTS])[word]
+    last = ((word + 1) << 6) >= state[END] - begin
+    while rest != ZERO or last:
+        position = begin + (word << 6) + lowest_bit(rest)
+        if rest == ZERO:
+            position, last = state[END], False
+        rest &= rest - ONE
+        if position > span:
+            inside = span - begin
+            if not stripped or masks[spaces + (inside >> 6)] >> np.uint64(inside & 63) & ONE == ZERO:
+                keep(state, text, span, position - span, size)
+            span = position
+    state[WORD], state[SPAN] = word + 1, span
+
+
+@inline
+def is_letter(byte):
+    """ASCII letters."""
+    return np.uint8((byte | np.uint8(0x20)) - np.uint8(0x61)) < np.uint8(26)
+
+
+@function
+def stretch_end(text, begin, size, wanted):
+    """Where to cut a text so that about `wanted` bytes from `begin` on are scanned on their own."""
+    if size - begin <= wanted:
+        return size
+    for step in (np.int64(-1), np.int64(1)):
+        position = begin + wanted
+        while begin + 1 < position < size - 1:
+            if text[position] == 0x20 and is_letter(text[position - 1]) and is_letter(text[position + 1]):
+                return position
+            position += step
+    return size
+
+
+@function
+def next_stretch(state):
+    """Scan the next stretch; returns DONE, GROW_MASKS, or -1 where the texts are at their end."""
+    size = i64_at(state[SIZES])
+    while state[END] >= size[state[TEXT]]:
+        state[TEXT] += 1
+        state[END] = 0
+        if state[TEXT] >= state[TEXT_COUNT]:
+            return np.int64(-1)
+    address = i64_at(state[TEXTS])[state[TEXT]]
+    text, begin, end = u8_at(address), state[END], size[state[TEXT]]
+    if state[PATTERN] != NONE:
+        end = stretch_end(text, begin, end, state[SCANNED])
+    words = (end - begin + 63) >> 6
+    if words > state[STRIDE]:
+        state[WANTED] = words
+        return np.int64(GROW_MASKS)
+    masks, starts, scratch = u64_at(state[MASKS]), u64_at(state[STARTS]), u8_at(state[SCRATCH])
+    pattern, classes = state[PATTERN], u8_at(state[CLASSES])
+    scan(u8_at(address + begin), end - begin, pattern, classes, masks, state[STRIDE], starts, scratch)
+    state[BEGIN] = state[SPAN] = begin
+    state[END], state[WORD] = end, 0
+    return np.int64(DONE)
+
+
+def count_texts(state):
+    """Count the pre-tokens of the texts; TEXT, BEGIN and END are 0 at first. Returns DONE or what must grow."""
+    while True:
+        ended = False
+        while state[SHORT_KEPT] + state[LONG_KEPT] < KEPT - 65:
+            if state[TEXT] >= state[TEXT_COUNT]:
+                ended = True
+                break
+            if (state[WORD] << 6) < state[END] - state[BEGIN]:
+                keep_word(state)
+                continue
+            status = next_stretch(state)
+            if status > 0:
+                return status
+        status = lacking(state, state[SHORT_KEPT], state[LONG_KEPT], state[LONG_BYTES])
+        if status != DONE:
+            return status
+        count_kept(state)
+        if ended:
+            return np.int64(DONE)
+
+
+def add_counts(state, other):
+    """Add the counts of another table, from its NEXT_SLOT on; returns DONE or what must grow in `state`."""
+    table, longer, kept = u64_at(other[SHORT]), u64_at(other[LONG]), other[BYTES]
+    short_slots = slots(other[SHORT_SHIFT])
+    while other[NEXT_SLOT] < short_slots:
+        slot = 4 * other[NEXT_SLOT]
+        if table[slot + 1] != ZERO:
+            status = lacking(state, np.int64(1), np.int64(0), np.int64(0))
+            if status != DONE:
+                return status
+            add_short(state, table[slot], table[slot + 1], table[slot + 2])
+        other[NEXT_SLOT] += 1
+    while other[NEXT_SLOT] < short_slots + slots(other[LONG_SHIFT]):
+        slot = 4 * (other[NEXT_SLOT] - short_slots)
+        if longer[slot] != ZERO:
+            size = np.int64(longer[slot + 2])
+            status = lacking(state, np.int64(0), np.int64(1), size)
+            if status != DONE:
+                return status
+            add_long(state, u8_at(kept + np.int64(longer[slot + 1])), size, longer[slot + 3])
+        other[NEXT_SLOT] += 1
+    return np.int64(DONE)
+
+
+def list_words(state, spellings, offsets, counts):
+    """Write the bytes, offsets (n + 1) and counts of all distinct pre-tokens, in no order; returns how many."""
+    number, place = np.int64(0), np.int64(0)
+    table, longer, kept = u64_at(state[SHORT]), u64_at(state[LONG]), u8_at(state[BYTES])
+    offsets[0] = 0
+    for slot in range(slots(state[SHORT_SHIFT])):
+        high = table[4 * slot + 1]
+        if high == ZERO:
+            continue
+        size = np.int64(high >> np.uint64(56))
+        for offset in range(size):
+            word = table[4 * slot] if offset < 8 else high
+            spellings[place + offset] = np.uint8(word >> np.uint64((offset & 7) << 3) & np.uint64(0xFF))
+        place += size
+        counts[number] = np.int64(table[4 * slot + 2])
+        number += 1
+        offsets[number] = place
+    for slot in range(slots(state[LONG_SHIFT])):
+        if longer[4 * slot] == ZERO:
+            continue
+        start, size = np.int64(longer[4 * slot + 1]), np.int64(longer[4 * slot + 2])
+        for offset in range(size):
+            spellings[place + offset] = kept[start + offset]
+        place += size
+        counts[number] = np.int64(longer[4 * slot + 3])
+        number += 1
+        offsets[number] = place
+    return number
