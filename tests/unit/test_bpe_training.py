@@ -1,10 +1,13 @@
 """BPE training against a slow reference, Hugging Face's trainer and the course notes."""
 
 import json
+import random
 from collections import Counter
-from itertools import islice
+from collections.abc import Mapping
+from itertools import islice, pairwise
 from pathlib import Path
 
+import numpy as np
 import pytest
 import zstandard
 from hypothesis import given, settings
@@ -13,26 +16,40 @@ from tokenization_references import huggingface_merges, reference_training
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.bpe import BPETrainer
+from paribus.tokenization.bpe import Training, train_bpe
 from paribus.tokenization.pretokenizers import Pretokenizer
-from paribus.tokenization.symbol_corpus import SymbolCorpus, pair_key
+from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.training import count_pretokens
-from paribus.tokenization.units import BYTE_ALPHABET
+from paribus.tokenization.word_counts import WordCounts
 
-WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 9), max_size=8)
+COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42))
+WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=12), COUNTS, max_size=8)
+SMALL_WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=12), st.integers(1, 9), max_size=8)
+ABC = np.array([ord(letter) for letter in "abc"])
 
 
-def byte_merges(words: Counter[str], size: int) -> list[tuple[bytes, bytes]]:
-    as_units = {word.encode().decode("latin-1"): count for word, count in words.items()}
-    training = BPETrainer(as_units, BYTE_ALPHABET).train(size)
-    spelled = [token.encode("latin-1") for token in training.tokens]
-    return [(spelled[left], spelled[right]) for left, right, _ in training.merges]
+def character_corpus(words: Mapping[str, int]) -> SymbolCorpus:
+    return SymbolCorpus.of_characters(WordCounts.of(words), ABC)
+
+
+def byte_merges(words: WordCounts, size: int) -> list[tuple[bytes, bytes]]:
+    training = train_bpe(SymbolCorpus.of_bytes(words), size)
+    units, offsets = training.unit_sequences()
+    spelled = [bytes(units[begin:end].tolist()) for begin, end in pairwise(offsets.tolist())]
+    return [(spelled[left], spelled[right]) for left, right, _ in training.merges.tolist()]
+
+
+def strings(training: Training, alphabet: str) -> list[str]:
+    units, offsets = training.unit_sequences()
+    spelled = "".join(alphabet[unit] for unit in units.tolist())
+    return [spelled[begin:end] for begin, end in pairwise(offsets.tolist())]
 
 
 def test_pair_counts_include_overlaps_and_token_counts_do_not() -> None:
-    corpus = SymbolCorpus({"aaa": 1}, {"a": 0})
-    assert corpus.pair_counts() == {pair_key(0, 0): 2}
-    assert corpus.replace(0, 0, 1)[0] == 1
+    words = {"aaa": 3, "bc": 5, "ab": 1}
+    training = train_bpe(character_corpus(words), 5)
+    assert strings(training, "abc")[3:] == ["aa", "bc"]
+    assert training.frequencies.tolist()[3:] == [3, 5]
 
 
 def test_the_example_of_the_course_notes() -> None:
@@ -45,20 +62,32 @@ def test_the_example_of_the_course_notes() -> None:
     assert tok.merges[2:] == [(b"h", b"ug"), (b"u", b"n"), (b"ug", b"s"), (b" p", b"ugs"), (b" ", b"f")]
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("threshold", [None, 4, 1 << 33])
+@settings(max_examples=120, deadline=None)
 @given(words=WORDS, size=st.integers(3, 30))
-def test_training_equals_counting_everything_anew_each_step(words: dict[str, int], size: int) -> None:
-    training = BPETrainer(words, "abc").train(size)
+def test_training_equals_counting_everything_anew_each_step(
+    threshold: int | None, words: dict[str, int], size: int
+) -> None:
+    training = train_bpe(character_corpus(words), size, threshold=threshold)
     reference = reference_training(words, "abc", size, scaffolding=False)
-    assert list(training.tokens) == reference.tokens
-    assert list(training.merges) == reference.merges
-    assert {rank: training.frequencies[rank] for rank in reference.frequencies} == reference.frequencies
+    assert strings(training, "abc") == reference.tokens
+    assert list(map(tuple, training.merges.tolist())) == reference.merges
+    assert {rank: int(training.frequencies[rank]) for rank in reference.frequencies} == reference.frequencies
+    assert training.stopped == ("vocab_size" if len(reference.tokens) >= size else "no_pair_left")
+
+
+def test_counts_beyond_32_bits_are_right() -> None:
+    words = {"ab": 2**40 + 1, "bc": 2**40, "ca": 2**32 + 5, "cb": 5}
+    training = train_bpe(character_corpus(words), 7)
+    assert strings(training, "abc")[3:] == ["ab", "bc", "ca", "cb"]
+    assert training.frequencies.tolist()[3:] == [2**40 + 1, 2**40, 2**32 + 5, 5]
+    assert training.frequencies.tolist()[:3] == [2**40 + 2**32 + 6, 2**41 + 6, 2**40 + 2**32 + 10]
 
 
 @settings(max_examples=50, deadline=None)
-@given(words=WORDS, size=st.integers(256, 290))
+@given(words=SMALL_WORDS, size=st.integers(256, 290))
 def test_the_merge_list_equals_hugging_faces_on_random_words(words: dict[str, int], size: int) -> None:
-    assert byte_merges(Counter(words), size) == huggingface_merges(words, size)
+    assert byte_merges(WordCounts.of(words), size) == huggingface_merges(words, size)
 
 
 @pytest.mark.parametrize(
@@ -74,21 +103,39 @@ def test_the_merge_list_equals_hugging_faces_on_real_text(
 ) -> None:
     with zstandard.open(shared_data / "corpora" / file, "rt", encoding="utf-8") as lines:
         texts = [json.loads(line)["text"] for line in islice(lines, documents)]
-    words = count_pretokens(texts, Pretokenizer(pretokenizer))
-    assert byte_merges(words, 2_000) == huggingface_merges(words, 2_000)
-
-
-def test_a_pair_that_spells_an_existing_token_keeps_its_id_and_adds_a_rule() -> None:
-    training = BPETrainer({"abc": 5, "ab": 9}, ("a", "b", "c", "abc")).train(9)
-    assert training.tokens == ("a", "b", "c", "abc", "ab")
-    assert training.merges == ((0, 1, 4), (4, 2, 3))
-    assert training.string_equal_pairs == 1
+    pretokens = Pretokenizer(pretokenizer)
+    words = Counter(piece for text in texts for piece in pretokens.pieces(text))
+    assert byte_merges(count_pretokens(texts, pretokens), 2_000) == huggingface_merges(words, 2_000)
 
 
 @settings(max_examples=100, deadline=None)
 @given(words=WORDS)
 def test_training_never_spells_one_string_twice(words: dict[str, int]) -> None:
-    assert BPETrainer(words, "abc").train(60).string_equal_pairs == 0
+    assert train_bpe(character_corpus(words), 60).string_equal_pairs == 0
+
+
+@pytest.mark.parametrize("threshold", [None, 1, 1000])
+def test_a_word_of_a_million_letters_takes_no_quadratic_time(threshold: int | None) -> None:
+    draw = random.Random(0)
+    for word in ("a" * 1_000_000, "ab" * 500_000, "".join(draw.choices("abc", k=1_000_000))):
+        corpus = SymbolCorpus.of_characters(WordCounts.of({word: 1}), ABC)
+        training = train_bpe(corpus, 400, threshold=threshold)
+        assert training.lengths.max() > 4
+
+
+def test_with_continuation_marks_a_unit_inside_a_word_is_another_one() -> None:
+    words = WordCounts.of({"aa": 4, "ba": 3})
+    characters = SymbolCorpus.of_characters(words, observed_characters(words), marked=True)
+    assert characters.symbols.tolist() == [-1, 0, 2, -1, 1, 2, -1]
+    assert characters.frequencies.tolist() == [4, 3, 7, 0]
+    assert train_bpe(characters, 6).merges.tolist() == [[0, 2, 4], [1, 2, 5]]
+    assert SymbolCorpus.of_bytes(words, marked=True).symbols.tolist() == [-1, 97, 256 + 97, -1, 98, 256 + 97, -1]
+
+
+def test_progress_ends_with_the_size_reached() -> None:
+    sizes: list[int] = []
+    train_bpe(character_corpus({"abcabc": 2}), 5, sizes.append)
+    assert sizes[-1] == 5
 
 
 def test_training_says_when_no_pair_is_left() -> None:

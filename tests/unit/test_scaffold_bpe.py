@@ -1,37 +1,50 @@
 """Scaffold-BPE: demotion, re-admission, demolition, and its relation to plain BPE."""
 
-from collections.abc import Sequence
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenization_references import reference_training
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.bpe import BPETrainer, Training
+from paribus.tokenization.bpe import Training, train_bpe
 from paribus.tokenization.demolition import fewest
-from paribus.tokenization.scaffold_bpe import ScaffoldBPETrainer
+from paribus.tokenization.scaffold_bpe import train_scaffold_bpe
+from paribus.tokenization.symbol_corpus import SymbolCorpus
+from paribus.tokenization.word_counts import WordCounts
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), max_size=10)
 ARIZONA = {"Arizona": 97, "zona": 3, "zon": 200, "xy": 50, "xyw": 2, "pq": 40}
-ALPHABET = sorted(set("".join(ARIZONA)))
+ALPHABET = "".join(sorted(set("".join(ARIZONA))))
 
 
-def scaffolds(training: Training) -> set[str]:
-    return {token for token, scaffold in zip(training.tokens, training.scaffold, strict=True) if scaffold}
+def strings(training: Training, alphabet: str) -> list[str]:
+    units, offsets = training.unit_sequences()
+    spelled = "".join(alphabet[unit] for unit in units.tolist())
+    return [spelled[begin:end] for begin, end in pairwise(offsets.tolist())]
 
 
-def train(words: dict[str, int], alphabet: Sequence[str], size: int) -> Training:
-    return ScaffoldBPETrainer(words, alphabet).train(size)
+def scaffolds(training: Training, alphabet: str) -> set[str]:
+    return {token for token, scaffold in zip(strings(training, alphabet), training.scaffold, strict=True) if scaffold}
+
+
+def corpus(words: dict[str, int], alphabet: str) -> SymbolCorpus:
+    return SymbolCorpus.of_characters(WordCounts.of(words), np.array([ord(letter) for letter in alphabet]))
+
+
+def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> Training:
+    return train_scaffold_bpe(corpus(words, alphabet), size, threshold=threshold)
 
 
 def test_a_token_that_a_longer_one_used_up_becomes_a_scaffold() -> None:
     training = train(ARIZONA, ALPHABET, len(ALPHABET) + 4)
-    created = dict(zip(training.tokens, training.frequencies, strict=True))
+    created = dict(zip(strings(training, ALPHABET), training.frequencies.tolist(), strict=True))
     assert created["zona"] == 100
     assert created["Arizona"] == 97
-    assert "zona" in scaffolds(training)
-    assert "zon" not in scaffolds(training)
+    assert "zona" in scaffolds(training, ALPHABET)
+    assert "zon" not in scaffolds(training, ALPHABET)
 
 
 def test_a_scaffold_alone_is_demolished_to_its_first_normal_parents() -> None:
@@ -52,37 +65,33 @@ def test_a_scaffold_alone_is_demolished_to_its_first_normal_parents() -> None:
 
 def test_a_pushed_back_token_is_readmitted_at_its_original_rank() -> None:
     small, large = (train(ARIZONA, ALPHABET, len(ALPHABET) + extra) for extra in (4, 5))
-    assert "zona" in scaffolds(small)
-    assert "zona" not in scaffolds(large)
-    assert small.tokens.index("zona") == large.tokens.index("zona")
+    assert "zona" in scaffolds(small, ALPHABET)
+    assert "zona" not in scaffolds(large, ALPHABET)
+    assert strings(small, ALPHABET).index("zona") == strings(large, ALPHABET).index("zona")
 
 
-@pytest.mark.parametrize(("others", "scaffold"), [(4, False), (5, False), (6, True)])
-def test_a_scaffold_spelled_again_is_readmitted_only_if_it_reaches_the_head(others: int, scaffold: bool) -> None:
-    trainer = ScaffoldBPETrainer({"abc": 5, "xy": others}, ("a", "b", "c", "x", "y", "abc"))
-    trainer.scaffold[5] = True
-    trainer.merge(trainer.merge(0, 1), 2)
-    assert trainer.scaffold[5] is scaffold
-    assert trainer.live[5] == 5
-
-
-@settings(max_examples=300, deadline=None)
+@pytest.mark.parametrize("threshold", [None, 3, 1 << 33])
+@settings(max_examples=250, deadline=None)
 @given(words=WORDS, size=st.integers(3, 24))
-def test_training_equals_counting_everything_anew_each_step(words: dict[str, int], size: int) -> None:
-    training = train(words, "abc", size)
+def test_training_equals_counting_everything_anew_each_step(
+    threshold: int | None, words: dict[str, int], size: int
+) -> None:
+    training = train(words, "abc", size, threshold)
     reference = reference_training(words, "abc", size, scaffolding=True)
-    assert list(training.tokens) == reference.tokens
-    assert list(training.merges) == reference.merges
-    assert scaffolds(training) == {reference.tokens[rank] for rank in reference.scaffold}
-    assert {rank: training.frequencies[rank] for rank in reference.frequencies} == reference.frequencies
+    assert strings(training, "abc") == reference.tokens
+    assert list(map(tuple, training.merges.tolist())) == reference.merges
+    assert set(np.flatnonzero(training.scaffold).tolist()) == reference.scaffold
+    assert {rank: int(training.frequencies[rank]) for rank in reference.frequencies} == reference.frequencies
+    assert training.stopped == ("vocab_size" if (~training.scaffold).sum() >= size else "no_pair_left")
 
 
 @settings(max_examples=50, deadline=None)
 @given(words=WORDS, size=st.integers(3, 24))
 def test_its_merges_are_those_of_bpe_carried_further(words: dict[str, int], size: int) -> None:
-    scaffold, plain = train(words, "abc", size), BPETrainer(words, "abc").train(size)
-    assert scaffold.merges[: len(plain.merges)] == plain.merges
-    assert scaffold.tokens[: len(plain.tokens)] == plain.tokens
+    scaffold, plain = train(words, "abc", size), train_bpe(corpus(words, "abc"), size)
+    merges = plain.merges.tolist()
+    assert scaffold.merges.tolist()[: len(merges)] == merges
+    assert strings(scaffold, "abc")[: len(plain.left)] == strings(plain, "abc")
 
 
 def test_the_expanded_vocabulary_is_the_normal_tokens_and_the_scaffolds() -> None:

@@ -1,93 +1,76 @@
-"""The training corpus as linked symbols, and the replacement of a pair wherever it occurs.
+"""Distinct pre-tokens as units with separators between them, the form in which the trainers read a corpus."""
 
-All distinct pre-tokens lie in one flat sequence with a separator around each. A replacement visits only the
-occurrences of its pair, left to right, and reports by how much each neighbouring pair's count changed.
-"""
+from dataclasses import dataclass
 
-from collections import defaultdict
-from collections.abc import Mapping
+import numpy as np
+import numpy.typing as npt
 
-_SEPARATOR, _MERGED_AWAY = -1, -2
-_SHIFT = 32
-_MASK = (1 << _SHIFT) - 1
+from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.word_counts import WordCounts
 
-
-def pair_key(left: int, right: int) -> int:
-    """One integer that orders pairs by left, then right."""
-    return left << _SHIFT | right
+_CODEPOINTS = 0x110000
+Integers = npt.NDArray[np.int64]
 
 
-def split_key(key: int) -> tuple[int, int]:
-    """The pair of a `pair_key`."""
-    return key >> _SHIFT, key & _MASK
-
-
+@dataclass(frozen=True, eq=False)
 class SymbolCorpus:
-    """Distinct pre-tokens as unit strings with their counts, and `ranks` of the units."""
+    """Units are numbered from 0. With continuation marks, unit u inside a word is `units // 2 + u`."""
 
-    def __init__(self, words: Mapping[str, int], ranks: Mapping[str, int]) -> None:
-        self._symbols: list[int] = [_SEPARATOR]
-        self._weights: list[int] = [0]
-        for word, count in words.items():
-            self._symbols.extend(map(ranks.__getitem__, word))
-            self._symbols.append(_SEPARATOR)
-            self._weights.extend([count] * (len(word) + 1))
-        size = len(self._symbols)
-        self._previous = list(range(-1, size - 1))
-        self._following = list(range(1, size + 1))
-        self._occurrences: defaultdict[int, list[int]] = defaultdict(list)
+    symbols: npt.NDArray[np.int32]
+    """Units of each word in order, -1 before, between and after words; int32."""
+    weights: Integers
+    """Count of each word."""
+    units: int
+    """Size of the alphabet, continuation forms and units that do not occur included."""
+    frequencies: Integers
+    """Occurrences of each unit, shape (units,)."""
 
-    def unit_counts(self, units: int) -> list[int]:
-        """Occurrences of each unit, shape (units,)."""
-        counts = [0] * units
-        for symbol, weight in zip(self._symbols, self._weights, strict=True):
-            if symbol >= 0:
-                counts[symbol] += weight
-        return counts
+    @classmethod
+    def of_bytes(cls, words: WordCounts, *, marked: bool = False) -> "SymbolCorpus":
+        """Bytes as units; `marked` tells those inside a word from those that begin one."""
+        corpus = cls._empty(words, len(words.spellings), 256, marked)
+        kernel("lay_out_bytes")(*corpus._arguments(words), 256 * marked, *corpus._results())
+        return corpus
 
-    def pair_counts(self) -> dict[int, int]:
-        """Adjacent positions of each pair of units, overlaps included; notes where they are."""
-        counts: defaultdict[int, int] = defaultdict(int)
-        left = _SEPARATOR
-        for position, right in enumerate(self._symbols):
-            if left >= 0 and right >= 0:
-                key = left << _SHIFT | right
-                counts[key] += self._weights[position]
-                self._occurrences[key].append(position - 1)
-            left = right
-        return counts
+    @classmethod
+    def of_characters(
+        cls, words: WordCounts, alphabet: Integers, *, others: int = 0, marked: bool = False
+    ) -> "SymbolCorpus":
+        """Characters as units in the order of `alphabet`, codepoints that include all of `words`; `others` units that
+        do not occur follow."""
+        single = len(alphabet) + others
+        count, _ = _observe(words)
+        ranks = np.full(_CODEPOINTS, -1, np.int32)
+        ranks[alphabet] = np.arange(len(alphabet), dtype=np.int32)
+        corpus = cls._empty(words, count, single, marked)
+        kernel("lay_out_characters")(*corpus._arguments(words), address(ranks), single * marked, *corpus._results())
+        return corpus
 
-    def replace(self, left: int, right: int, token: int) -> tuple[int, dict[int, int]]:
-        """Replace (left, right) by `token` everywhere, left to right.
+    def words(self) -> tuple[npt.NDArray[np.int32], Integers]:
+        """Units without separators, and where each word begins (n + 1)."""
+        inside = self.symbols >= 0
+        bounds = np.flatnonzero(~inside)
+        return self.symbols[inside], bounds - np.arange(len(bounds))
 
-        Returns the number of replacements and the change of the count of each pair, the replaced one included.
-        """
-        key = left << _SHIFT | right
-        symbols, previous, following, weights = self._symbols, self._previous, self._following, self._weights
-        occurrences = self._occurrences
-        changes: defaultdict[int, int] = defaultdict(int)
-        total = 0
-        positions = occurrences.pop(key, [])
-        if left == right:
-            positions.sort()
-        for position in positions:
-            second = following[position]
-            if symbols[position] != left or symbols[second] != right:
-                continue
-            weight = weights[position]
-            before, after = previous[position], following[second]
-            symbols[position], symbols[second] = token, _MERGED_AWAY
-            following[position], previous[after] = after, position
-            total += weight
-            if (neighbour := symbols[before]) >= 0:
-                changes[neighbour << _SHIFT | left] -= weight
-                made = neighbour << _SHIFT | token
-                changes[made] += weight
-                occurrences[made].append(before)
-            if (neighbour := symbols[after]) >= 0:
-                changes[right << _SHIFT | neighbour] -= weight
-                made = token << _SHIFT | neighbour
-                changes[made] += weight
-                occurrences[made].append(position)
-        changes[key] -= total
-        return total, changes
+    @classmethod
+    def _empty(cls, words: WordCounts, count: int, single: int, marked: bool) -> "SymbolCorpus":
+        units = single * (1 + marked)
+        symbols = np.empty(count + len(words) + 1, np.int32)
+        return cls(symbols, np.ascontiguousarray(words.counts), units, np.zeros(units, np.int64))
+
+    def _arguments(self, words: WordCounts) -> tuple[int, int, int, int]:
+        return address(words.spellings), address(words.offsets), len(words), address(self.weights)
+
+    def _results(self) -> tuple[int, int]:
+        return address(self.symbols), address(self.frequencies)
+
+
+def observed_characters(words: WordCounts) -> Integers:
+    """Codepoints of the characters of all words, in order."""
+    return np.flatnonzero(_observe(words)[1])
+
+
+def _observe(words: WordCounts) -> tuple[int, npt.NDArray[np.uint8]]:
+    """How many characters all words have, and 1 for each codepoint among them."""
+    seen = np.zeros(_CODEPOINTS, np.uint8)
+    return kernel("observe_characters")(address(words.spellings), len(words.spellings), address(seen)), seen

@@ -73,6 +73,7 @@ class Tokenizer:
             unit="byte" if algorithm == "bytes" else unit,
             unknown=unknown,
             special_tokens=tuple(special_tokens),
+            continuation=pretokenizer == "stripped",
         )
         settings = Settings(
             algorithm=algorithm,
@@ -91,8 +92,8 @@ class Tokenizer:
         settings = dataclasses.replace(
             settings,
             unknown=trained.unknown,
-            stopped=trained.training.stopped,
-            string_equal_pairs=trained.training.string_equal_pairs,
+            stopped=trained.stopped,
+            string_equal_pairs=trained.string_equal_pairs,
         )
         return cls(trained.vocabulary, settings)
 

@@ -1,24 +1,34 @@
 """From texts to a vocabulary: count pre-tokens, choose the alphabet, train, number the tokens."""
 
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.bpe import BPETrainer, Progress, Training
-from paribus.tokenization.pretokenizers import Pretokenizer
-from paribus.tokenization.scaffold_bpe import ScaffoldBPETrainer
+from paribus.tokenization.bpe import Progress, Stopped, Training, train_bpe
+from paribus.tokenization.kernels import layout
+from paribus.tokenization.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.settings import Algorithm
-from paribus.tokenization.units import (
-    BYTE_ALPHABET,
-    FALLBACK_ALPHABET,
-    UNKNOWN_TOKEN,
-    UnitKind,
-    Unknown,
-    characters,
-    utf8,
-)
-from paribus.tokenization.vocabulary import Entry, EntryKind, Vocabulary
+from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
+from paribus.tokenization.token_columns import Alphabet, TrainedTokens, columns
+from paribus.tokenization.unicode_classes import class_table
+from paribus.tokenization.unigram import UnigramTraining, train_unigram_table
+from paribus.tokenization.units import UnitKind, Unknown
+from paribus.tokenization.vocabulary import Vocabulary
+from paribus.tokenization.word_counts import WordCounts, count_words
+
+_FALLBACK_UNITS = 256
+_NO_MERGES = np.empty((0, 3), np.int32)
+_MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe}
+
+
+class Pieces(Protocol):
+    """Anything that cuts a text into pre-tokens."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pre-tokens of `text` in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,108 +40,114 @@ class TrainingRequest:
     unit: UnitKind
     unknown: Unknown | None
     special_tokens: tuple[str, ...]
+    continuation: bool = False
+    """Whether a unit inside a word is another one than the same unit at its start."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class TrainedVocabulary:
     """A vocabulary, how unknown characters are treated, and what training reported."""
 
     vocabulary: Vocabulary
     unknown: Unknown
-    training: Training
+    stopped: Stopped
+    string_equal_pairs: int
+    """Merged pairs whose string was a token already; see `Training`."""
 
 
-def count_pretokens(texts: Iterable[str], pretokenizer: Pretokenizer) -> Counter[str]:
-    """How often each pre-token occurs in `texts`."""
-    counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(pretokenizer.pieces(text))
-    return counts
+def count_pretokens(texts: Iterable[str], pretokenizer: Pieces, *, threads: int = 1) -> WordCounts:
+    """How often each pre-token occurs in `texts`; the same for any number of threads."""
+    name = getattr(pretokenizer, "name", None)
+    if name in layout.PATTERNS:
+        return count_words(texts, layout.PATTERNS.index(name), class_table(), threads=threads)
+    pieces = (piece for text in texts for piece in pretokenizer.pieces(text))
+    return count_words(pieces, layout.NONE, class_table(), threads=threads)
 
 
 def train_vocabulary(
-    words: Counter[str], request: TrainingRequest, progress: Progress | None = None
+    words: WordCounts, request: TrainingRequest, progress: Progress | None = None
 ) -> TrainedVocabulary:
     """Train on pre-token counts. Raises ConfigurationError for a size below the alphabet and special tokens."""
-    if request.algorithm == "bytes" or request.unit == "byte":
-        alphabet: Sequence[str] = BYTE_ALPHABET
-        unit: UnitKind = "byte"
-        unknown: Unknown = "byte_fallback"
-    else:
-        observed, unit = characters(words), "character"
-        unknown = request.unknown or _fitting_unknown(request, len(observed))
-        alphabet = (*observed, *FALLBACK_ALPHABET) if unknown == "byte_fallback" else observed
+    alphabet, unknown = _alphabet(words, request)
     extra = len(request.special_tokens) + (unknown == "token")
     size = _size(request, alphabet, extra, unknown)
-    training = _train(_as_units(words, unit), alphabet, size, request.algorithm, progress)
-    return TrainedVocabulary(_vocabulary(training, request.special_tokens, unit, unknown), unknown, training)
+    corpus = _corpus(words, alphabet)
+    replaced = unknown == "token" and request.unit == "character"
+    stopped: Stopped
+    if request.algorithm == "unigram":
+        pieces = _unigram(corpus, size, progress)
+        tokens, stopped, merges, equal = _unigram_tokens(pieces, corpus), pieces.stopped, _NO_MERGES, 0
+    else:
+        training = _MERGERS[request.algorithm](corpus, size, progress)
+        tokens, stopped, merges = _merged_tokens(training), training.stopped, training.merges
+        equal = training.string_equal_pairs
+    described = columns(tokens, alphabet, request.special_tokens, unknown=replaced)
+    return TrainedVocabulary(Vocabulary(described, merges, request.unit), unknown, stopped, equal)
+
+
+def _alphabet(words: WordCounts, request: TrainingRequest) -> tuple[Alphabet, Unknown]:
+    if request.unit == "byte":
+        return Alphabet(None, marked=request.continuation), "byte_fallback"
+    observed = observed_characters(words)
+    unknown = request.unknown or _fitting_unknown(request, len(observed))
+    return Alphabet(observed, fallback=unknown == "byte_fallback", marked=request.continuation), unknown
 
 
 def _fitting_unknown(request: TrainingRequest, observed: int) -> Unknown:
-    needed = observed + len(FALLBACK_ALPHABET) + len(request.special_tokens)
+    needed = (observed + _FALLBACK_UNITS) * (1 + request.continuation) + len(request.special_tokens)
     return "byte_fallback" if request.vocab_size is None or request.vocab_size >= needed else "refuse"
 
 
-def _size(request: TrainingRequest, alphabet: Sequence[str], extra: int, unknown: Unknown) -> int:
-    smallest = len(alphabet) + extra
+def _size(request: TrainingRequest, alphabet: Alphabet, extra: int, unknown: Unknown) -> int:
+    smallest = alphabet.size + extra
     if request.vocab_size is None and request.algorithm != "bytes":
         raise ConfigurationError(f"tokenizer.vocab_size: {request.algorithm} needs a vocabulary size")
     if request.vocab_size is not None and request.vocab_size < smallest:
-        fallback = ", the 256 bytes of byte_fallback included" if alphabet[-1] == FALLBACK_ALPHABET[-1] else ""
+        fallback = ", the 256 bytes of byte_fallback included" if alphabet.fallback else ""
+        marks = ", continuation forms included" if alphabet.marked else ""
         unknown_note = " (the unknown token included)" if unknown == "token" else ""
         raise ConfigurationError(
-            f"tokenizer.vocab_size: {request.vocab_size} is below the alphabet of {len(alphabet)} units{fallback} and "
-            f"{extra} special tokens{unknown_note}; it must be at least {smallest}"
+            f"tokenizer.vocab_size: {request.vocab_size} is below the alphabet of {alphabet.size} units"
+            f"{fallback}{marks} and {extra} special tokens{unknown_note}; it must be at least {smallest}"
         )
-    return len(alphabet) if request.algorithm == "bytes" else (request.vocab_size or 0) - extra
+    return alphabet.size if request.algorithm == "bytes" else (request.vocab_size or 0) - extra
 
 
-def _as_units(words: Counter[str], unit: UnitKind) -> dict[str, int]:
-    if unit == "character":
-        return dict(words)
-    return {utf8(word).decode("latin-1"): count for word, count in words.items()}
+def _corpus(words: WordCounts, alphabet: Alphabet) -> SymbolCorpus:
+    if alphabet.characters is None:
+        return SymbolCorpus.of_bytes(words, marked=alphabet.marked)
+    others = _FALLBACK_UNITS * alphabet.fallback
+    return SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
 
 
-def _train(
-    words: dict[str, int], alphabet: Sequence[str], size: int, algorithm: Algorithm, progress: Progress | None
-) -> Training:
-    trainer = ScaffoldBPETrainer if algorithm == "scaffold_bpe" else BPETrainer
-    return trainer(words, alphabet).train(size, progress)
+def _merged_tokens(training: Training) -> TrainedTokens:
+    units, offsets = training.unit_sequences()
+    return TrainedTokens(
+        units,
+        offsets,
+        training.frequencies,
+        np.column_stack([training.left, training.right]),
+        training.scaffold,
+        np.zeros(len(training.left)),
+    )
 
 
-def _vocabulary(training: Training, special: tuple[str, ...], unit: UnitKind, unknown: Unknown) -> Vocabulary:
-    entries: list[Entry] = []
-    identity = 0
-
-    def append(spelling: bytes, rank: int | None, kind: EntryKind) -> None:
-        nonlocal identity
-        scaffold = rank is not None and training.scaffold[rank]
-        entries.append(
-            Entry(
-                rank=len(entries),
-                id=None if scaffold else identity,
-                bytes=spelling,
-                frequency=0 if rank is None else training.frequencies[rank],
-                parents=None if rank is None else training.parents[rank],
-                scaffold=scaffold,
-                kind=kind,
-            )
-        )
-        identity += not scaffold
-
-    for rank, string in enumerate(training.tokens):
-        spelling, kind = _spelling(string, unit, training.parents[rank] is not None)
-        append(spelling, rank, kind)
-    for string in special:
-        append(utf8(string), None, "special")
-    if unknown == "token" and unit == "character":
-        append(utf8(UNKNOWN_TOKEN), None, "unknown")
-    return Vocabulary.of(entries, training.merges, unit)
+def _unigram(corpus: SymbolCorpus, size: int, progress: Progress | None) -> UnigramTraining:
+    units, offsets = corpus.words()
+    return train_unigram_table(units, offsets, corpus.weights, corpus.units, size, progress=progress)
 
 
-def _spelling(string: str, unit: UnitKind, merged: bool) -> tuple[bytes, EntryKind]:
-    if unit == "byte":
-        return string.encode("latin-1"), "token" if merged else "unit"
-    if string in FALLBACK_ALPHABET:
-        return bytes([FALLBACK_ALPHABET.index(string)]), "fallback"
-    return utf8(string), "token" if merged else "unit"
+def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedTokens:
+    count = len(training.tokens)
+    offsets = np.zeros(count + 1, np.int64)
+    np.cumsum([len(token) for token in training.tokens], out=offsets[1:])
+    frequencies = np.zeros(count, np.int64)
+    frequencies[: corpus.units] = corpus.frequencies
+    return TrainedTokens(
+        np.fromiter((unit for token in training.tokens for unit in token), np.int32, int(offsets[-1])),
+        offsets,
+        frequencies,
+        np.full((count, 2), -1, np.int32),
+        np.zeros(count, np.bool_),
+        training.scores,
+    )
