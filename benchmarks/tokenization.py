@@ -1,82 +1,133 @@
-"""Training and encoding speed beside Hugging Face `tokenizers`, on the same text, results compared.
+"""Speed and memory of tokenization beside its peers, on the same text and cores, with the results compared.
 
-python benchmarks/tokenization.py CORPUS [--vocabulary 8192] [--repeats 3]
+python benchmarks/tokenization.py [--corpus english=FILE --corpus multilingual=FILE] [--output FILE] [--quick]
 
-CORPUS is a corpus artefact, such as paribus_runs/artifacts/corpus/KEY; its training documents are taken. Times are CPU
-seconds of this process and its threads, medians over the repeats; the peer is held to one thread. Both must cut every
-document into the same number of tokens, and the ids of every document must decode to it.
+Peers: `pip install -r benchmarks/requirements.txt`; those that are absent are named and left out. A corpus is a file
+that `corpus=files` reads; without one, docstrings of installed packages are taken. The vocabulary that paribus trains
+on a corpus is given to every peer that can load it. Every measurement is a process of its own, held to its cores; the
+contestants take turns. The exit status is 1 where ids or merges differ that must not.
 """
 
 import argparse
 import os
-import statistics
+import platform
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
 
-os.environ["RAYON_NUM_THREADS"] = "1"
+from peers import encoding, learning, start, strings, vocabularies
+from peers.contestants import ENCODERS, LEARNERS
+from peers.corpus import documents
+from peers.job import available_cores
+from peers.text import Text, write
 
-import tokenizers
-from tokenizers import models, pre_tokenizers, trainers
-
-from paribus.corpus.artifact import CorpusArtifact
-from paribus.tokenization import Tokenizer
-
-
-def median_seconds(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
-    """Median CPU seconds and the last result."""
-    taken, result = [], None
-    for _ in range(repeats):
-        started = time.process_time()
-        result = function()
-        taken.append(time.process_time() - started)
-    return statistics.median(taken), result
+Prepared = tuple[Text, Path, dict[str, str]]
+"""Documents, the directory of their vocabularies, and why there are some not."""
+PARTS = ("encoding", "training", "strings", "start")
 
 
-def peer(documents: list[str], vocab_size: int) -> tokenizers.Tokenizer:
-    """Byte-level BPE of `tokenizers` with the pre-tokens of GPT-2."""
-    tokenizer = tokenizers.Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(vocab_size=vocab_size, initial_alphabet=alphabet, show_progress=False)
-    tokenizer.train_from_iterator(documents, trainer)
-    return tokenizer
+def main(given: argparse.Namespace) -> int:
+    """Measure and write the tables; 1 where something differs."""
+    with tempfile.TemporaryDirectory() as scratch:
+        corpora = dict(_prepared(given, Path(scratch)))
+        sections = list(_sections(given, corpora))
+    report = "\n".join([_machine(given), *(f"### {title}\n\n{body}" for title, body, _ in sections)])
+    sys.stdout.write(report)
+    if given.output:
+        given.output.write_text(report, encoding="utf-8")
+    return 0 if all(right for _, _, right in sections) else 1
 
 
-def main(corpus: Path, vocab_size: int, repeats: int) -> None:
-    """Print a Markdown table."""
-    documents = list(CorpusArtifact(corpus).texts("train"))
-    size = sum(len(text.encode()) for text in documents) / 1e6
-    options = {"vocab_size": vocab_size, "pretokenizer": "gpt2"}
-    rows = []
-    seconds, theirs = median_seconds(lambda: peer(documents, vocab_size), repeats)
-    rows.append(("tokenizers: train BPE", seconds))
-    seconds, ours = median_seconds(lambda: Tokenizer.train(documents, algorithm="bpe", **options), repeats)
-    rows.append(("paribus: train BPE", seconds))
-    seconds, scaffold = median_seconds(lambda: Tokenizer.train(documents, algorithm="scaffold_bpe", **options), repeats)
-    rows.append(("paribus: train Scaffold-BPE", seconds))
-    seconds, batch = median_seconds(lambda: theirs.encode_batch(documents), repeats)
-    rows.append(("tokenizers: encode, merge rank", seconds))
-    for name, tokenizer in (("BPE", ours), ("Scaffold-BPE", scaffold)):
-        for encoder in ("merge_rank", "longest_first"):
-            chosen = tokenizer.with_encoder(encoder)
-            seconds, (ids, offsets) = median_seconds(lambda chosen=chosen: chosen.encode_batch(documents), repeats)
-            rows.append((f"paribus: encode, {name}, {encoder}", seconds))
-            assert all(chosen.decode(ids[a:b]) == t for a, b, t in zip(offsets, offsets[1:], documents, strict=False))
-            if (name, encoder) == ("BPE", "merge_rank"):
-                assert [len(item.ids) for item in batch] == list(offsets[1:] - offsets[:-1])
-    sys.stdout.write(
-        f"{size:.1f} MB, vocabulary {vocab_size}, medians of {repeats}\n\n| what | CPU s | MB/s |\n|---|---|---|\n"
+def _prepared(given: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, Prepared]]:
+    for name, path in given.corpus or [("docstrings", None)]:
+        _report(f"vocabularies of {name}")
+        text = write(documents(path), scratch / name, given.megabytes)
+        made = scratch / f"{name} vocabularies"
+        yield name, (text, made, vocabularies.prepare(text, given.vocabulary, made))
+
+
+def _sections(given: argparse.Namespace, corpora: dict[str, Prepared]) -> Iterator[tuple[str, str, bool]]:
+    first, made, _ = next(iter(corpora.values()))
+    if "encoding" in given.parts:
+        for name, (text, directory, missing) in corpora.items():
+            sizes = (given.repeats, given.passes, given.warm_megabytes, given.slow_megabytes, given.limit)
+            encoded = encoding.Plan(text, directory, given.cores, *sizes)
+            yield f"Encoding, {name}", *encoding.measure(encoded, missing, _report)
+    if "training" in given.parts:
+        learned = learning.Plan(first, given.vocabulary, given.cores, given.repeats, given.limit)
+        yield f"Training, {next(iter(corpora))}", *learning.measure(learned, _report)
+    if "strings" in given.parts:
+        yield "Short strings", *strings.measure(first, made, given.repeats, given.limit, _report)
+    if "start" in given.parts:
+        yield "Start", *start.measure(made, given.repeats, _report)
+
+
+def _machine(given: argparse.Namespace) -> str:
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"{_processor()}, {len(available_cores())} cores, load average {load} at the end; {time.strftime('%Y-%m-%d')}; "
+        f"Python {platform.python_version()}, {', '.join(_versions())}. Vocabulary {given.vocabulary:,}, pre-tokens of "
+        f"GPT-2. Medians of {given.repeats} processes, least and largest in brackets.\n"
     )
-    sys.stdout.write("".join(f"| {what} | {seconds:.2f} | {size / seconds:.1f} |\n" for what, seconds in rows))
+
+
+def _versions() -> Iterator[str]:
+    for name in sorted({contestant.function for contestant in (*ENCODERS, *LEARNERS)} | {"numba", "llvmlite", "numpy"}):
+        try:
+            yield f"{name} {version(name)}"
+        except PackageNotFoundError:
+            yield f"{name} is not installed"
+
+
+def _processor() -> str:
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def _report(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {what}\n")
+
+
+def _corpus(argument: str) -> tuple[str, Path]:
+    name, _, path = argument.rpartition("=")
+    return name or Path(path).name.partition(".")[0], Path(path)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add: Callable[..., object] = parser.add_argument
+    add(
+        "--corpus", type=_corpus, action="append", help="NAME=FILE; may be given several times; the first is trained on"
+    )
+    add("--parts", nargs="+", choices=PARTS, default=PARTS)
+    add("--vocabulary", type=int, default=32768, help="tokens")
+    add("--repeats", type=int, default=5, help="processes for each measurement")
+    add("--passes", type=int, default=5, help="warm passes in a process")
+    add("--cores", type=int, nargs="+", default=sorted({1, min(2, len(available_cores()))}))
+    add("--megabytes", type=float, help="take only the beginning of each corpus")
+    add("--slow-megabytes", type=float, default=20.0, help="text that slow peers encode, and that ids are compared on")
+    add("--warm-megabytes", type=float, default=50.0, help="a smaller corpus is repeated to this size for warm passes")
+    add("--limit", type=float, default=900.0, help="seconds after which a process is given up")
+    add("--output", type=Path, help="file for the tables")
+    add("--quick", action="store_true", help="a small sample, once: shows that everything works, measures nothing")
+    given = parser.parse_args()
+    if given.quick:
+        quick = {
+            "vocabulary": 1024,
+            "repeats": 1,
+            "passes": 2,
+            "megabytes": 0.5,
+            "slow_megabytes": 0.2,
+            "warm_megabytes": 1.0,
+        }
+        vars(given).update(quick)
+    return given
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("corpus", type=Path)
-    parser.add_argument("--vocabulary", type=int, default=8192)
-    parser.add_argument("--repeats", type=int, default=3)
-    given = parser.parse_args()
-    main(given.corpus, given.vocabulary, given.repeats)
+    sys.exit(main(_arguments()))

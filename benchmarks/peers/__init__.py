@@ -1,0 +1,1 @@
+"""The tokenizers that `benchmarks/tokenization.py` measures, and how it measures them."""
