@@ -36,4 +36,6 @@ KERNELS: dict[str, Signature] = {
     "move_pairs": _signature("pair_index", "i64* i64 i64* i64 i64"),
     "locate_pairs": _signature("pair_index", "i64*"),
     "train_bpe": _signature("train_bpe", "i64*"),
+    "link_pairs": _signature("train_wordpiece", "i64*"),
+    "train_wordpiece": _signature("train_wordpiece", "i64*"),
 }
