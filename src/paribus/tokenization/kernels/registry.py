@@ -23,6 +23,7 @@ KERNELS: dict[str, Signature] = {
     "encode_documents": _signature("encode", "i64* i64* i64 i64* i64* i32* i64*"),
     "fill_table": _signature("hashing", "u64* u64* i64 u64* i64"),
     "build_trie": _signature("trie", "i32* i64* i32* i64 u64* i64 i32* i32*"),
+    "grow_tiny": _signature("memo", "u64* i64 u64* i64"),
     "grow_short": _signature("memo", "u64* i64 u64* i64"),
     "grow_long": _signature("memo", "u64* i64 u64* i64"),
     "count_texts": _signature("count", "i64*"),
