@@ -97,7 +97,9 @@ def train_bpe(
 
 
 class MergeTrainer:
-    """The arrays of the compiled trainer of BPE and Scaffold-BPE."""
+    """The arrays of the compiled trainer of BPE and Scaffold-BPE, and what other trainers by merges share with it."""
+
+    kernel = "train_bpe"
 
     def __init__(self, corpus: SymbolCorpus, size: int, *, scaffolding: bool, threshold: int | None = None) -> None:
         self._state = state = KernelState(slot.TRAINING_SLOTS)
@@ -119,7 +121,7 @@ class MergeTrainer:
         """Train to the end."""
         state = self._state
         self._index()
-        while (status := kernel("train_bpe")(state.address)) not in (slot.FULL, slot.NO_PAIR_LEFT):
+        while (status := kernel(self.kernel)(state.address)) not in (slot.FULL, slot.NO_PAIR_LEFT):
             if status == slot.LOWER_THRESHOLD:
                 state[slot.THRESHOLD] = max(1, state[slot.THRESHOLD] // _LOWERED)
                 self._index()

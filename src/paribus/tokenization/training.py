@@ -18,10 +18,11 @@ from paribus.tokenization.unigram import UnigramTraining, train_unigram_table
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import Vocabulary
 from paribus.tokenization.word_counts import WordCounts, count_words
+from paribus.tokenization.wordpiece import train_wordpiece
 
 _FALLBACK_UNITS = 256
 _NO_MERGES = np.empty((0, 3), np.int32)
-_MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe}
+_MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe, "wordpiece": train_wordpiece}
 
 
 class Pieces(Protocol):

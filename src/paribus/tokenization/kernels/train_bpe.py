@@ -8,16 +8,15 @@ lowers it and has the corpus indexed anew.
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import function, inline
+from paribus.tokenization.kernels.classes import function
 from paribus.tokenization.kernels.intrinsics import i32_at, i64_at, prefetch, u8_at
+from paribus.tokenization.kernels.merging import add_token, forget, list_after, list_before, replace
 from paribus.tokenization.kernels.pair_queue import find_pair, pair_of, pop, push, sink, slot_of
 from paribus.tokenization.kernels.scaffolds import mark, readmit
 from paribus.tokenization.kernels.training_layout import (
     AFTER,
     BEFORE,
-    FREQUENCIES,
     FULL,
-    GONE,
     GROW_HEAP,
     GROW_MET,
     GROW_OCCURRENCES,
@@ -26,43 +25,32 @@ from paribus.tokenization.kernels.training_layout import (
     HEAP,
     HEAP_ROOM,
     HEAP_USED,
-    LEFT,
-    LENGTHS,
     LIVE,
     LOWER_THRESHOLD,
     MARKED_LEFT,
     MARKED_RIGHT,
     MARKING,
-    MET,
     MET_ROOM,
     NEIGHBOURS,
     NO_PAIR_LEFT,
     NORMAL,
     OCCURRENCE_ROOM,
-    OCCURRENCES,
     OCCURRENCES_USED,
     PAIRS,
     PAIRS_SHIFT,
     PAIRS_USED,
-    POSITION_BITS,
-    RIGHT,
     SCAFFOLD,
     SCAFFOLDING,
     STEPPED,
     STEPS,
-    SYMBOLS,
     TARGET,
     THRESHOLD,
     TOKEN,
     TOKEN_ROOM,
     TOKENS,
     WANTED,
-    WEIGHTS,
 )
 
-AHEAD = 12
-"""Occurrences between asking for a position and reading it."""
-POSITIONS = (1 << POSITION_BITS) - 1
 LOW = (1 << 32) - 1
 
 
@@ -106,55 +94,6 @@ def lacking(state, occurrences, count):
         state[WANTED] = occurrences
         return np.int64(GROW_MET)
     return np.int64(-1)
-
-
-@inline
-def meet(sums, neighbours, met, neighbour, weight):
-    """Add to the count of a neighbour, noting it the first time; returns how many were noted."""
-    known = sums[2 * neighbour + 1]
-    sums[2 * neighbour] += weight
-    sums[2 * neighbour + 1] = known + 1
-    neighbours[met] = neighbour
-    return met + np.int64(known == 0)
-
-
-@function
-def replace(state, left, right, first, occurrences):
-    """Replace a pair, left to right, by the token that is next; returns replacements, their weight, and neighbours.
-
-    What was replaced is left at the begin of the pair's occurrences, its neighbours (plus one) in MET.
-    """
-    symbols, lengths, weights = i32_at(state[SYMBOLS]), i32_at(state[LENGTHS]), i64_at(state[WEIGHTS])
-    places, met = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET])
-    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
-    neighbours_before = i32_at(state[NEIGHBOURS])
-    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
-    token, first_length, length = state[TOKENS], np.int64(lengths[left]), np.int64(lengths[left] + lengths[right])
-    sums_before[1] = sums_after[1] = 1
-    valid = total = met_before = met_after = np.int64(0)
-    for index in range(occurrences):
-        if index + AHEAD < occurrences:
-            coming = places[index + AHEAD]
-            prefetch(state[SYMBOLS] + 4 * (coming & POSITIONS))
-            prefetch(state[WEIGHTS] + 8 * (coming >> POSITION_BITS))
-        place = places[index]
-        position = place & POSITIONS
-        if symbols[position] != left or symbols[position + first_length] != right:
-            continue
-        weight = weights[place >> POSITION_BITS]
-        x = np.int64(symbols[position - 1]) + 1
-        y = np.int64(symbols[position + length]) + 1
-        symbols[position + first_length] = GONE
-        symbols[position] = token
-        symbols[position + length - 1] = token
-        total += weight
-        met_before = meet(sums_before, neighbours_before, met_before, x, weight)
-        met_after = meet(sums_after, neighbours_after, met_after, y, weight)
-        met[valid] = x << 32 | y
-        places[valid] = place
-        valid += 1
-    sums_before[0] = sums_after[0] = 0
-    return valid, total, met_before, met_after
 
 
 @function
@@ -216,60 +155,6 @@ def enter_before(state, left, met):
         else:
             sums[2 * x + 1] = -1
     return made
-
-
-@function
-def list_after(state, first, valid):
-    """Write the occurrences of the pairs with right neighbours."""
-    places, met, sums = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET]), i64_at(state[AFTER])
-    occurrences = i64_at(state[OCCURRENCES])
-    sums[1] = -1
-    for index in range(valid):
-        y = met[index] & LOW
-        target = sums[2 * y + 1]
-        if target >= 0:
-            occurrences[target] = places[index]
-            sums[2 * y + 1] = target + 1
-
-
-@function
-def list_before(state, first, valid):
-    """Write the occurrences of the pairs with left neighbours."""
-    places, met, sums = i64_at(state[OCCURRENCES] + 8 * first), i64_at(state[MET]), i64_at(state[BEFORE])
-    occurrences, lengths = i64_at(state[OCCURRENCES]), i32_at(state[LENGTHS])
-    sums[1] = -1
-    for index in range(valid):
-        x = met[index] >> 32
-        target = sums[2 * x + 1]
-        if target >= 0:
-            occurrences[target] = places[index] - lengths[x - 1]
-            sums[2 * x + 1] = target + 1
-
-
-@function
-def forget(state, met_before, met_after):
-    """Empty the sums of the neighbours."""
-    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
-    neighbours_before = i32_at(state[NEIGHBOURS])
-    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
-    for index in range(met_before):
-        x = np.int64(neighbours_before[index])
-        sums_before[2 * x] = sums_before[2 * x + 1] = 0
-    for index in range(met_after):
-        y = np.int64(neighbours_after[index])
-        sums_after[2 * y] = sums_after[2 * y + 1] = 0
-
-
-@function
-def add_token(state, left, right, count):
-    """Enter the token that was made of a pair."""
-    token, lengths, live = state[TOKENS], i32_at(state[LENGTHS]), i64_at(state[LIVE])
-    i32_at(state[LEFT])[token], i32_at(state[RIGHT])[token] = left, right
-    lengths[token] = lengths[left] + lengths[right]
-    i64_at(state[FREQUENCIES])[token] = count
-    live[token] = count
-    live[left] -= count
-    live[right] -= count
 
 
 @function

@@ -37,9 +37,27 @@
     HEAP_USED,
     POSITION,  # where counting pairs goes on
     WORD,
+    RECORDS,  # i64 (RECORD_ROOM, RECORD_WORDS): pairs of WordPiece, see below
+    RECORD_ROOM,
+    RECORDS_USED,
+    CHAINS,  # i64 (2, TOKEN_ROOM): first record whose left token it is, and first whose right token, -1
     WANTED,  # what a buffer must hold before the kernel can go on
     TRAINING_SLOTS,
-) = range(38)
+) = range(42)
+
+(
+    PAIR,  # left << 32 | right
+    COUNT,
+    FIRST,  # of its occurrences
+    OCCURRING,  # how many there are
+    NEXT_OF_LEFT,  # the next record with this left token, -1
+    NEXT_OF_RIGHT,
+    PLACE,  # in the heap, -1 outside
+    SCORED_COUNT,  # the counts of the pair and its tokens that its place in the heap is for
+    SCORED_LEFT,
+    SCORED_RIGHT,
+    RECORD_WORDS,
+) = range(11)
 
 SEPARATOR, GONE = -1, -2
 """Symbols that are no tokens: what lies between words, and a position where no token begins or ends any more."""
@@ -47,5 +65,16 @@ POSITION_BITS = 36
 TOKEN = 1 << 62
 """Above every pair, so that a pair goes before a token of equal count."""
 
-FULL, NO_PAIR_LEFT, STEPPED, LOWER_THRESHOLD, GROW_TOKENS, GROW_PAIRS, GROW_OCCURRENCES, GROW_MET, GROW_HEAP = range(9)
+(
+    FULL,
+    NO_PAIR_LEFT,
+    STEPPED,
+    LOWER_THRESHOLD,
+    GROW_TOKENS,
+    GROW_PAIRS,
+    GROW_OCCURRENCES,
+    GROW_MET,
+    GROW_HEAP,
+    GROW_RECORDS,
+) = range(10)
 """What the kernels return."""

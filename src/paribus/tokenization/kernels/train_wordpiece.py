@@ -1,0 +1,189 @@
+"""WordPiece by likelihood on `symbols`, a number of merges at a time.
+
+A merge lowers the counts of both its tokens, so the scores of all their pairs change and may rise. The records of
+pairs hang in a chain for each left and each right token; after a merge those of both tokens are scored anew.
+"""
+
+import numpy as np
+
+from paribus.tokenization.kernels.classes import function
+from paribus.tokenization.kernels.intrinsics import i32_at, i64_at
+from paribus.tokenization.kernels.merging import add_token, forget, list_after, list_before, replace
+from paribus.tokenization.kernels.scored_heap import record_at, remove, score_pair
+from paribus.tokenization.kernels.training_layout import (
+    AFTER,
+    BEFORE,
+    CHAINS,
+    COUNT,
+    FIRST,
+    FULL,
+    GROW_MET,
+    GROW_OCCURRENCES,
+    GROW_RECORDS,
+    GROW_TOKENS,
+    HEAP,
+    HEAP_USED,
+    LIVE,
+    MET_ROOM,
+    NEIGHBOURS,
+    NEXT_OF_LEFT,
+    NEXT_OF_RIGHT,
+    NO_PAIR_LEFT,
+    NORMAL,
+    OCCURRENCE_ROOM,
+    OCCURRENCES_USED,
+    OCCURRING,
+    PAIR,
+    PLACE,
+    RECORD_ROOM,
+    RECORDS,
+    RECORDS_USED,
+    STEPPED,
+    STEPS,
+    TARGET,
+    TOKEN_ROOM,
+    TOKENS,
+    WANTED,
+)
+
+LOW = (1 << 32) - 1
+
+
+@function
+def link(state, index):
+    """Hang a record into the chains of its tokens; it is not in the heap."""
+    record = record_at(state[RECORDS], index)
+    of_left, of_right = i64_at(state[CHAINS]), i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM])
+    left, right = record[PAIR] >> 32, record[PAIR] & LOW
+    record[NEXT_OF_LEFT], record[NEXT_OF_RIGHT] = of_left[left], of_right[right]
+    of_left[left] = of_right[right] = index
+    record[PLACE] = -1
+
+
+def link_pairs(state):
+    """Hang all records into the chains and score them; returns how many there are."""
+    live = i64_at(state[LIVE])
+    for index in range(state[RECORDS_USED]):
+        link(state, np.int64(index))
+        record = record_at(state[RECORDS], index)
+        score_pair(state, np.int64(index), record[COUNT], live[record[PAIR] >> 32], live[record[PAIR] & LOW])
+    return state[RECORDS_USED]
+
+
+@function
+def lacking(state, occurrences):
+    """What must grow before a pair with so many occurrences can be merged, or -1."""
+    made = 2 * min(occurrences, state[TOKENS] + 1)
+    if state[TOKENS] >= state[TOKEN_ROOM]:
+        return np.int64(GROW_TOKENS)
+    if state[RECORDS_USED] + made > state[RECORD_ROOM]:
+        state[WANTED] = state[RECORDS_USED] + made
+        return np.int64(GROW_RECORDS)
+    if state[OCCURRENCES_USED] + 2 * occurrences > state[OCCURRENCE_ROOM]:
+        state[WANTED] = state[OCCURRENCES_USED] + 2 * occurrences
+        return np.int64(GROW_OCCURRENCES)
+    if occurrences > state[MET_ROOM]:
+        state[WANTED] = occurrences
+        return np.int64(GROW_MET)
+    return np.int64(-1)
+
+
+@function
+def make(state, pair, count, occurrences):
+    """Record a pair that is made by a merge, with room for its occurrences; returns where they begin."""
+    index, place = state[RECORDS_USED], state[OCCURRENCES_USED]
+    record = record_at(state[RECORDS], index)
+    record[PAIR], record[COUNT], record[FIRST], record[OCCURRING] = pair, count, place, occurrences
+    link(state, index)
+    state[RECORDS_USED] = index + 1
+    state[OCCURRENCES_USED] = place + occurrences
+    return place
+
+
+@function
+def make_pairs(state, met_before, met_after):
+    """Record the pairs of the new token; where each begins replaces the neighbour's number of occurrences."""
+    token, sums_before, sums_after = state[TOKENS], i64_at(state[BEFORE]), i64_at(state[AFTER])
+    neighbours_before = i32_at(state[NEIGHBOURS])
+    neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
+    for index in range(met_after):
+        y = np.int64(neighbours_after[index])
+        sums_after[2 * y + 1] = make(state, token << 32 | y - 1, sums_after[2 * y], sums_after[2 * y + 1])
+    for index in range(met_before):
+        x = np.int64(neighbours_before[index])
+        sums_before[2 * x + 1] = make(state, x - 1 << 32 | token, sums_before[2 * x], sums_before[2 * x + 1])
+
+
+@function
+def lower(state, left, right):
+    """Take from the counts of the pairs that the merge broke up: (x, left) and (right, y)."""
+    sums_before, sums_after = i64_at(state[BEFORE]), i64_at(state[AFTER])
+    index = i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM])[left]
+    while index >= 0:
+        record = record_at(state[RECORDS], index)
+        record[COUNT] -= sums_before[2 * ((record[PAIR] >> 32) + 1)]
+        index = record[NEXT_OF_RIGHT]
+    index = i64_at(state[CHAINS])[right]
+    while index >= 0:
+        record = record_at(state[RECORDS], index)
+        record[COUNT] -= sums_after[2 * ((record[PAIR] & LOW) + 1)]
+        index = record[NEXT_OF_LEFT]
+
+
+@function
+def score_chain(state, token, side):
+    """Score the pairs anew whose left (side 0) or right (side 1) token this is; those without occurrences go."""
+    chain, live = i64_at(state[CHAINS] + 8 * state[TOKEN_ROOM] * side), i64_at(state[LIVE])
+    following = np.int64(NEXT_OF_RIGHT) if side == 1 else np.int64(NEXT_OF_LEFT)
+    last, index = np.int64(-1), chain[token]
+    while index >= 0:
+        record = record_at(state[RECORDS], index)
+        index_after = record[following]
+        if record[COUNT] > 0:
+            score_pair(state, index, record[COUNT], live[record[PAIR] >> 32], live[record[PAIR] & LOW])
+            last = index
+        else:
+            remove(state, index)
+            if last < 0:
+                chain[token] = index_after
+            else:
+                record_at(state[RECORDS], last)[following] = index_after
+        index = index_after
+
+
+@function
+def merge(state, index):
+    """Merge the pair of a record everywhere."""
+    record = record_at(state[RECORDS], index)
+    pair, first = record[PAIR], record[FIRST]
+    left, right, token = pair >> 32, pair & LOW, state[TOKENS]
+    valid, count, met_before, met_after = replace(state, left, right, first, record[OCCURRING])
+    add_token(state, left, right, count)
+    make_pairs(state, met_before, met_after)
+    lower(state, left, right)
+    record[COUNT] = 0
+    list_after(state, first, valid)
+    list_before(state, first, valid)
+    forget(state, met_before, met_after)
+    for side in range(2):
+        score_chain(state, left, np.int64(side))
+        if right != left:
+            score_chain(state, right, np.int64(side))
+        score_chain(state, token, np.int64(side))
+    state[TOKENS] += 1
+    state[NORMAL] += 1
+
+
+def train_wordpiece(state):
+    """Go on for STEPS merges, to the TARGET, or until no pair is left; returns why it ended."""
+    for _ in range(state[STEPS]):
+        if state[NORMAL] >= state[TARGET]:
+            return np.int64(FULL)
+        if state[HEAP_USED] == 0:
+            return np.int64(NO_PAIR_LEFT)
+        index = i64_at(state[HEAP])[1]
+        status = lacking(state, record_at(state[RECORDS], index)[OCCURRING])
+        if status >= 0:
+            return status
+        merge(state, index)
+    return np.int64(STEPPED)
