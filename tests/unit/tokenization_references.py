@@ -1,12 +1,14 @@
-"""Slow, obvious versions of the tokenization algorithms, for comparison."""
+"""Slow, obvious versions of the training algorithms, for comparison; the encoders' are in `encoder_references`."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from itertools import pairwise
 
 import tokenizers
+from encoder_references import longest_first, merge_rank  # noqa: F401
 from tokenizers import models, pre_tokenizers, trainers
 
 
@@ -97,31 +99,42 @@ def reference_training(
     return training
 
 
-def merge_rank(units: str, merges: Sequence[tuple[str, str]]) -> list[str]:
-    """Apply the earliest-learned applicable merge at its leftmost place, until none applies."""
-    pieces = list(units)
-    while True:
-        options = [
-            (merges.index((left, right)), position)
-            for position, (left, right) in enumerate(pairwise(pieces))
-            if (left, right) in merges
-        ]
-        if not options:
-            return pieces
-        _, position = min(options)
-        pieces[position : position + 2] = [pieces[position] + pieces[position + 1]]
+@dataclass
+class WordPieceReference:
+    """WordPiece by likelihood: the pair (i, j) with the largest f(ij) / (f(i) f(j)) over the corpus as it stands.
+
+    Fractions are compared exactly; ties go to the larger f(ij), then to the smaller ids. f(ij) counts adjacent
+    positions, overlaps included, f(i) occurrences of the token i that are left.
+    """
+
+    words: list[tuple[list[int], int]]
+    tokens: list[str]
+    merges: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def head(self) -> tuple[int, int] | None:
+        live, pairs = count_symbols(self.words), count_pairs(self.words)
+        return max(
+            pairs,
+            key=lambda pair: (Fraction(pairs[pair], live[pair[0]] * live[pair[1]]), pairs[pair], -pair[0], -pair[1]),
+            default=None,
+        )
+
+    def run(self, size: int) -> None:
+        while len(self.tokens) < size and (pair := self.head()) is not None:
+            left, right = pair
+            string = self.tokens[left] + self.tokens[right]
+            if string not in self.tokens:
+                self.tokens.append(string)
+            token = self.tokens.index(string)
+            self.merges.append((left, right, token))
+            self.words = [(replace(symbols, left, right, token), count) for symbols, count in self.words]
 
 
-def longest_first(units: str, vocabulary: set[str]) -> list[str]:
-    """LBPE, Algorithm 1, as it is written."""
-    size = len(units)
-    marked, spans = [False] * size, []
-    for length in range(max(map(len, vocabulary), default=1), 0, -1):
-        for start in range(size - length + 1):
-            if units[start : start + length] in vocabulary and not any(marked[start : start + length]):
-                marked[start : start + length] = [True] * length
-                spans.append((start, start + length))
-    return [units[start:end] for start, end in sorted(spans)]
+def reference_wordpiece(words: Mapping[str, int], alphabet: Sequence[str], size: int) -> WordPieceReference:
+    ranks = {unit: rank for rank, unit in enumerate(alphabet)}
+    training = WordPieceReference([([ranks[unit] for unit in word], n) for word, n in words.items()], list(alphabet))
+    training.run(size)
+    return training
 
 
 def huggingface_merges(words: Mapping[str, int], size: int) -> list[tuple[bytes, bytes]]:
