@@ -17,8 +17,9 @@ CODE_BITS = 21
 """Bits that hold every code."""
 OTHER, IDEOGRAPH, LETTER, DIGIT = range(4)
 
-_LINE_BREAKS = np.array([ord(c) for c in "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"], dtype=np.uint32)
+LINE_BREAKS = "\n\v\f\r\x1c\x1d\x1e\x85\u2028\u2029"
 """Where `str.splitlines` breaks."""
+_LINE_BREAK_CODES = np.array([ord(character) for character in LINE_BREAKS], dtype=np.uint32)
 _CLASSES = (
     (IDEOGRAPH, regex.compile(r"[\p{Han}&&[\p{L}\p{N}]]", flags=regex.V1)),
     (DIGIT, regex.compile(r"\p{N}")),
@@ -30,7 +31,7 @@ def encode(texts: Iterable[str]) -> Codes:
     """Codes of texts one after another, a line end after each."""
     joined = "\n".join([*texts, ""])
     codes = np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint32)
-    codes[np.isin(codes, _LINE_BREAKS)] = LINE_END
+    codes[np.isin(codes, _LINE_BREAK_CODES)] = LINE_END
     return codes
 
 

@@ -1,0 +1,120 @@
+"""Tokenizers of language models whose tokens are characters: the id of a character."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.spans.codes import IDEOGRAPH, LETTER, class_of
+
+if TYPE_CHECKING:
+    from paribus.tokenization import Tokenizer
+
+_PROBES = 400
+
+
+class CharacterIds(Protocol):
+    """What a causal language model reads for a character."""
+
+    start: int | None
+    """Id that stands before a text, where the model knows one."""
+
+    def of(self, character: str) -> int:
+        """Id of the token that `character` is."""
+
+
+def character_ids(directory: Path) -> CharacterIds:
+    """Those of the paribus tokenizer in `directory`/tokenizer, or of the Hugging Face tokenizer in `directory`.
+
+    Raises ConfigurationError, naming a token, where tokens are not single characters.
+    """
+    if (directory / "tokenizer" / "settings.json").is_file():
+        from paribus.tokenization import Tokenizer
+
+        return ParibusCharacterIds(Tokenizer.load(directory / "tokenizer"), directory)
+    return HuggingFaceCharacterIds(directory)
+
+
+class ParibusCharacterIds:
+    """Ids of a paribus tokenizer of character units without merges; its first special token stands before a text."""
+
+    def __init__(self, tokenizer: "Tokenizer", directory: Path) -> None:
+        special = tokenizer.special_tokens
+        self.start = next(iter(special.values()), None)
+        entries = [entry for entry in tokenizer.vocabulary if entry.id is not None and entry.id not in special.values()]
+        longer = next((entry for entry in entries if entry.kind == "token"), None)
+        if tokenizer.settings.unit != "character" or longer is not None:
+            example = f"a token is {longer.bytes!r}" if longer else "its units are bytes"
+            raise ConfigurationError(
+                f"pretokenizer.model: the tokens of {directory} are not characters ({example}); train with "
+                "tokenizer.unit=character tokenizer.unknown=token and tokenizer.vocab_size at the size of the alphabet"
+            )
+        self._ids = {entry.bytes.decode(): entry.id for entry in entries if entry.kind == "unit"}
+        self._unknown = next((entry.id for entry in entries if entry.kind == "unknown"), None)
+
+    def of(self, character: str) -> int:
+        """Its unit, else the unknown token; DataError where the tokenizer has none."""
+        identity = self._ids.get(character, self._unknown)
+        if identity is None:
+            raise DataError(
+                f"character {character!r} (U+{ord(character):04X}) is not in the language model's alphabet and its "
+                "tokenizer has no unknown token; train it with tokenizer.unknown=token"
+            )
+        return identity
+
+
+class HuggingFaceCharacterIds:
+    """Ids of a Hugging Face tokenizer that cuts the script of its vocabulary into characters, as those of Chinese BERT
+    models do. A character that it drops or cuts up is unknown to the model."""
+
+    def __init__(self, directory: Path) -> None:
+        from transformers import AutoTokenizer
+
+        try:
+            self._tokenizer: Any = AutoTokenizer.from_pretrained(directory, local_files_only=True)
+        except (OSError, ValueError) as error:
+            raise DataError(f"{directory}: no tokenizer that can be loaded ({error})") from error
+        self._unknown: int | None = self._tokenizer.unk_token_id
+        starts = (self._tokenizer.cls_token_id, self._tokenizer.bos_token_id)
+        self.start = next((start for start in starts if start is not None), None)
+        self._ids: dict[str, int] = {}
+        self._check(directory)
+
+    def of(self, character: str) -> int:
+        """Its token, else the unknown token; DataError where the tokenizer has none."""
+        if character not in self._ids:
+            self._ids[character] = self._of(character)
+        return self._ids[character]
+
+    def _of(self, character: str) -> int:
+        surrogate = 0xD800 <= ord(character) <= 0xDFFF
+        ids = [] if surrogate else self._encoded(character)
+        if len(ids) == 1:
+            return ids[0]
+        if self._unknown is None:
+            raise DataError(
+                f"character {character!r} (U+{ord(character):04X}) is {len(ids)} tokens of the language model, and its "
+                "tokenizer has no unknown token"
+            )
+        return self._unknown
+
+    def _encoded(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids
+
+    def _check(self, directory: Path) -> None:
+        """The vocabulary's strings of ideographs (of letters, where it has none) must be cut into their characters."""
+        strings = sorted(self._tokenizer.get_vocab(), key=lambda string: (-len(string), string))
+        kinds = ([string for string in strings if _all_of(string, kind)] for kind in (IDEOGRAPH, LETTER))
+        found = next((of_kind for of_kind in kinds if of_kind), [])
+        for probe in [*found[:_PROBES], "".join(found[-_PROBES:])]:
+            tokens = len(self._encoded(probe))
+            if tokens != len(probe) or not probe:
+                raise ConfigurationError(
+                    f"pretokenizer.model: the tokens of {directory} are not characters: the {len(probe)} characters of "
+                    f"{probe[:10]!r} are {tokens} tokens; a model such as a Chinese GPT-2 with BERT's vocabulary is "
+                    "needed"
+                )
+
+
+def _all_of(string: str, kind: int) -> bool:
+    return bool(string) and all(class_of(character) == kind for character in string)
