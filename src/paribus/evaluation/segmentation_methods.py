@@ -1,0 +1,116 @@
+"""The methods of *Entropy-Driven Pre-Tokenization for Byte-Pair Encoding* (arXiv 2506.15889), as segmenters.
+
+Each is a pre-tokenizer with a character BPE whose merges it confines; spans are searched in the training texts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from paribus.evaluation.segmentation import SegmentationScores
+from paribus.evaluation.segmentation_corpus import tokenizer_scores
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.pretokenizers import Pretokenizer
+from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
+from paribus.tokenization.spans.ngrams import candidate_ngrams
+
+Sentences = Sequence[Sequence[str]]
+Unknown = Literal["token", "byte_fallback"]
+
+STANDARD, PUNCTUATION, PREDICTIVE, ENTROPY_ONLY = (
+    "standard BPE",
+    "BPE, punctuation apart",
+    "predictive entropy",
+    "entropy only",
+)
+LAMBDAS = (0.1, 1.0, 10.0, 100.0)
+
+
+class Pieces(Protocol):
+    """A pre-tokenizer."""
+
+    def pieces(self, text: str) -> list[str]:
+        """The pre-tokens of `text` in order."""
+
+
+class Whole:
+    """The sentence is one piece."""
+
+    def pieces(self, text: str) -> list[str]:
+        """`text` alone."""
+        return [text]
+
+
+@dataclass(frozen=True)
+class PiecesAlone:
+    """A pre-tokenizer as a segmenter: its pieces are the words."""
+
+    pretokenizer: Pieces
+
+    def tokenize(self, text: str) -> list[bytes]:
+        """The bytes of each piece of `text`."""
+        return [piece.encode() for piece in self.pretokenizer.pieces(text)]
+
+
+@dataclass(frozen=True)
+class Confined:
+    """A tokenizer whose tokens stay inside the pieces of a pre-tokenizer."""
+
+    pretokenizer: Pieces
+    tokenizer: Tokenizer
+
+    @classmethod
+    def train(cls, pretokenizer: Pieces, texts: Sequence[str], vocab_size: int, unknown: Unknown) -> "Confined":
+        """Character BPE on the pieces of `texts`; a piece is a document, and the document one pre-token."""
+        pieces = (piece for text in texts for piece in pretokenizer.pieces(text))
+        return cls(
+            pretokenizer,
+            Tokenizer.train(pieces, vocab_size=vocab_size, unit="character", pretokenizer="none", unknown=unknown),
+        )
+
+    def tokenize(self, text: str) -> list[bytes]:
+        """The bytes of each token of `text`."""
+        return [token for piece in self.pretokenizer.pieces(text) for token in self.tokenizer.tokenize(piece)]
+
+
+@dataclass(frozen=True)
+class MethodScores:
+    """What one method scores on one set of test sentences."""
+
+    tokens: SegmentationScores
+    pieces: SegmentationScores
+    """The pre-tokens themselves, before BPE cuts them."""
+    vocab_size: int
+
+
+def lambda_name(weight: float) -> str:
+    """Name of the method that weighs entropy so."""
+    return f"PMI + {weight:g} × entropy"
+
+
+def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> dict[str, Pieces]:
+    """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
+    ngrams = candidate_ngrams(texts, max_length=max_length, min_count=min_count)
+
+    def spans(weight: float, *, only: bool = False) -> Pieces:
+        settings = SpanSettings(max_length=max_length, min_count=min_count, entropy_weight=weight, entropy_only=only)
+        return SpanPretokenizer.from_ngrams(ngrams, settings)
+
+    return {
+        STANDARD: Whole(),
+        PUNCTUATION: Pretokenizer("gpt2"),
+        **{lambda_name(weight): spans(weight) for weight in LAMBDAS},
+        ENTROPY_ONLY: spans(0.0, only=True),
+    }
+
+
+def method_scores(
+    pretokenizer: Pieces, train: Sentences, test: Sentences, *, vocab_size: int, unknown: Unknown
+) -> MethodScores:
+    """Train a vocabulary inside the pieces of the training sentences and score it on the test sentences."""
+    confined = Confined.train(pretokenizer, ["".join(words) for words in train], vocab_size, unknown)
+    return MethodScores(
+        tokens=tokenizer_scores(confined, test),
+        pieces=tokenizer_scores(PiecesAlone(pretokenizer), test),
+        vocab_size=confined.tokenizer.vocab_size,
+    )
