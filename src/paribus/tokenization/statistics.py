@@ -1,14 +1,47 @@
-"""Intrinsic statistics of a tokenizer on texts (Scaffold-BPE, equations 7 and 8)."""
+"""Intrinsic statistics of a tokenizer on texts.
+
+Everything comes from how often each id occurs, so it is had from an encoded corpus without encoding it again.
+Words are what ASCII whitespace separates, which is exact on bytes whatever the script.
+"""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN
 
-_BUCKET = 3
+RENYI_ORDER = 2.5
+"""Order at which efficiency goes best with translation quality (Zouhar et al. 2023, *Tokenization and the Noiseless
+Channel*)."""
+BUCKET = 3
+"""Characters a bucket of the papers' length tables: 1-3, 4-6, ..."""
+_BATCH = 1024
+_CHUNK = 1 << 22
+_CURVE_POINTS = 64
+_INSIDE_CHARACTER = bytes(range(0x80, 0xC0))
+"""Bytes of UTF-8 that do not begin a character."""
+_SPACES = np.isin(np.arange(256), list(b" \t\n\r\x0b\x0c"))
+"""The bytes that `bytes.split` separates words at."""
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class TokenCounts:
+    """How often a tokenizer gave each id on a set of texts."""
+
+    ids: Counts
+    """Occurrences by id, shape (vocab_size,)."""
+    texts: int
+    bytes: int
+    """UTF-8 bytes of the texts."""
+    words: int
 
 
 @dataclass(frozen=True)
@@ -19,52 +52,144 @@ class CorpusStatistics:
     tokens: int
     bytes: int
     """UTF-8 bytes of the texts."""
+    words: int
+    """Pieces of text that ASCII whitespace separates."""
     bytes_per_token: float
+    tokens_per_word: float
     entropy: float
-    """H = -sum p log2 p over the tokens' relative frequencies, in bits (equation 7)."""
+    """H = -sum p log2 p over the tokens' relative frequencies, in bits (Scaffold-BPE, equation 7)."""
     redundancy: float
-    """1 - H / log2 |V| (equation 8)."""
+    """1 - H / log2 |V| (Scaffold-BPE, equation 8)."""
+    renyi_efficiency: float
+    """H_2.5 / log2 |V|, where H_a = log2(sum p^a) / (1 - a) (Zouhar et al. 2023)."""
+    mean_token_length: float
+    """Characters a token in the texts; a token that is a part of a character has length 1."""
     token_lengths: dict[str, int]
-    """Tokens in the encoded texts by length in characters, in the papers' buckets: `1-3`, `4-6`, ..."""
+    """Tokens in the texts by length in characters, in the papers' buckets: `1-3`, `4-6`, ..."""
+    frequency_by_rank: tuple[tuple[int, int], ...]
+    """(rank from 1, occurrences) of tokens by falling frequency, at up to 64 ranks evenly spaced on a log scale."""
     used_tokens: int
     """Distinct tokens that occur."""
+    unused_tokens: int
+    """Tokens of the vocabulary, special ones out, that never occur."""
+    scaffold_share: float
+    """Scaffold tokens for each token of the vocabulary; 0 for other algorithms than Scaffold-BPE."""
 
 
 def corpus_statistics(tok: Tokenizer, texts: Iterable[str]) -> CorpusStatistics:
-    """Encode `texts` and count. A token that is a part of a character has length 1."""
-    counts = np.zeros(tok.vocab_size, dtype=np.int64)
-    number = size = 0
-    for text in texts:
-        number += 1
-        size += len(text.encode("utf-8"))
-        counts += np.bincount(tok.encode(text), minlength=tok.vocab_size)
+    """Encode `texts`, which may be a stream, and count."""
+    return count_statistics(tok, count_tokens(tok, texts))
+
+
+def encoded_statistics(corpus: EncodedCorpus) -> CorpusStatistics:
+    """Statistics of an encoded corpus, from its ids alone."""
+    return count_statistics(corpus.tokenizer, count_encoded(corpus))
+
+
+def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
+    """Encode `texts` and count their ids."""
+    ids = np.zeros(tok.vocab_size, dtype=np.int64)
+    number = size = words = 0
+    stream = iter(texts)
+    while batch := list(islice(stream, _BATCH)):
+        ids += np.bincount(tok.encode_batch(batch)[0], minlength=tok.vocab_size)
+        encoded = [text.encode("utf-8") for text in batch]
+        number += len(batch)
+        size += sum(map(len, encoded))
+        words += sum(len(text.split()) for text in encoded)
+    return TokenCounts(ids, number, size, words)
+
+
+def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
+    """Count the ids of an encoded corpus, and its words by where a token begins one."""
+    tok = corpus.tokenizer
+    begins_spaced, ends_spaced, inner = _word_starts(tok)
+    ids = np.zeros(tok.vocab_size, dtype=np.int64)
+    words, after_space = 0, True
+    for start in range(0, corpus.tokens, _CHUNK):
+        chunk = np.asarray(corpus.ids[start : start + _CHUNK], dtype=np.int64)
+        ids += np.bincount(chunk, minlength=tok.vocab_size)
+        after = np.concatenate([[after_space], ends_spaced[chunk]])
+        first, last = np.searchsorted(corpus.offsets, [start, start + len(chunk)])
+        after[np.asarray(corpus.offsets[first:last]) - start] = True
+        words += int(inner[chunk].sum()) + int((after[:-1] & ~begins_spaced[chunk]).sum())
+        after_space = bool(after[-1])
+    return TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words)
+
+
+def count_statistics(tok: Tokenizer, counted: TokenCounts) -> CorpusStatistics:
+    """The statistics that counts of ids give."""
+    columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id
+    ordinary = ~np.isin(columns.kinds[ranks], (SPECIAL, UNKNOWN))
+    counts = np.where(columns.kinds[ranks] == SPECIAL, 0, counted.ids)
+    lengths = character_lengths([columns.spellings[rank] for rank in ranks.tolist()])
     tokens = int(counts.sum())
-    entropy = _entropy(counts)
+    spelled = np.where(ordinary, counts, 0)
+    widest = float(np.log2(max(tok.vocab_size, 2)))
+    entropy = renyi_entropy(counts, 1.0)
     return CorpusStatistics(
-        texts=number,
+        texts=counted.texts,
         tokens=tokens,
-        bytes=size,
-        bytes_per_token=size / tokens if tokens else 0.0,
+        bytes=counted.bytes,
+        words=counted.words,
+        bytes_per_token=counted.bytes / tokens if tokens else 0.0,
+        tokens_per_word=tokens / counted.words if counted.words else 0.0,
         entropy=entropy,
-        redundancy=1 - entropy / float(np.log2(tok.vocab_size)),
-        token_lengths=_histogram(tok, counts),
+        redundancy=1 - entropy / widest,
+        renyi_efficiency=renyi_entropy(counts, RENYI_ORDER) / widest,
+        mean_token_length=float(spelled @ lengths) / float(max(spelled.sum(), 1)),
+        token_lengths=length_buckets(lengths, spelled),
+        frequency_by_rank=rank_curve(counts),
         used_tokens=int(np.count_nonzero(counts)),
+        unused_tokens=int(np.count_nonzero(ordinary & (counts == 0))),
+        scaffold_share=int(np.count_nonzero(columns.ids < 0)) / tok.vocab_size,
     )
 
 
-def _entropy(counts: npt.NDArray[np.int64]) -> float:
+def renyi_entropy(counts: Counts, order: float) -> float:
+    """Entropy of relative frequencies in bits: Shannon's at order 1, else Renyi's log2(sum p^a) / (1 - a)."""
     present = counts[counts > 0]
     if not len(present):
         return 0.0
     shares = present / present.sum()
-    return max(0.0, float(-(shares * np.log2(shares)).sum()))
+    if order == 1:
+        return max(0.0, float(-(shares * np.log2(shares)).sum()))
+    return max(0.0, float(np.log2((shares**order).sum()) / (1 - order)))
 
 
-def _histogram(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> dict[str, int]:
-    buckets: dict[int, int] = {}
-    for entry, count in zip(tok.vocabulary.by_id, counts.tolist(), strict=True):
-        if count and entry.kind not in ("special", "unknown"):
-            bucket = (len(entry.bytes.decode("utf-8", errors="replace")) - 1) // _BUCKET
-            buckets[bucket] = buckets.get(bucket, 0) + count
-    last = max(buckets, default=-1)
-    return {f"{n * _BUCKET + 1}-{(n + 1) * _BUCKET}": buckets.get(n, 0) for n in range(last + 1)}
+def character_lengths(spellings: list[bytes]) -> Counts:
+    """Characters that begin in each spelling, at least 1, shape (n,)."""
+    lengths = (len(spelling.translate(None, _INSIDE_CHARACTER)) for spelling in spellings)
+    return np.maximum(np.fromiter(lengths, dtype=np.int64, count=len(spellings)), 1)
+
+
+def length_buckets(lengths: Counts, counts: Counts) -> dict[str, int]:
+    """Sums of `counts` by length in the papers' buckets, up to the longest that occurs."""
+    sums: dict[int, int] = {}
+    for length in np.unique(lengths[counts > 0]).tolist():
+        bucket = (length - 1) // BUCKET
+        sums[bucket] = sums.get(bucket, 0) + int(counts[lengths == length].sum())
+    return {f"{n * BUCKET + 1}-{(n + 1) * BUCKET}": sums.get(n, 0) for n in range(max(sums, default=-1) + 1)}
+
+
+def rank_curve(counts: Counts) -> tuple[tuple[int, int], ...]:
+    """(rank, count) of counts by falling size, at ranks evenly spaced on a log scale, both ends among them."""
+    ordered = np.sort(counts[counts > 0])[::-1]
+    if not len(ordered):
+        return ()
+    ranks = np.unique(np.round(np.geomspace(1, len(ordered), _CURVE_POINTS)).astype(np.int64))
+    return tuple(zip(ranks.tolist(), ordered[ranks - 1].tolist(), strict=True))
+
+
+def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], Counts]:
+    """By id: whether it begins and ends with a space, and how many words begin inside it after a space."""
+    columns = tok.vocabulary.columns
+    if tok.settings.pretokenizer == "stripped":
+        inside = columns.continuations[tok.vocabulary.rank_of_id]
+        return inside, np.ones_like(inside), np.zeros(len(inside), dtype=np.int64)
+    flags: list[tuple[Any, ...]] = []
+    for rank in tok.vocabulary.rank_of_id.tolist():
+        spaced = _SPACES[np.frombuffer(columns.spellings[rank], dtype=np.uint8)]
+        flags.append((spaced[0], spaced[-1], np.count_nonzero(spaced[:-1] & ~spaced[1:])))
+    begins, ends, inner = zip(*flags, strict=True)
+    return np.array(begins), np.array(ends), np.array(inner, dtype=np.int64)
