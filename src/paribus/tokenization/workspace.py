@@ -33,8 +33,8 @@ class Workspace:
         self._arrays: dict[int, npt.NDArray[Any]] = {}
         self._model_address, self._slots_address = address(model), address(self._slots)
         self._encode = kernel("encode_documents")
-        for slot, shift, free in _TABLES:
-            self._new_table(slot, shift, free, _SMALLEST)
+        for slot, shift, free, words, _ in _TABLES:
+            self._new_table(slot, shift, free, words, _SMALLEST)
         self._hold(layout.BYTES, np.empty(1 << 16, dtype=np.uint8), layout.BYTES_SIZE)
         self._hold(layout.IDS, np.empty(1 << 14, dtype=np.int32), layout.IDS_SIZE)
         self._hold(layout.SCRATCH, np.empty(64, dtype=np.uint8))
@@ -114,25 +114,25 @@ class Workspace:
         elif status == layout.GROW_IDS:
             self._hold(layout.IDS, _doubled(self._arrays[layout.IDS]), layout.IDS_SIZE)
         else:
-            self._grow_table(*_TABLES[0 if status == layout.GROW_SHORT else 1])
+            self._grow_table(*_TABLES[(layout.GROW_TINY, layout.GROW_SHORT, layout.GROW_LONG).index(status)])
 
-    def _new_table(self, slot: int, shift: int, free: int, bits: int) -> None:
-        self._hold(slot, np.zeros((1 << bits, 4), dtype=np.uint64))
-        self._slots[shift], self._slots[free] = 64 - bits, 1 << (bits - 1)
+    def _new_table(self, slot: int, shift: int, free: int, words: int, bits: int) -> None:
+        self._hold(slot, np.zeros((1 << bits, words), dtype=np.uint64))
+        self._slots[shift], self._slots[free] = 64 - bits, 5 << (bits - 3)
 
-    def _grow_table(self, slot: int, shift: int, free: int) -> None:
+    def _grow_table(self, slot: int, shift: int, free: int, words: int, name: str) -> None:
         old, bits = self._arrays[slot], 64 - int(self._slots[shift])
         if bits >= _LARGEST:
             self._slots[layout.FULL] = 1
             return
-        self._new_table(slot, shift, free, bits + 2)
-        name = "grow_short" if slot == layout.SHORT else "grow_long"
+        self._new_table(slot, shift, free, words, bits + 1)
         self._slots[free] -= kernel(name)(address(old), len(old), int(self._slots[slot]), int(self._slots[shift]))
 
 
 _TABLES = (
-    (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE),
-    (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE),
+    (layout.TINY, layout.TINY_SHIFT, layout.TINY_FREE, 2, "grow_tiny"),
+    (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE, 4, "grow_short"),
+    (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE, 4, "grow_long"),
 )
 
 

@@ -42,12 +42,22 @@ from paribus.tokenization.kernels.layout import (
     STARTS,
     STRIDE,
     STRIPPED,
+    TINY,
+    TINY_SHIFT,
     WRITTEN,
 )
 from paribus.tokenization.kernels.memo import (
     COUNT_SHIFT,
     KEY_BITS,
     MANY,
+    MANY_TINY,
+    TINY_BYTES,
+    TINY_COUNT,
+    TINY_ID,
+    TINY_IDS,
+    TINY_LENGTH,
+    TINY_PLACE,
+    add_tiny,
     add_long,
     add_short,
     find_long,
@@ -61,6 +71,7 @@ from paribus.tokenization.kernels.pieces import encode_piece
 from paribus.tokenization.kernels.scan import scan
 
 SHORTEST_LONG = 16
+TINY_LIMIT = np.uint64(TINY_BYTES)
 KEYS_STRIDE = CHUNK + 130
 SKIPPED = ONE
 """In the place of a key without length: a pre-token that is dropped."""
@@ -90,8 +101,10 @@ def extract(starts, word, words, positions, count):
 
 
 @inline
-def look_ahead(text, size, positions, count, keys, table, shift):
+def look_ahead(memo, text, size, positions, count, keys):
     """Keys and slots of a chunk's pre-tokens, whose places in the memo are on their way when it is probed."""
+    tiny, tiny_shift = memo[TINY], np.uint64(memo[TINY_SHIFT])
+    short, short_shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
     for index in range(count):
         start = positions[index]
         length = positions[index + 1] - start
@@ -101,11 +114,12 @@ def look_ahead(text, size, positions, count, keys, table, shift):
                 high = second_word(load64(text, start + 8), length)
             else:
                 low, high = load_tail(text, start, length)
-            slot = hash_words(low, high) >> shift
+            is_tiny = length <= TINY_BYTES
+            slot = hash_words(low, high) >> (tiny_shift if is_tiny else short_shift)
             keys[index] = low
             keys[KEYS_STRIDE + index] = high
             keys[2 * KEYS_STRIDE + index] = slot
-            prefetch(table + (np.int64(slot) << 5))
+            prefetch((tiny if is_tiny else short) + (np.int64(slot) << (4 if is_tiny else 5)))
         else:
             keys[index], keys[KEYS_STRIDE + index] = ZERO, ZERO
 
@@ -146,18 +160,44 @@ def encode_short(model, memo, text, start, end, low, high, output, written):
     count = encode_piece(model, memo, text, start, end, ZERO)
     if count < 0:
         return np.int64(REFUSED), written
-    status = add_short(memo, low, high, count)
+    status = add_tiny(memo, low, high, count) if end - start <= TINY_BYTES else add_short(memo, low, high, count)
     return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
 
 
 @function
 def look_up(model, memo, text, positions, count, keys, output, written):
     """Append the ids of a chunk; returns (status, written)."""
-    entries = memo[SHORT]
+    tiny, entries = u64_at(memo[TINY]), memo[SHORT]
     table = u64_at(entries)
+    tiny_mask = np.int64((ONE << np.uint64(64 - memo[TINY_SHIFT])) - ONE)
     mask = np.int64((ONE << np.uint64(64 - memo[SHORT_SHIFT])) - ONE)
     for index in range(count):
         high = keys[KEYS_STRIDE + index]
+        length = high >> np.uint64(56)
+        if length - ONE < TINY_LIMIT:
+            low, slot = keys[index], np.int64(keys[2 * KEYS_STRIDE + index])
+            while True:
+                found = tiny[2 * slot + 1]
+                if (tiny[2 * slot] ^ low) | (found >> TINY_LENGTH ^ length) == ZERO:
+                    number = np.int64(found >> TINY_COUNT & np.uint64(3))
+                    if number != MANY_TINY:
+                        output[written] = np.int32(found & TINY_IDS)
+                        output[written + 1] = np.int32(found >> TINY_ID & TINY_IDS)
+                        written += number
+                    else:
+                        place = np.int64(found & ((ONE << TINY_PLACE) - ONE))
+                        number = np.int64(found >> TINY_PLACE & np.uint64(0xFFFFFF))
+                        written = copy_ids(i32_at(memo[IDS]), place, number, output, written)
+                    break
+                if found == ZERO:
+                    status, written = encode_short(
+                        model, memo, text, positions[index], positions[index + 1], low, high, output, written
+                    )
+                    if status != DONE:
+                        return status, written
+                    break
+                slot = slot + 1 & tiny_mask
+            continue
         if high == ZERO:
             if keys[index] == SKIPPED:
                 continue
@@ -201,7 +241,6 @@ def drop_spaces(memo, positions, count, keys):
 def encode_remembering(model, memo, text, size, words, output, written):
     """Append the ids of a scanned document by way of the memo; returns (status, written)."""
     starts, positions, keys = u64_at(memo[STARTS]), i64_at(memo[POSITIONS]), u64_at(memo[KEYS])
-    table, shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
     count = word = np.int64(0)
     while word < words:
         count, word = extract(starts, word, words, positions, count)
@@ -209,7 +248,7 @@ def encode_remembering(model, memo, text, size, words, output, written):
         if word == words:
             positions[count] = size
             pieces = count
-        look_ahead(text, size, positions, pieces, keys, table, shift)
+        look_ahead(memo, text, size, positions, pieces, keys)
         if model[PATTERN] == STRIPPED:
             drop_spaces(memo, positions, pieces, keys)
         status, written = look_up(model, memo, text, positions, pieces, keys, output, written)

@@ -40,9 +40,12 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
 
 # What one thread remembers and works with.
 (
-    SHORT,  # u64 (4, size): pre-tokens of up to 15 bytes
+    TINY,  # u64 (2, size): pre-tokens of up to 8 bytes
+    TINY_SHIFT,
+    TINY_FREE,  # entries that may still be added
+    SHORT,  # u64 (4, size): pre-tokens of 9 to 15 bytes
     SHORT_SHIFT,
-    SHORT_FREE,  # entries that may still be added
+    SHORT_FREE,
     LONG,  # u64 (4, size): pre-tokens of up to LONGEST_KEPT bytes
     LONG_SHIFT,
     LONG_FREE,
@@ -66,11 +69,11 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     WORK,  # i64: 8 for each unit of the longest document
     RESULT,  # i32: ids of the longest document
     MEMO_SLOTS,
-) = range(26)
+) = range(29)
 
 CHUNK = 512
 """Pre-tokens looked up together."""
 LONGEST_KEPT = 64
 """Bytes of the longest pre-token that is remembered."""
-DONE, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(7)
+DONE, GROW_TINY, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(8)
 """What an encoding kernel returns."""
