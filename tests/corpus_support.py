@@ -10,7 +10,7 @@ from paribus.config.groups.corpus import CorpusConfig, FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.stages import build
@@ -22,7 +22,7 @@ def run_config(corpus: CorpusConfig) -> RunConfig:
     """A run that differs from others in its corpus only."""
     return RunConfig(
         corpus=corpus,
-        pretokenizer=PretokenizerConfig(),
+        pretokenizer=PatternPretokenizer(),
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=StandardOrdering(),

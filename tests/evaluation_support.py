@@ -12,7 +12,7 @@ from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusWriter
@@ -69,7 +69,7 @@ def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs:
     """A stage's context with its artefacts in folders of `root`."""
     config = RunConfig(
         corpus=FilesCorpus(paths=("corpus.txt",)),
-        pretokenizer=PretokenizerConfig(),
+        pretokenizer=PatternPretokenizer(),
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=StandardOrdering(),

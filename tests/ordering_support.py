@@ -7,7 +7,7 @@ from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import InContextOrdering, OrderingConfig, TfidfEmbedder
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusWriter
@@ -43,7 +43,7 @@ def stage_context(root: Path, stage: str, ordering: OrderingConfig, *, seed: int
     work.mkdir(exist_ok=True)
     config = RunConfig(
         corpus=PydocsCorpus(),
-        pretokenizer=PretokenizerConfig(),
+        pretokenizer=PatternPretokenizer(),
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=ordering,

@@ -126,7 +126,7 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
                     statistics={
                         "heldout": {
                             "bytes_per_token": bytes_per_token, "entropy": 9.1 + 0.05 * index, "redundancy": 0.24,
-                            "token_lengths": lengths,
+                            "token_lengths": lengths, "frequency_by_rank": zipf(bytes_per_token),
                         },
                         "tasks": {"continuation": {"chance": 0.25, "truncated_prompts": {"0": 0, "5": 3 + index}}},
                     },
@@ -139,6 +139,12 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
             if curves:
                 _write_events(runs[-1], noise)
     return runs
+
+
+def zipf(bytes_per_token: float) -> list[list[int]]:
+    """Occurrences by rank, falling faster where tokens are shorter."""
+    ranks = np.unique(np.round(np.geomspace(1, 4_000, 64)).astype(int))
+    return [[int(rank), int(9e4 * rank ** (-3.6 / bytes_per_token)) + 1] for rank in ranks]
 
 
 def _write_events(run: RunRecord, noise: np.random.Generator) -> None:

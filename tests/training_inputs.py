@@ -10,7 +10,7 @@ from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PretokenizerConfig
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import BudgetConfig, EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
@@ -32,7 +32,7 @@ def config(budget: BudgetConfig = BUDGET, training: TrainingConfig = TRAINING) -
     """A run with a model of a few thousand parameters."""
     return RunConfig(
         corpus=PydocsCorpus(),
-        pretokenizer=PretokenizerConfig(),
+        pretokenizer=PatternPretokenizer(),
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=StandardOrdering(),

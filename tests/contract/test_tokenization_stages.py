@@ -16,7 +16,7 @@ from paribus.config.groups.tokenization import (
     BytesTokenizer,
     LongestFirstEncoder,
     MergeRankEncoder,
-    PretokenizerConfig,
+    PatternPretokenizer,
     ScaffoldBPETokenizer,
 )
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
@@ -46,7 +46,7 @@ class ProgressReporter(SilentReporter):
 def run_config(**groups: Any) -> RunConfig:
     defaults: dict[str, Any] = {
         "corpus": PydocsCorpus(),
-        "pretokenizer": PretokenizerConfig(),
+        "pretokenizer": PatternPretokenizer(),
         "tokenizer": BPETokenizer(vocab_size=300),
         "encoder": MergeRankEncoder(),
         "ordering": StandardOrdering(),

@@ -3,7 +3,17 @@
 from collections.abc import Iterator
 
 from paribus.config.groups.ordering import InContextOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder, ScaffoldBPETokenizer
+from paribus.config.groups.tokenization import (
+    BytesTokenizer,
+    DropoutEncoder,
+    LongestFirstEncoder,
+    MergeRankEncoder,
+    PatternPretokenizer,
+    ScaffoldBPETokenizer,
+    SpansPretokenizer,
+    UnigramTokenizer,
+    ViterbiEncoder,
+)
 from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.schema import RunConfig
 
@@ -18,20 +28,55 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
-    tokenizer, encoder = config.tokenizer, config.encoder
-    if isinstance(tokenizer, BytesTokenizer):
-        if isinstance(encoder, LongestFirstEncoder):
-            yield "encoder.kind", "longest_first has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
-    else:
+    tokenizer = config.tokenizer
+    yield from _encoder(config)
+    yield from _loss(config)
+    if not isinstance(tokenizer, BytesTokenizer):
         base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
         if tokenizer.vocab_size < base:
             message = f"{tokenizer.vocab_size} is below the alphabet and special tokens ({base}); use {base} or more"
             yield "tokenizer.vocab_size", message
     if len(set(tokenizer.special_tokens)) < len(tokenizer.special_tokens) or "" in tokenizer.special_tokens:
         yield "tokenizer.special_tokens", "must be distinct and not empty"
+    if isinstance(config.pretokenizer, SpansPretokenizer) and config.pretokenizer.max_length < 2:
+        yield "pretokenizer.max_length", "a span has at least 2 characters"
+
+
+def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
+    tokenizer, encoder = config.tokenizer, config.encoder
+    if isinstance(tokenizer, BytesTokenizer) and not isinstance(encoder, MergeRankEncoder):
+        yield "encoder.kind", f"{encoder.kind} has nothing to choose with tokenizer=bytes; use encoder=merge_rank"
+    elif isinstance(tokenizer, UnigramTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
+            "or fewest",
+        )
+    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer):
+        yield "encoder.kind", f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest"
+    if isinstance(encoder, DropoutEncoder) and not isinstance(config.pretokenizer, PatternPretokenizer):
+        yield "encoder.kind", "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, none)"
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer):
         yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+
+
+def _loss(config: RunConfig) -> Iterator[tuple[str, str]]:
+    tokenizer = config.tokenizer
+    if config.pretokenizer.kind == "stripped":
+        if isinstance(tokenizer, BytesTokenizer):
+            yield "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
+        elif tokenizer.lossless:
+            yield (
+                "pretokenizer.kind",
+                "stripped loses whitespace and tokenizer.lossless=true; use whitespace, which keeps it, or say "
+                "tokenizer.lossless=false",
+            )
+    if isinstance(tokenizer, BytesTokenizer) or not tokenizer.lossless:
+        return
+    if tokenizer.unit == "character" and tokenizer.unknown == "token":
+        message = "token loses characters and tokenizer.lossless=true; use byte_fallback, or tokenizer.lossless=false"
+        yield "tokenizer.unknown", message
 
 
 def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:

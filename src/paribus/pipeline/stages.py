@@ -109,14 +109,16 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "vocabulary",
-            1,
+            2,
             "paribus.tokenization.stages:build_vocabulary",
             _fixed("corpus"),
             _together(_fields("pretokenizer"), _fields("tokenizer")),
+            "paribus.tokenization.fingerprint:fingerprint",
+            lambda config: config.pretokenizer,
         ),
         Stage(
             "tokens",
-            1,
+            2,
             "paribus.tokenization.stages:build_tokens",
             _fixed("corpus", "vocabulary"),
             _fields("encoder"),

@@ -8,8 +8,10 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.tokenization.encoding_tables import EncodingTables, check_servable
+from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.text_address import text_addresses
+from paribus.tokenization.units import utf8
 from paribus.tokenization.vocabulary import UNIT, Vocabulary
 from paribus.tokenization.workspace import Ids, RefusedTextError, Workspace
 
@@ -22,8 +24,9 @@ class Encoding:
     Raises ConfigurationError where the vocabulary cannot serve the encoder.
     """
 
-    def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None) -> None:
         check_servable(vocabulary, settings)
+        self._cutter = cutter
         self._vocabulary = vocabulary
         self._tables = EncodingTables(vocabulary, settings)
         self._local = threading.local()
@@ -31,6 +34,8 @@ class Encoding:
 
     def encode(self, text: str) -> Ids:
         """Ids of one text."""
+        if self._cutter is not None:
+            return self._encode_cut([text], self._cutter, 1)[0]
         try:
             return self._workspace().encode_one(text)
         except RefusedTextError as error:
@@ -38,6 +43,8 @@ class Encoding:
 
     def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Offsets]:
         """Flat ids of texts and their offsets."""
+        if self._cutter is not None:
+            return self._encode_cut(texts, self._cutter, threads)
         addresses, sizes = text_addresses(texts)
         try:
             return self.encode_at(addresses, sizes, threads)
@@ -70,6 +77,21 @@ class Encoding:
             offsets[bounds[share] + 1 : bounds[share + 1] + 1] = ends + before
             before += len(ids)
         return np.concatenate([ids for ids, _ in parts]), offsets
+
+    def _encode_cut(self, texts: list[str], cutter: Cutter, threads: int) -> tuple[Ids, Offsets]:
+        """Every piece is encoded as if it were a text of its own."""
+        pieces: list[str] = []
+        bounds = [0]
+        for text in texts:
+            utf8(text)
+            pieces += cutter.pieces(text)
+            bounds.append(len(pieces))
+        addresses, sizes = text_addresses(pieces)
+        try:
+            ids, offsets = self.encode_at(addresses, sizes, threads)
+        except RefusedTextError as error:
+            raise self._refusal(pieces[error.index]) from error
+        return ids, offsets[bounds]
 
     def _workspace(self) -> Workspace:
         found: Workspace | None = getattr(self._local, "workspace", None)

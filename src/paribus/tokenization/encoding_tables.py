@@ -106,6 +106,11 @@ def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
             f"encoder={settings.encoder} needs merges, and a Unigram vocabulary has none; "
             "use viterbi, longest_first, left_to_right or fewest"
         )
+    if settings.encoder == "dropout" and settings.pretokenizer not in layout.PATTERNS:
+        raise ConfigurationError(
+            f"encoder=dropout needs a pre-tokenizer by pattern ({', '.join(layout.PATTERNS)}), not "
+            f"{settings.pretokenizer}"
+        )
     if settings.encoder == "viterbi" and not vocabulary.columns.scores.any():
         raise ConfigurationError(
             f"encoder=viterbi needs the scores of a Unigram vocabulary, and {settings.algorithm} has none; "

@@ -28,7 +28,6 @@ PATTERNS: dict[str, str] = {
     "none": r"(?s:.+)",
 }
 """What the compiled scanners match, as regular expressions of the `regex` module."""
-PRETOKENIZERS = tuple(PATTERNS)
 
 
 class Pretokenizer:

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 from paribus.errors import ConfigurationError
 from paribus.tokenization.bpe import Stopped
 from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.pretokenizers import PRETOKENIZERS
+from paribus.tokenization.pretokenization import PRETOKENIZERS
 from paribus.tokenization.units import UnitKind, Unknown
 
 Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"]
@@ -60,6 +60,16 @@ class Settings:
     def lossy(self) -> bool:
         """Whether text is lost: whitespace by `stripped`, characters by an unknown token."""
         return self.pretokenizer == "stripped" or (self.unit == "character" and self.unknown == "token")
+
+
+def check_lossless(settings: Settings) -> None:
+    """Raise ConfigurationError where text is lost."""
+    if settings.pretokenizer == "stripped":
+        raise ConfigurationError(
+            "pretokenizer=stripped loses whitespace; `whitespace` keeps it with the next word"
+        )
+    if settings.lossy:
+        raise ConfigurationError("unknown=token loses characters outside the alphabet; `byte_fallback` keeps them")
 
 
 def check_choice(name: str, value: Any, known: tuple[str, ...]) -> None:

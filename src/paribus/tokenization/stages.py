@@ -7,13 +7,28 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.config.groups.tokenization import BytesTokenizer, EncoderConfig, MergeRankEncoder, TokenizerConfig
+from paribus.config.groups.tokenization import (
+    BytesTokenizer,
+    DropoutEncoder,
+    EncoderConfig,
+    LongestFirstEncoder,
+    PredictiveEntropyPretokenizer,
+    PretokenizerConfig,
+    ScaffoldBPETokenizer,
+    SpansPretokenizer,
+    TokenizerConfig,
+)
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON, Reporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
+from paribus.tokenization.kernels.native import ensure_compiled
+from paribus.tokenization.pretokenization import Cutter
+from paribus.tokenization.spans import PredictiveEntropyPretokenizer as ModelPretokenizer
+from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 from paribus.tokenization.tokenizer import Tokenizer
 
 _PART_BYTES = 8 * 2**20
@@ -31,7 +46,9 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     sample = None if isinstance(config, BytesTokenizer) else config.sample
     total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
     texts = _Sample(corpus, total, context.report)
-    tokenizer = _train(config, context.config.pretokenizer.kind, texts, context.report)
+    compile_kernels(context.report)
+    pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
+    tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
     tokenizer.save(context.output / "tokenizer")
@@ -56,7 +73,7 @@ class _Sample:
         self.documents = self.bytes = 0
 
     def __iter__(self) -> Iterator[str]:
-        reported = 0
+        reported = self.documents = self.bytes = 0
         for document in self._corpus.documents("train"):
             if self.documents and self.bytes + document.bytes > self._total:
                 break
@@ -69,12 +86,31 @@ class _Sample:
         self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
 
 
-def _train(config: TokenizerConfig, pretokenizer: str, texts: _Sample, report: Reporter) -> Tokenizer:
+def compile_kernels(report: Reporter) -> None:
+    """Compile what this machine has not compiled yet, and say so."""
+    ensure_compiled(lambda name, done, total: report.progress(done, total, unit="kernels", doing=f"compiling {name}"))
+
+
+def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
+    if isinstance(config, SpansPretokenizer):
+        settings = SpanSettings(
+            max_length=config.max_length,
+            min_count=config.min_count,
+            entropy_weight=config.entropy_weight,
+            entropy_only=config.entropy_only,
+        )
+        return SpanPretokenizer.train(texts, settings)
+    if isinstance(config, PredictiveEntropyPretokenizer):
+        return ModelPretokenizer(Path(config.model).expanduser(), threshold=config.threshold)
+    return config.kind
+
+
+def _train(config: TokenizerConfig, pretokenizer: str | Cutter, texts: _Sample, context: StageContext) -> Tokenizer:
     if isinstance(config, BytesTokenizer):
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
 
     def progress(done: int) -> None:
-        report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
+        context.report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
 
     return Tokenizer.train(
         texts,
@@ -84,7 +120,9 @@ def _train(config: TokenizerConfig, pretokenizer: str, texts: _Sample, report: R
         pretokenizer=pretokenizer,
         special_tokens=config.special_tokens,
         unknown=config.unknown,
-        demolish="parents" if config.kind == "bpe" else config.demolish,
+        demolish=config.demolish if isinstance(config, ScaffoldBPETokenizer) else "parents",
+        lossless=config.lossless,
+        threads=context.engine.workers,
         progress=progress,
     )
 
@@ -100,6 +138,7 @@ class _Part:
 
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
+    compile_kernels(context.report)
     tokenizer = _with_encoder(context.inputs["vocabulary"] / "tokenizer", context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
     total, done = corpus.bytes("train"), 0
@@ -122,9 +161,12 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
 
 
 def _with_encoder(path: Path, config: EncoderConfig) -> Tokenizer:
-    if isinstance(config, MergeRankEncoder):
-        return Tokenizer.load(path).with_encoder("merge_rank")
-    return Tokenizer.load(path).with_encoder("longest_first", candidates=config.candidates)
+    tokenizer = Tokenizer.load(path)
+    if isinstance(config, LongestFirstEncoder):
+        return tokenizer.with_encoder(config.kind, candidates=config.candidates)
+    if isinstance(config, DropoutEncoder):
+        return tokenizer.with_encoder(config.kind, dropout=config.probability, seed=config.seed)
+    return tokenizer.with_encoder(config.kind)
 
 
 def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
@@ -145,26 +187,33 @@ def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
 def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
     if part.target.exists():
         return part.target
-    ids, lengths, source_bytes = [np.zeros(0, dtype=np.int32)], [], []
+    dtype = id_dtype(tokenizer.vocab_size)
+    ids, lengths, source_bytes = [np.zeros(0, dtype)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     with pq.ParquetFile(part.shard) as file:
-        for batch in file.iter_batches(batch_size=256, row_groups=list(part.groups), columns=["id", "text", "bytes"]):
-            for name, text, size in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                ids.append(_encode(tokenizer, name, text))
-                lengths.append(len(ids[-1]))
-                source_bytes.append(size)
-    _publish(part.target, np.concatenate(ids).astype(id_dtype(tokenizer.vocab_size)), lengths, source_bytes)
+        for batch in file.iter_batches(batch_size=1024, row_groups=list(part.groups), columns=["id", "text", "bytes"]):
+            found, offsets = _encode(tokenizer, batch)
+            ids.append(found.astype(dtype))
+            lengths.append(np.diff(offsets))
+            source_bytes.append(batch.column("bytes").to_numpy())
+    _publish(part.target, np.concatenate(ids), np.concatenate(lengths), np.concatenate(source_bytes))
     return part.target
 
 
-def _encode(tokenizer: Tokenizer, name: str, text: str) -> np.ndarray:
+def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+    texts: list[str] = batch.column("text").to_pylist()
     try:
-        return tokenizer.encode(text)
-    except DataError as error:
-        raise DataError(f"document {name!r}: {error}") from error
+        return tokenizer.encode_batch(texts)
+    except DataError:
+        for name, text in zip(batch.column("id").to_pylist(), texts, strict=True):
+            try:
+                tokenizer.encode(text)
+            except DataError as error:
+                raise DataError(f"document {name!r}: {error}") from error
+        raise
 
 
-def _publish(target: Path, ids: np.ndarray, lengths: list[int], source_bytes: list[int]) -> None:
+def _publish(target: Path, ids: np.ndarray, lengths: np.ndarray, source_bytes: np.ndarray) -> None:
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with unfinished.open("wb") as file:
-        np.savez(file, ids=ids, lengths=np.array(lengths, np.int64), source_bytes=np.array(source_bytes, np.int64))
+        np.savez(file, ids=ids, lengths=lengths, source_bytes=source_bytes)
     unfinished.replace(target)

@@ -1,4 +1,7 @@
-"""A tokenizer on disk: `settings.json`, `vocabulary.json` and `merges.json`, the same bytes for the same tokenizer."""
+"""A tokenizer on disk, the same bytes for the same tokenizer.
+
+`settings.json`, `vocabulary.json`, `merges.json`; and `pretokenizer.json` where the pre-tokenizer was made from data.
+"""
 
 import json
 from pathlib import Path
@@ -7,26 +10,31 @@ from typing import Any
 import numpy as np
 
 from paribus.errors import DataError, ParibusError
+from paribus.tokenization.pretokenization import Cutter, cutter_from_state
+from paribus.tokenization.pretokenizers import PATTERNS
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.vocabulary import ENTRY_KINDS, SPECIAL, Columns, Vocabulary
 
 FORMAT = 2
-SETTINGS, VOCABULARY, MERGES = "settings.json", "vocabulary.json", "merges.json"
+SETTINGS, VOCABULARY, MERGES, PRETOKENIZER = "settings.json", "vocabulary.json", "merges.json", "pretokenizer.json"
 FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "score"]
 """A token is a row of these: its bytes in hexadecimal, -1 for what it has not (id, left, right)."""
 
 
-def save(vocabulary: Vocabulary, settings: Settings, path: Path) -> None:
-    """Write the three files into directory `path`, which is made if need be."""
+def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path: Path) -> None:
+    """Write the files into directory `path`, which is made if need be."""
     path.mkdir(parents=True, exist_ok=True)
     described = {name: getattr(settings, name) for name in sorted(Settings.__dataclass_fields__)}
     described |= {"format": FORMAT, "special_tokens": list(settings.special_tokens), "vocab_size": vocabulary.size}
     (path / SETTINGS).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8")
     _write_rows(path / VOCABULARY, [FIELDS, *_rows(vocabulary.columns)])
     _write_rows(path / MERGES, vocabulary.merge_ranks.tolist())
+    if cutter is not None:
+        state = json.dumps(cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
+        (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
 
 
-def load(path: Path) -> tuple[Vocabulary, Settings]:
+def load(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
     """Read what `save` wrote; DataError names the file and what is wrong with it."""
     if not path.is_dir():
         raise DataError(f"{path}: no tokenizer directory; one is written by Tokenizer.save")
@@ -42,7 +50,16 @@ def load(path: Path) -> tuple[Vocabulary, Settings]:
     special = {columns.spellings[rank].decode("utf-8", "replace") for rank in np.flatnonzero(columns.kinds == SPECIAL)}
     if vocabulary.size != size or special != set(settings.special_tokens):
         raise DataError(f"{path}: {SETTINGS} says {size} tokens, {VOCABULARY} has {vocabulary.size} or other specials")
-    return vocabulary, settings
+    return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER)
+
+
+def _cutter(kind: str, path: Path) -> Cutter | None:
+    if kind in PATTERNS:
+        return None
+    try:
+        return cutter_from_state(kind, _read(path))
+    except ParibusError as error:
+        raise DataError(f"{path}: {error}") from error
 
 
 def _rows(columns: Columns) -> list[list[Any]]:

@@ -13,8 +13,10 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.bpe import Progress
 from paribus.tokenization.demolition import Demolish
 from paribus.tokenization.encoding import Encoding
-from paribus.tokenization.pretokenizers import Pretokenizer
-from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
+from paribus.tokenization.pretokenization import Cutter, kind_of
+from paribus.tokenization.pretokenizers import PATTERNS, Pretokenizer
+from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings, check_lossless
+from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.training import TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Vocabulary
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 _UNKNOWN_TEXT = "\ufffd".encode()
+NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi"}
 DROPOUT = 0.1
 """Probability of the paper (Provilkov et al. 2020)."""
 
@@ -34,11 +37,16 @@ class Tokenizer:
     Special tokens have ids but are never matched inside text: their spelling in a document is ordinary text.
     """
 
-    def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None = None) -> None:
         self.vocabulary = vocabulary
         """Every token ever made, in order of creation, scaffolds and special tokens included."""
         self.settings = settings
-        self._encoding = Encoding(vocabulary, settings)
+        self.cutter = cutter
+        """The pre-tokenizer, where it was made from data; None for one by pattern."""
+        if (cutter is None) != (settings.pretokenizer in PATTERNS):
+            needed = "needs an object made from data" if cutter is None else "is a pattern and takes no object"
+            raise ConfigurationError(f"pretokenizer: {settings.pretokenizer} {needed}")
+        self._encoding = Encoding(vocabulary, settings, cutter)
 
     @classmethod
     def train(
@@ -48,46 +56,58 @@ class Tokenizer:
         algorithm: Algorithm = "bpe",
         vocab_size: int | None = None,
         unit: UnitKind = "byte",
-        pretokenizer: str = "gpt2_digits",
-        encoder: EncoderName = "merge_rank",
+        pretokenizer: str | Cutter = "gpt2_digits",
+        encoder: EncoderName | None = None,
         special_tokens: Sequence[str] = (),
         unknown: Unknown | None = None,
         demolish: Demolish = "parents",
         candidates: Candidates = "normal",
+        lossless: bool = False,
+        threads: int = 1,
         progress: Progress | None = None,
     ) -> "Tokenizer":
         """Train on `texts`.
 
+        `pretokenizer` is a name of `PATTERNS`, `spans` (found in the texts with the default settings; all texts are
+        then held in memory), or an object such as `SpanPretokenizer` makes. `encoder=None` is the algorithm's own:
+        left_to_right for WordPiece, viterbi for Unigram, else merge_rank.
         `vocab_size` counts units and special tokens; training ends below it when no pair is left (see
         `settings.stopped`), and `bytes` always has 256 tokens and the special ones. With character units, `unknown`
         says what a character outside the alphabet becomes: its bytes (`byte_fallback`, 256 more units), one unknown
         token (`token`), or an error (`refuse`); None is byte fallback where `vocab_size` has room for it. `progress` is
-        called with the size reached.
+        called with the size reached. The result is the same for any number of `threads`.
 
-        Raises ConfigurationError for unknown names or a size below the alphabet and special tokens, DataError for
-        text that has no UTF-8.
+        Raises ConfigurationError for unknown names, a size below the alphabet and special tokens, or, with `lossless`,
+        for settings that lose text; DataError for text that has no UTF-8.
         """
+        if pretokenizer == "spans":
+            texts = list(texts)
+            pretokenizer = SpanPretokenizer.train(texts)
+        name = kind_of(pretokenizer)
         request = TrainingRequest(
             algorithm=algorithm,
             vocab_size=vocab_size,
             unit="byte" if algorithm == "bytes" else unit,
             unknown=unknown,
             special_tokens=tuple(special_tokens),
-            continuation=pretokenizer == "stripped",
+            continuation=name == "stripped",
         )
         settings = Settings(
             algorithm=algorithm,
             unit=request.unit,
             unknown=unknown or "byte_fallback",
-            pretokenizer=pretokenizer,
-            encoder=encoder,
+            pretokenizer=name,
+            encoder=encoder or NATURAL_ENCODERS.get(algorithm, "merge_rank"),
             candidates=candidates,
             demolish=demolish,
             special_tokens=request.special_tokens,
             stopped="no_pair_left",
             string_equal_pairs=0,
         )
-        words = count_pretokens(() if algorithm == "bytes" else texts, Pretokenizer(pretokenizer))
+        if lossless:
+            check_lossless(settings)
+        cutter = None if isinstance(pretokenizer, str) else pretokenizer
+        words = count_pretokens(() if algorithm == "bytes" else texts, cutter or Pretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
         settings = dataclasses.replace(
             settings,
@@ -95,7 +115,7 @@ class Tokenizer:
             stopped=trained.stopped,
             string_equal_pairs=trained.string_equal_pairs,
         )
-        return cls(trained.vocabulary, settings)
+        return cls(trained.vocabulary, settings, cutter)
 
     def encode(self, text: str) -> Ids:
         """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8."""
@@ -149,7 +169,7 @@ class Tokenizer:
             dropout=dropout if encoder == "dropout" else 0.0,
             seed=seed if encoder == "dropout" else 0,
         )
-        return Tokenizer(self.vocabulary, settings)
+        return Tokenizer(self.vocabulary, settings, self.cutter)
 
     @property
     def vocab_size(self) -> int:
@@ -189,7 +209,7 @@ class Tokenizer:
         """Write a self-contained directory of JSON; equal tokenizers make equal bytes."""
         from paribus.tokenization.storage import save
 
-        save(self.vocabulary, self.settings, Path(path))
+        save(self.vocabulary, self.settings, self.cutter, Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
@@ -234,7 +254,7 @@ class Tokenizer:
         ]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"vocabulary": self.vocabulary, "settings": self.settings}
+        return {"vocabulary": self.vocabulary, "settings": self.settings, "cutter": self.cutter}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__init__(state["vocabulary"], state["settings"])  # type: ignore[misc]
+        self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]

@@ -2,24 +2,52 @@
 
 from typing import Literal
 
-from paribus.config.declare import group, identity
-from paribus.config.groups.types import Positive, Strings
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import NonNegative, NonNegativeReal, Positive, Probability, Strings
 from paribus.config.units import Size
 
 VOCAB_DOC = "Tokens of the final vocabulary, units and special tokens included (papers: 32K, 64K, 128K)."
 UNIT_DOC = "Smallest piece: UTF-8 bytes, or Unicode characters of the corpus."
 UNKNOWN_DOC = "With character units, a character outside the alphabet becomes its UTF-8 bytes or one unknown token."
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
+LOSSLESS_DOC = "Refuse settings that lose text: pretokenizer=stripped, and unknown=token with character units."
 SAMPLE_DOC = "Train on the first documents up to this many bytes of text; null uses all of the training split."
 
 
 @group
-class PretokenizerConfig:
-    """Pieces of text that tokens do not cross."""
+class PatternPretokenizer:
+    """Pieces of text by a regular pattern."""
 
-    kind: Literal["gpt2", "gpt2_digits", "gpt4", "whitespace", "none"] = identity(
-        "gpt2_digits", doc="Pattern; gpt2_digits is the papers': GPT-2's with every digit a piece of its own."
+    kind: Literal["gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none"] = identity(
+        "gpt2_digits",
+        doc="gpt2_digits is the papers': GPT-2's with every digit a piece of its own. stripped drops whitespace and "
+        "marks what continues a word (original BPE, WordPiece); none leaves the document whole.",
     )
+
+
+@group
+class SpansPretokenizer:
+    """Spans of characters that belong together (arXiv 2506.15889): mutual information and branching entropy."""
+
+    kind: Literal["spans"] = identity("spans", doc="Spans found in the corpus, for scripts without spaces.")
+    max_length: Positive = identity(4, doc="Longest span, in characters; at least 2.")
+    min_count: Positive = identity(2, doc="Occurrences a span needs.")
+    entropy_weight: NonNegativeReal = identity(1.0, doc="Lambda, the weight of entropy beside the mutual information.")
+    entropy_only: bool = identity(False, doc="Score by the entropy alone.")
+
+
+@group
+class PredictiveEntropyPretokenizer:
+    """Boundaries where a causal language model is least sure of the next character (arXiv 2506.15889)."""
+
+    kind: Literal["predictive_entropy"] = identity("predictive_entropy", doc="Boundaries by a causal language model.")
+    model: str = execution(
+        doc="Directory of a causal language model whose tokens are characters; its files are the identity."
+    )
+    threshold: float | None = identity(None, doc="Smallest entropy of a boundary, in bits; null takes all maxima.")
+
+
+PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropyPretokenizer
 
 
 @group
@@ -32,6 +60,7 @@ class BPETokenizer:
     unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
     sample: Size | None = identity(None, doc=SAMPLE_DOC)
+    lossless: bool = identity(True, doc=LOSSLESS_DOC)
 
 
 @group
@@ -44,9 +73,36 @@ class ScaffoldBPETokenizer:
     unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
     sample: Size | None = identity(None, doc=SAMPLE_DOC)
+    lossless: bool = identity(True, doc=LOSSLESS_DOC)
     demolish: Literal["parents", "shortest"] = identity(
         "parents", doc="Scaffolds become their parents (equation 6), or the fewest normal tokens."
     )
+
+
+@group
+class WordPieceTokenizer:
+    """WordPiece by likelihood: merge the pair with the largest f(ij) / (f(i) f(j)) until the vocabulary is full."""
+
+    kind: Literal["wordpiece"] = identity("wordpiece", doc="WordPiece, the likelihood objective.")
+    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
+    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
+    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
+    special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
+    sample: Size | None = identity(None, doc=SAMPLE_DOC)
+    lossless: bool = identity(True, doc=LOSSLESS_DOC)
+
+
+@group
+class UnigramTokenizer:
+    """Unigram language model (Kudo 2018), trained by sentencepiece on the counted pre-tokens."""
+
+    kind: Literal["unigram"] = identity("unigram", doc="Unigram language model.")
+    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
+    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
+    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
+    special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
+    sample: Size | None = identity(None, doc=SAMPLE_DOC)
+    lossless: bool = identity(True, doc=LOSSLESS_DOC)
 
 
 @group
@@ -57,7 +113,7 @@ class BytesTokenizer:
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
 
 
-TokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | BytesTokenizer
+TokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | BytesTokenizer
 
 
 @group
@@ -77,4 +133,36 @@ class LongestFirstEncoder:
     )
 
 
-EncoderConfig = MergeRankEncoder | LongestFirstEncoder
+@group
+class LeftToRightEncoder:
+    """The longest token from the left, again and again (WordPiece)."""
+
+    kind: Literal["left_to_right"] = identity("left_to_right", doc="Longest match from the left (WordPiece).")
+
+
+@group
+class ViterbiEncoder:
+    """The tokens of largest summed log-probability (Unigram)."""
+
+    kind: Literal["viterbi"] = identity("viterbi", doc="Most probable tokens; needs tokenizer=unigram.")
+
+
+@group
+class FewestEncoder:
+    """The fewest tokens, by dynamic programming."""
+
+    kind: Literal["fewest"] = identity("fewest", doc="Fewest tokens of any vocabulary.")
+
+
+@group
+class DropoutEncoder:
+    """BPE-dropout (Provilkov et al. 2020): merge rank, with merges skipped at random."""
+
+    kind: Literal["dropout"] = identity("dropout", doc="BPE-dropout.")
+    probability: Probability = identity(0.1, doc="Probability that a merge is skipped at a step (paper: 0.1).")
+    seed: NonNegative = identity(0, doc="Of the random numbers, with the text itself: equal texts have equal tokens.")
+
+
+EncoderConfig = (
+    MergeRankEncoder | LongestFirstEncoder | LeftToRightEncoder | ViterbiEncoder | FewestEncoder | DropoutEncoder
+)

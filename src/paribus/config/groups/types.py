@@ -7,6 +7,8 @@ from pydantic import Field
 
 Positive = Annotated[int, Gt(0)]
 NonNegative = Annotated[int, Ge(0)]
+NonNegativeReal = Annotated[float, Ge(0)]
+Probability = Annotated[float, Ge(0), Lt(1)]
 PositiveFloat = Annotated[float, Gt(0)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
