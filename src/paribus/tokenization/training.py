@@ -17,7 +17,7 @@ from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.unigram import UnigramTraining, train_unigram_table
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import Vocabulary
-from paribus.tokenization.word_counts import WordCounts, count_words
+from paribus.tokenization.word_counts import WordCounts, count_words, decoded
 from paribus.tokenization.wordpiece import train_wordpiece
 
 _FALLBACK_UNITS = 256
@@ -56,12 +56,12 @@ class TrainedVocabulary:
     """Merged pairs whose string was a token already; see `Training`."""
 
 
-def count_pretokens(texts: Iterable[str], pretokenizer: Pieces, *, threads: int = 1) -> WordCounts:
-    """How often each pre-token occurs in `texts`; the same for any number of threads."""
+def count_pretokens(texts: Iterable[str | bytes], pretokenizer: Pieces, *, threads: int = 1) -> WordCounts:
+    """How often each pre-token occurs in `texts`, strings or UTF-8; the same for any number of threads."""
     name = getattr(pretokenizer, "name", None)
     if name in layout.PATTERNS:
         return count_words(texts, layout.PATTERNS.index(name), class_table(), threads=threads)
-    pieces = (piece for text in texts for piece in pretokenizer.pieces(text))
+    pieces = (piece for text in texts for piece in pretokenizer.pieces(decoded(text)))
     return count_words(pieces, layout.NONE, class_table(), threads=threads)
 
 

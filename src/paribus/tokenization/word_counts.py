@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from paribus.errors import DataError
 from paribus.tokenization.kernel_state import KernelState, table
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels.native import address, kernel
@@ -60,11 +61,12 @@ class WordCounts:
             yield spellings[offsets[word] : offsets[word + 1]], count
 
 
-def count_words(texts: Iterable[str], pattern: int, classes: Bytes, *, threads: int = 1) -> WordCounts:
+def count_words(texts: Iterable[str | bytes], pattern: int, classes: Bytes, *, threads: int = 1) -> WordCounts:
     """Count the pre-tokens that `pattern` (a code of `kernels.layout`) cuts `texts` into.
 
-    `classes` is the table of character classes, uint8 (0x110000,). Each thread has a table of its own; the counts do
-    not depend on how many there are. DataError for text that has no UTF-8.
+    A text is a string or UTF-8. `classes` is the table of character classes, uint8 (0x110000,). Each thread has a table
+    of its own; the counts do not depend on how many there are. DataError for a string that has no UTF-8 and for bytes
+    that are none.
     """
     tables = [_Table(pattern, classes) for _ in range(max(1, threads))]
     if threads > 1:
@@ -78,23 +80,28 @@ def count_words(texts: Iterable[str], pattern: int, classes: Bytes, *, threads: 
 
 
 class _Batch:
-    """Addresses and sizes of texts that are kept alive; characters outside ASCII make a copy for the batch alone."""
+    """Addresses and sizes of texts that are kept alive; a string that is not ASCII is copied for the batch alone."""
 
     def __init__(self) -> None:
         self.addresses: list[int] = []
         self.sizes: list[int] = []
+        self.texts: list[str | bytes] = []
         self.bytes = 0
-        self._alive: list[str | bytes] = []
+        self.checked = True
+        """Whether all of it is known to be UTF-8."""
 
-    def append(self, text: str) -> None:
-        kept: str | bytes = text if text.isascii() else utf8(text)
-        self._alive.append(kept)
-        self.addresses.append(_utf8_of(kept, None) if isinstance(kept, str) else _bytes_of(kept))
-        self.sizes.append(len(kept))
-        self.bytes += len(kept)
+    def append(self, text: str | bytes) -> None:
+        if isinstance(text, bytes):
+            self.checked = False
+        elif not text.isascii():
+            text = utf8(text)
+        self.texts.append(text)
+        self.addresses.append(_utf8_of(text, None) if isinstance(text, str) else _bytes_of(text))
+        self.sizes.append(len(text))
+        self.bytes += len(text)
 
 
-def _batches(texts: Iterable[str]) -> Iterator[_Batch]:
+def _batches(texts: Iterable[str | bytes]) -> Iterator[_Batch]:
     batch = _Batch()
     for text in texts:
         batch.append(text)
@@ -131,6 +138,18 @@ def _count_in_threads(tables: "list[_Table]", batches: Iterator[_Batch]) -> None
         raise failed[0]
 
 
+def decoded(text: str | bytes) -> str:
+    """A text given as a string or UTF-8. DataError for bytes that are no UTF-8."""
+    if isinstance(text, str):
+        return text
+    try:
+        return text.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(
+            f"a text that begins {text[:20]!r} is no UTF-8 at byte {error.start}: {error.reason}"
+        ) from error
+
+
 class _Table:
     """Counts of one thread, and what its kernel works with."""
 
@@ -152,6 +171,8 @@ class _Table:
         state = self._state
         state.hold(slot.TEXTS, np.array(batch.addresses, np.int64), slot.TEXT_COUNT)
         state.hold(slot.SIZES, np.array(batch.sizes, np.int64))
+        if not batch.checked and (wrong := kernel("find_invalid_text")(state.address)) >= 0:
+            decoded(batch.texts[wrong])
         state.slots[[slot.TEXT, slot.BEGIN, slot.END, slot.WORD, slot.SPAN]] = 0
         while (status := kernel("count_texts")(state.address)) != slot.DONE:
             self._grow(status)

@@ -6,7 +6,7 @@ every pattern cuts it: before a blank between two ASCII letters.
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, decode, function, inline
 from paribus.tokenization.kernels.counting_layout import (
     BEGIN,
     BYTES,
@@ -47,13 +47,20 @@ from paribus.tokenization.kernels.counting_layout import (
     WANTED,
     WORD,
 )
-from paribus.tokenization.kernels.intrinsics import i64_at, load64, lowest_bit, prefetch, store64, u8_at, u64_at
+from paribus.tokenization.kernels.gpt4 import has
+from paribus.tokenization.kernels.intrinsics import (
+    i64_at,
+    load64,
+    lowest_bit,
+    not_ascii,
+    prefetch,
+    store64,
+    u8_at,
+    u64_at,
+)
 from paribus.tokenization.kernels.layout import NONE, STRIPPED
 from paribus.tokenization.kernels.memo import first_word, hash_long, hash_words, load_tail, same_bytes, second_word
 from paribus.tokenization.kernels.scan import scan
-
-AHEAD = 16
-"""Look-ups between asking for a slot and using it."""
 
 
 @inline
@@ -62,23 +69,17 @@ def slots(shift):
     return np.int64(1) << (64 - shift)
 
 
-@function
-def add_short(state, low, high, count):
-    """Add to the count of a short pre-token."""
-    table, shift = u64_at(state[SHORT]), np.uint64(state[SHORT_SHIFT])
-    mask = slots(state[SHORT_SHIFT]) - 1
-    slot = np.int64(hash_words(low, high) >> shift)
-    while True:
-        found = table[4 * slot + 1]
-        if found == high and table[4 * slot] == low:
-            table[4 * slot + 2] += count
-            return
-        if found == ZERO:
+@inline
+def add_short(state, table, slot, mask, low, high, count):
+    """Add to the count of a short pre-token whose search begins at `slot`."""
+    while table[4 * slot + 1] != high or table[4 * slot] != low:
+        if table[4 * slot + 1] == ZERO:
+            table[4 * slot], table[4 * slot + 1] = low, high
+            state[SHORT_USED] += 1
+            state[TOTAL_BYTES] += np.int64(high >> np.uint64(56))
             break
         slot = slot + 1 & mask
-    table[4 * slot], table[4 * slot + 1], table[4 * slot + 2] = low, high, count
-    state[SHORT_USED] += 1
-    state[TOTAL_BYTES] += np.int64(high >> np.uint64(56))
+    table[4 * slot + 2] += count
 
 
 @function
@@ -123,58 +124,59 @@ def lacking(state, short, long, size):
 def count_kept(state):
     """Count the pre-tokens that were kept for looking up together."""
     keys, longer = u64_at(state[SHORT_KEYS]), i64_at(state[LONG_KEYS])
-    shift, table = np.uint64(state[SHORT_SHIFT]), state[SHORT]
-    count = state[SHORT_KEPT]
-    for index in range(count + AHEAD):
-        if index < count:
-            slot = np.int64(hash_words(keys[2 * index], keys[2 * index + 1]) >> shift)
-            prefetch(table + 32 * slot)
-        if index >= AHEAD:
-            add_short(state, keys[2 * (index - AHEAD)], keys[2 * (index - AHEAD) + 1], ONE)
+    table, mask = u64_at(state[SHORT]), slots(state[SHORT_SHIFT]) - 1
+    shift = np.uint64(state[SHORT_SHIFT])
+    for index in range(state[SHORT_KEPT]):
+        low, high = keys[2 * index], keys[2 * index + 1]
+        add_short(state, table, np.int64(hash_words(low, high) >> shift), mask, low, high, ONE)
     for index in range(state[LONG_KEPT]):
         add_long(state, u8_at(longer[2 * index]), longer[2 * index + 1], ONE)
     state[SHORT_KEPT] = state[LONG_KEPT] = state[LONG_BYTES] = 0
 
 
+@function
+def keep_long(state, address, length):
+    """Keep a pre-token of more than fifteen bytes."""
+    longer, kept = i64_at(state[LONG_KEYS]), state[LONG_KEPT]
+    longer[2 * kept], longer[2 * kept + 1] = address, length
+    state[LONG_KEPT] = kept + 1
+    state[LONG_BYTES] += length
+
+
 @inline
-def keep(state, text, start, length, size):
-    """Keep the pre-token of `length` bytes at `start` of a text of `size` bytes."""
-    if length < 16:
-        if start + 16 <= size:
-            low = first_word(load64(text, start), length)
-            high = second_word(load64(text, start + 8), length)
-        else:
-            low, high = load_tail(text, start, length)
-        keys, kept = u64_at(state[SHORT_KEYS]), state[SHORT_KEPT]
-        keys[2 * kept], keys[2 * kept + 1] = low, high
-        state[SHORT_KEPT] = kept + 1
-    else:
-        longer, kept = i64_at(state[LONG_KEYS]), state[LONG_KEPT]
-        longer[2 * kept], longer[2 * kept + 1] = i64_at(state[TEXTS])[state[TEXT]] + start, length
-        state[LONG_KEPT] = kept + 1
-        state[LONG_BYTES] += length
+def short_key(text, start, length, size):
+    """The two words of a pre-token of at most fifteen bytes in a text of `size` bytes."""
+    if start + 16 > size:
+        return load_tail(text, start, length)
+    return first_word(load64(text, start), length), second_word(load64(text, start + 8), length)
 
 
 @function
 def keep_word(state):
     """Keep the pre-tokens that end in one word of the start masks, and the last one at the end of the stretch."""
-    text, size = u8_at(i64_at(state[TEXTS])[state[TEXT]]), i64_at(state[SIZES])[state[TEXT]]
-    masks, stripped = u64_at(state[MASKS]), state[PATTERN] == STRIPPED
-    spaces = SPACES * state[STRIDE]
-    word, span, begin = state[WORD], state[SPAN], state[BEGIN]
-    rest = u64_at(state[STARTS])[word]
-    last = ((word + 1) << 6) >= state[END] - begin
+    address, size = i64_at(state[TEXTS])[state[TEXT]], i64_at(state[SIZES])[state[TEXT]]
+    text, keys, kept = u8_at(address), u64_at(state[SHORT_KEYS]), state[SHORT_KEPT]
+    table, shift = state[SHORT], np.uint64(state[SHORT_SHIFT])
+    masks, spaces, stripped = u64_at(state[MASKS]), SPACES * state[STRIDE], state[PATTERN] == STRIPPED
+    word, span, begin, end = state[WORD], state[SPAN], state[BEGIN], state[END]
+    rest, last = u64_at(state[STARTS])[word], ((word + 1) << 6) >= end - begin
     while rest != ZERO or last:
         position = begin + (word << 6) + lowest_bit(rest)
         if rest == ZERO:
-            position, last = state[END], False
+            position, last = end, False
         rest &= rest - ONE
-        if position > span:
-            inside = span - begin
-            if not stripped or masks[spaces + (inside >> 6)] >> np.uint64(inside & 63) & ONE == ZERO:
-                keep(state, text, span, position - span, size)
-            span = position
-    state[WORD], state[SPAN] = word + 1, span
+        start, length = span, position - span
+        span = position
+        if length == 0 or (stripped and has(masks, spaces, start - begin)):
+            continue
+        if length < 16:
+            low, high = short_key(text, start, length, size)
+            keys[2 * kept], keys[2 * kept + 1] = low, high
+            prefetch(table + 32 * np.int64(hash_words(low, high) >> shift))
+            kept += 1
+        else:
+            keep_long(state, address + start, length)
+    state[WORD], state[SPAN], state[SHORT_KEPT] = word + 1, span, kept
 
 
 @inline
@@ -222,6 +224,25 @@ def next_stretch(state):
     return np.int64(DONE)
 
 
+def find_invalid_text(state):
+    """Index of the first of the texts that is no UTF-8, or -1."""
+    for index in range(state[TEXT_COUNT]):
+        text, size = u8_at(i64_at(state[TEXTS])[index]), i64_at(state[SIZES])[index]
+        position = np.int64(0)
+        while position < size:
+            if position + 64 <= size:
+                outside = not_ascii(text, position)
+                if outside == ZERO:
+                    position += 64
+                    continue
+                position += lowest_bit(outside)
+            codepoint, length = decode(text, position, size)
+            if codepoint < 0:
+                return np.int64(index)
+            position += length
+    return np.int64(-1)
+
+
 def count_texts(state):
     """Count the pre-tokens of the texts; TEXT, BEGIN and END are 0 at first. Returns DONE or what must grow."""
     while True:
@@ -254,7 +275,9 @@ def add_counts(state, other):
             status = lacking(state, np.int64(1), np.int64(0), np.int64(0))
             if status != DONE:
                 return status
-            add_short(state, table[slot], table[slot + 1], table[slot + 2])
+            first = np.int64(hash_words(table[slot], table[slot + 1]) >> np.uint64(state[SHORT_SHIFT]))
+            mask = slots(state[SHORT_SHIFT]) - 1
+            add_short(state, u64_at(state[SHORT]), first, mask, table[slot], table[slot + 1], table[slot + 2])
         other[NEXT_SLOT] += 1
     while other[NEXT_SLOT] < short_slots + slots(other[LONG_SHIFT]):
         slot = 4 * (other[NEXT_SLOT] - short_slots)

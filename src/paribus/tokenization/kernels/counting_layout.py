@@ -36,7 +36,7 @@
     COUNTING_SLOTS,
 ) = range(33)
 
-KEPT = 512
+KEPT = 256
 """Pre-tokens looked up together."""
 DONE, GROW_MASKS, GROW_SHORT, GROW_LONG, GROW_BYTES = range(5)
 """What the kernels return."""

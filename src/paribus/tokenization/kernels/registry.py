@@ -26,6 +26,7 @@ KERNELS: dict[str, Signature] = {
     "grow_tiny": _signature("memo", "u64* i64 u64* i64"),
     "grow_short": _signature("memo", "u64* i64 u64* i64"),
     "grow_long": _signature("memo", "u64* i64 u64* i64"),
+    "find_invalid_text": _signature("count", "i64*"),
     "count_texts": _signature("count", "i64*"),
     "add_counts": _signature("count", "i64* i64*"),
     "list_words": _signature("count", "i64* u8* i64* i64*"),
