@@ -14,18 +14,19 @@ import platform
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from peers import encoding, learning, start, strings, vocabularies
-from peers.contestants import ENCODERS, LEARNERS
+from peers.contestants import ENCODERS, LEARNERS, STRING_ENCODERS, Contestant
 from peers.corpus import documents
 from peers.job import available_cores
 from peers.text import Text, write
 
 Prepared = tuple[Text, Path, dict[str, str]]
 """Documents, the directory of their vocabularies, and why there are some not."""
+PACKAGES = sorted({contestant.function for contestant in (*ENCODERS, *LEARNERS)})
 PARTS = ("encoding", "training", "strings", "start")
 
 
@@ -50,17 +51,21 @@ def _prepared(given: argparse.Namespace, scratch: Path) -> Iterator[tuple[str, P
 
 
 def _sections(given: argparse.Namespace, corpora: dict[str, Prepared]) -> Iterator[tuple[str, str, bool]]:
+    def chosen(contestants: Sequence[Contestant]) -> list[Contestant]:
+        return [contestant for contestant in contestants if contestant.function in (given.only or PACKAGES)]
+
     first, made, _ = next(iter(corpora.values()))
     if "encoding" in given.parts:
         for name, (text, directory, missing) in corpora.items():
             sizes = (given.repeats, given.passes, given.warm_megabytes, given.slow_megabytes, given.limit)
             encoded = encoding.Plan(text, directory, given.cores, *sizes)
-            yield f"Encoding, {name}", *encoding.measure(encoded, missing, _report)
+            yield f"Encoding, {name}", *encoding.measure(encoded, chosen(ENCODERS), missing, _report)
     if "training" in given.parts:
         learned = learning.Plan(first, given.vocabulary, given.cores, given.repeats, given.limit)
-        yield f"Training, {next(iter(corpora))}", *learning.measure(learned, _report)
+        yield f"Training, {next(iter(corpora))}", *learning.measure(learned, chosen(LEARNERS), _report)
     if "strings" in given.parts:
-        yield "Short strings", *strings.measure(first, made, given.repeats, given.limit, _report)
+        limits = {"repeats": given.repeats, "limit_s": given.limit, "report": _report}
+        yield "Short strings", *strings.measure(first, made, chosen(STRING_ENCODERS), **limits)
     if "start" in given.parts:
         yield "Start", *start.measure(made, given.repeats, _report)
 
@@ -75,7 +80,7 @@ def _machine(given: argparse.Namespace) -> str:
 
 
 def _versions() -> Iterator[str]:
-    for name in sorted({contestant.function for contestant in (*ENCODERS, *LEARNERS)} | {"numba", "llvmlite", "numpy"}):
+    for name in [*PACKAGES, "llvmlite", "numba", "numpy"]:
         try:
             yield f"{name} {version(name)}"
         except PackageNotFoundError:
@@ -105,6 +110,7 @@ def _arguments() -> argparse.Namespace:
         "--corpus", type=_corpus, action="append", help="NAME=FILE; may be given several times; the first is trained on"
     )
     add("--parts", nargs="+", choices=PARTS, default=PARTS)
+    add("--only", nargs="+", choices=PACKAGES, help="these contestants")
     add("--vocabulary", type=int, default=32768, help="tokens")
     add("--repeats", type=int, default=5, help="processes for each measurement")
     add("--passes", type=int, default=5, help="warm passes in a process")

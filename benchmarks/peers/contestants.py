@@ -26,7 +26,8 @@ class Contestant:
 
 
 def _paribus(encoder: str, vocabulary: str = "bpe", ids: str = "decode", **options: Any) -> Contestant:
-    name = f"paribus {encoder}" + (", Scaffold-BPE" if vocabulary == "scaffold_bpe" else "")
+    name = " ".join(["paribus", encoder, *map(str, options.values())])
+    name += ", Scaffold-BPE" if vocabulary == "scaffold_bpe" else ""
     return Contestant(name, "paribus", {"vocabulary": vocabulary, "encoder": encoder, **options}, vocabulary, ids)
 
 
@@ -38,7 +39,7 @@ ENCODERS = (
     _paribus("left_to_right"),
     _paribus("fewest"),
     _paribus("viterbi", "unigram"),
-    _paribus("dropout"),
+    _paribus("dropout", dropout=DROPOUT),
     Contestant("gigatoken", "gigatoken"),
     Contestant("gigatoken, one buffer", "gigatoken", {"buffer": True}),
     Contestant("fastokens", "fastokens"),

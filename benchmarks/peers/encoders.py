@@ -30,18 +30,14 @@ class Encoder:
     prepare: Callable[[list[str]], Any] = list
 
 
-def paribus(vocabularies: Path, threads: int, vocabulary: str, encoder: str) -> Encoder:
-    """`encode_batch` as it is given by the vocabulary `vocabulary` and the encoder's name."""
-    import inspect
-
+def paribus(vocabularies: Path, threads: int, vocabulary: str, encoder: str, **options: float) -> Encoder:
+    """`encode_batch` of a vocabulary with an encoder and its options."""
     from paribus.tokenization import Tokenizer
 
     tokenizer = Tokenizer.load(vocabularies / vocabulary)
     if encoder != tokenizer.settings.encoder:
-        tokenizer = tokenizer.with_encoder(encoder)  # type: ignore[arg-type]
-    threaded = "threads" in inspect.signature(tokenizer.encode_batch).parameters
-    options: dict[str, Any] = {"threads": threads} if threaded else {}
-    return Encoder(lambda texts: tokenizer.encode_batch(texts, **options)[0], tokenizer.encode, tokenizer.decode)
+        tokenizer = tokenizer.with_encoder(encoder, **options)  # type: ignore[arg-type]
+    return Encoder(lambda texts: tokenizer.encode_batch(texts, threads=threads)[0], tokenizer.encode, tokenizer.decode)
 
 
 def tokenizers(vocabularies: Path, threads: int, dropout: float | None = None) -> Encoder:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from peers.contestants import ENCODERS, REFERENCE, RIVAL, Contestant
+from peers.contestants import REFERENCE, RIVAL, Contestant
 from peers.job import Job
 from peers.rounds import Series, play
 from peers.table import number, seconds, table
@@ -50,9 +50,11 @@ class Plan:
         )
 
 
-def measure(plan: Plan, missing: dict[str, str], report: Callable[[str], None]) -> tuple[str, bool]:
+def measure(
+    plan: Plan, contestants: Sequence[Contestant], missing: dict[str, str], report: Callable[[str], None]
+) -> tuple[str, bool]:
     """A table and whether all ids were right. `missing` says which vocabularies there are not, and why."""
-    able = [contestant for contestant in ENCODERS if contestant.vocabulary not in missing]
+    able = [contestant for contestant in contestants if contestant.vocabulary not in missing]
     series = play(able, plan.job, cores=plan.cores, repeats=plan.repeats, limit_s=plan.limit_s, report=report)
     for one in series:
         one.megabytes = plan.text.megabytes(plan.slow_megabytes if one.contestant.slow else None)
@@ -60,7 +62,7 @@ def measure(plan: Plan, missing: dict[str, str], report: Callable[[str], None]) 
     verdicts = [verdict(one, done) for one in done]
     rows = [_row(one, said, done, plan) for one, (said, _) in zip(done, verdicts, strict=True)]
     reasons = {one.contestant.name: one.problem for one in series if one.problem}
-    reasons |= {each.name: missing[each.vocabulary] for each in ENCODERS if each.vocabulary in missing}
+    reasons |= {each.name: missing[each.vocabulary] for each in contestants if each.vocabulary in missing}
     left_out = "".join(f"- not measured: {name}: {reason}\n" for name, reason in reasons.items())
     return _caption(plan, done) + table(HEAD, rows) + (f"\n{left_out}" if left_out else ""), all(
         right for _, right in verdicts
@@ -72,8 +74,8 @@ def verdict(one: Series, all_of_them: Sequence[Series]) -> tuple[str, bool]:
     outcomes = [outcome.values for outcome in one.outcomes]
     same = [other for other in all_of_them if other.contestant == one.contestant]
     passes = {digest for other in same for outcome in other.outcomes for digest in outcome.values["digests"]}
-    random = "dropout" in one.contestant.name
-    if len(passes) > 1 and not random:
+    random = "dropout" in one.contestant.options
+    if (len(passes) > 1 and not random) or (len(_digests(same)) > 1 and one.contestant.function == "paribus"):
         return "**differ from pass to pass**", False
     if not all(values.get("decodes", True) for values in outcomes):
         return "**do not decode to the text**", False

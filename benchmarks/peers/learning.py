@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from peers.contestants import CHECKS, LEARNERS, Contestant
+from peers.contestants import CHECKS, Contestant
 from peers.job import Job, run
 from peers.rounds import Series, play
 from peers.table import number, seconds, table
@@ -32,13 +32,13 @@ class Plan:
         return Job("train", function, options, text, "", cores, vocab_size=self.vocab_size)
 
 
-def measure(plan: Plan, report: Callable[[str], None]) -> tuple[str, bool]:
+def measure(plan: Plan, contestants: Sequence[Contestant], report: Callable[[str], None]) -> tuple[str, bool]:
     """A table and whether the merges of those that must agree do."""
-    series = play(LEARNERS, plan.job, cores=plan.cores, repeats=plan.repeats, limit_s=plan.limit_s, report=report)
+    series = play(contestants, plan.job, cores=plan.cores, repeats=plan.repeats, limit_s=plan.limit_s, report=report)
     done = [one for one in series if one.outcomes]
     merges = {one.contestant.name: one.outcomes[0].values["merges"] for one in done}
-    for name, check in CHECKS.items():
-        report(f"{check.name}, for the merges of {name}")
+    for check in [CHECKS[name] for name in CHECKS if name in merges]:
+        report(f"{check.name}, not measured")
         merges[check.name] = run(plan.job(check, plan.cores[-1]), plan.limit_s).values.get("merges", [])
     fastest = {cores: min(_peers(done, cores), default=None) for cores in plan.cores}
     verdicts = [verdict(one, merges) for one in done]
@@ -67,7 +67,7 @@ def verdict(one: Series, merges: dict[str, Merges]) -> tuple[str, bool]:
     tokens = set(values["tokens"]) or {left + right for left, right in values["merges"]}
     plain = {left + right for left, right in merges.get("paribus BPE", [])}
     if not tokens or not plain:
-        return "", True
+        return "nothing to compare with" if tokens else "other pre-tokens", True
     return f"other ties: {len(plain & tokens):,} of {len(plain):,} tokens those of paribus BPE", True
 
 

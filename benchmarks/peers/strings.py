@@ -1,11 +1,11 @@
 """Encoding short strings one by one, as an evaluation harness does."""
 
 import statistics
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from peers.child import STRINGS
-from peers.contestants import STRING_ENCODERS, Contestant
+from peers.contestants import Contestant
 from peers.job import Job
 from peers.rounds import play
 from peers.table import number, seconds, table
@@ -15,7 +15,13 @@ HEAD = ("what", "cold s", "warm s", "cold µs a string", "warm µs a string", "i
 
 
 def measure(
-    text: Text, vocabularies: Path, repeats: int, limit_s: float, report: Callable[[str], None]
+    text: Text,
+    vocabularies: Path,
+    contestants: Sequence[Contestant],
+    *,
+    repeats: int,
+    limit_s: float,
+    report: Callable[[str], None],
 ) -> tuple[str, bool]:
     """A table and whether the ids of those that must agree do."""
 
@@ -23,7 +29,7 @@ def measure(
         function, options = contestant.function, contestant.options
         return Job("strings", function, options, str(text.directory), str(vocabularies), cores, passes=20)
 
-    series = play(STRING_ENCODERS, job, cores=[1], repeats=repeats, limit_s=limit_s, report=report)
+    series = play(contestants, job, cores=[1], repeats=repeats, limit_s=limit_s, report=report)
     done = [one for one in series if one.outcomes]
     digests = {one.contestant.name: set(one.values("digest")) for one in done if one.contestant.ids == "equal"}
     agree = len({digest for found in digests.values() for digest in found}) <= 1
