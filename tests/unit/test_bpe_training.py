@@ -18,6 +18,7 @@ from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import Training, train_bpe
 from paribus.tokenization.pretokenizers import Pretokenizer
+from paribus.tokenization.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.training import count_pretokens
 from paribus.tokenization.word_counts import WordCounts
@@ -156,3 +157,15 @@ def test_the_result_does_not_depend_on_the_order_of_texts() -> None:
     texts = ["the cat sat", "on the mat", "that is that"]
     forward = Tokenizer.train(texts, vocab_size=270)
     assert Tokenizer.train(texts[::-1], vocab_size=270).merges == forward.merges
+
+
+def test_on_real_text_the_threshold_of_the_index_changes_nothing(shared_data: Path) -> None:
+    with zstandard.open(shared_data / "corpora" / "english_mixed.jsonl.zst", "rt", encoding="utf-8") as lines:
+        words = count_pretokens((json.loads(line)["text"] for line in islice(lines, 200)), Pretokenizer("gpt2"))
+    corpus = SymbolCorpus.of_bytes(words)
+    for train in (train_bpe, train_scaffold_bpe):
+        whole, *others = (train(corpus, 6_000, threshold=threshold) for threshold in (1, 7, 300, 10**7))
+        for other in others:
+            assert np.array_equal(other.merges, whole.merges)
+            assert np.array_equal(other.frequencies, whole.frequencies)
+            assert np.array_equal(other.scaffold, whole.scaffold)
