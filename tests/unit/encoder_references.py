@@ -104,22 +104,20 @@ def segmentations(units: Units, vocabulary: Collection[Units]) -> Iterator[list[
 def dropout(units: Units, merges: Sequence[tuple[Units, Units]], probability: float, stream: int) -> list[Units]:
     """BPE-dropout (Provilkov et al. 2020, Algorithm 1): merge rank, but each step forgets some of its options.
 
-    At every step each applicable merge, from the left, draws the next number of the stream and is out of this step with
-    `probability`; the earliest-learned of those left is applied, leftmost first; where none is left the word is done.
-    The n-th draw (from 1) of a word is splitmix64(stream + n), of which the upper 32 bits are compared.
+    At every step the applicable merges, in order of rank, then position, draw the next number of the stream each, until
+    one is not skipped, which happens with `probability`; that one is applied; where all are skipped the word is done.
+    The n-th draw (from 0) of a word is splitmix64(stream + n), of which the upper 32 bits are compared.
     """
     pieces = _single(units)
     drawn = 0
     while True:
-        kept = []
-        for option in applicable(pieces, merges):
+        for _, position in sorted(applicable(pieces, merges)):
             drawn += 1
-            if splitmix64(stream + drawn) >> 32 >= round(probability * 2**32):
-                kept.append(option)
-        if not kept:
+            if splitmix64(stream + drawn - 1 & _BITS) >> 32 >= round(probability * 2**32):
+                pieces[position : position + 2] = [pieces[position] + pieces[position + 1]]
+                break
+        else:
             return pieces
-        _, position = min(kept)
-        pieces[position : position + 2] = [pieces[position] + pieces[position + 1]]
 
 
 def splitmix64(counter: int) -> int:
