@@ -86,7 +86,7 @@ def test_the_curve_of_frequencies_has_both_ends_and_falls() -> None:
     curve = rank_curve(counts)
     assert curve[0] == (1, counts.max())
     assert curve[-1] == (np.count_nonzero(counts), counts[counts > 0].min())
-    assert len(curve) <= 64
+    assert len(curve) <= 127
     ordered = sorted(counts.tolist(), reverse=True)
     assert all(ordered[rank - 1] == count for rank, count in curve)
 

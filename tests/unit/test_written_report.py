@@ -72,7 +72,9 @@ class Links(HTMLParser):
 
 
 def test_every_format_is_written(demo: Report) -> None:
-    plots = [f"plots/{name}.png" for name in ("accuracy", "bits_per_byte", "loss", "token_lengths")]
+    plots = [
+        f"plots/{name}.png" for name in ("accuracy", "bits_per_byte", "loss", "token_frequencies", "token_lengths")
+    ]
     assert sorted(demo.files) == sorted(["report.csv", "report.html", "report.md", "report.tex", *plots])
     assert all(path.stat().st_size for path in demo.files.values())
     assert all(demo.files[name].read_bytes().startswith(b"\x89PNG") for name in plots)
@@ -81,7 +83,7 @@ def test_every_format_is_written(demo: Report) -> None:
 def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
     links = Links(read(demo, "report.html"))
     assert links.unbalanced == []
-    assert len(links.loaded) == 4
+    assert len(links.loaded) == 5
     assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
 
 

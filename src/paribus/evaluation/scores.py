@@ -1,7 +1,6 @@
 """Score checkpoints on tasks and held-out text. Imports lm_eval and torch: import this module late."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 
 from paribus.evaluation.bits_per_byte import DocumentBits, document_bits
@@ -13,10 +12,15 @@ from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
-from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics
 
 BITS_PER_BYTE = "eval/bits_per_byte"
+TEXT = "text/"
+"""Prefix of what the tokenizer does with the held-out text, whatever the checkpoint."""
+TEXT_NUMBERS = (
+    "bytes_per_token", "tokens_per_word", "mean_token_length", "entropy", "redundancy", "renyi_efficiency",
+    "used_tokens", "unused_tokens", "scaffold_share",
+)  # fmt: skip
 
 
 @dataclass
@@ -46,7 +50,11 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
         scored.heldout[step] = bits
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", [document for document, _ in documents], scored.heldout)
-    write_json(context.output / "statistics.json", _statistics(context, tokenizer, documents, scored))
+    statistics = corpus_statistics(tokenizer, [text for _, text in documents])
+    for name in TEXT_NUMBERS:
+        context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
+    tasks = _tasks(context, scored)
+    write_json(context.output / "statistics.json", {"heldout": asdict(statistics), "tasks": tasks})
     return _result(scored, list(checkpoints))
 
 
@@ -82,10 +90,8 @@ class _Progress:
         self._report.progress(done, total, unit="bytes", doing=f"scoring held-out text, {self._doing}")
 
 
-def _statistics(
-    context: StageContext, tokenizer: Tokenizer, documents: Sequence[tuple[str, str]], scored: Scored
-) -> dict[str, JSON]:
-    statistics = asdict(corpus_statistics(tokenizer, [text for _, text in documents]))
+def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
+    """What a reader of the tasks' scores must know."""
     tasks: dict[str, JSON] = {}
     for name in context.config.evaluation.tasks:
         metadata = read_config(context.inputs["tasks"], name)["metadata"]
@@ -95,7 +101,7 @@ def _statistics(
             "fewshot_source": metadata["fewshot_source"],
             "truncated_prompts": dict(scored.truncated[name]),
         }
-    return {"heldout": statistics, "tasks": tasks}
+    return tasks
 
 
 def _result(scored: Scored, steps: list[int]) -> dict[str, JSON]:

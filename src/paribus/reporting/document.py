@@ -7,7 +7,7 @@ from pathlib import Path
 from paribus.reporting.comparison import Comparison
 from paribus.reporting.layout import Layout
 from paribus.reporting.paper import Paper
-from paribus.reporting.plots import Plot
+from paribus.reporting.picture import Plot
 
 
 @dataclass(frozen=True)

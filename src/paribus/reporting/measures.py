@@ -44,8 +44,11 @@ class Column:
 
 STATISTICS = (
     Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
+    Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
     Column("entropy", "Text", "entropy", "ratio", field="entropy", main=False),
     Column("redundancy", "Text", "redundancy", "ratio", field="redundancy", main=False),
+    Column("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
+    Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
 )
 TRAINING = (
     Column("tokens", "Training", "tokens", "count", field="tokens"),

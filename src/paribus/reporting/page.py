@@ -13,7 +13,7 @@ from paribus.reporting.document import Document
 from paribus.reporting.layout import Layout, Line, heading, link, quantity
 from paribus.reporting.measures import Column
 from paribus.reporting.paper import Paper, beside, sentence
-from paribus.reporting.plots import Plot
+from paribus.reporting.picture import Plot
 
 TEMPLATE = "page.html.j2"
 

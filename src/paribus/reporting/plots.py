@@ -1,19 +1,11 @@
-"""Plots of a comparison, as PNG files and as SVG for the page.
+"""Plots of a comparison, as PNG files and as SVG for the page. A row has the same colour and place in every plot."""
 
-A row has the same colour and place in every plot. Colours are those of Okabe and Ito, which colour-blind readers tell
-apart; lines differ in dashes too.
-"""
-
-import io
 import itertools
 import math
-import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib as mpl
-from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -21,42 +13,23 @@ from matplotlib.ticker import MaxNLocator
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.layout import heading
 from paribus.reporting.measures import Column
-
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
-DASHES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D")
-FALLBACK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "WenQuanYi Zen Hei",
-    "Source Han Sans SC",
-    "Droid Sans Fallback",
-)
+from paribus.reporting.picture import COLOURS, DASHES, MARKERS, Plot, picture, style
+from paribus.reporting.token_plots import Segmentation, token_frequencies, token_lengths
 
 Curve = Sequence[tuple[int, float]]
 
 
-@dataclass(frozen=True)
-class Plot:
-    """One picture: file name without suffix, caption, the text for who cannot see it, and its bytes."""
-
-    name: str
-    caption: str
-    alternative: str
-    png: bytes
-    svg: bytes
-
-
 def plots(comparison: Comparison, curves: Mapping[str, Curve]) -> list[Plot]:
-    """All plots for which there is something to show: accuracy, bits per byte, loss curves, token lengths.
+    """All plots for which there is something to show: accuracy, bits per byte, loss curves, tokens.
 
     `curves` has, by run id, (step, training loss in nats a token) in order.
     """
-    with mpl.rc_context(_style()):
+    with mpl.rc_context(style()):
         made = [
             *(_scores(comparison, column) for column in comparison.columns if _plotted(column, comparison)),
             _losses(comparison, curves),
-            _token_lengths(comparison),
+            token_lengths(segmentations(comparison), "the held-out text"),
+            token_frequencies(segmentations(comparison), "the held-out text"),
         ]
     return [plot for plot in made if plot is not None]
 
@@ -66,36 +39,30 @@ def row_name(row: Row) -> str:
     return " · ".join(row.labels) or "all runs"
 
 
+def segmentations(comparison: Comparison) -> list[Segmentation]:
+    """How the rows cut the held-out text; rows that cut it alike are one."""
+    groups: dict[tuple[tuple[str, int], ...], list[Row]] = {}
+    found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
+    for row in comparison.finished:
+        score = comparison.scores.get(row.runs[0].run_id)
+        statistics = score.statistics if score else {}
+        lengths = tuple(statistics.get("token_lengths", {}).items())
+        if lengths:
+            groups.setdefault(lengths, []).append(row)
+            found.setdefault(lengths, statistics)
+    return [
+        Segmentation(
+            _common(rows), _index(rows[0], comparison), dict(lengths), found[lengths].get("frequency_by_rank", ())
+        )
+        for lengths, rows in groups.items()
+    ]
+
+
 def _plotted(column: Column, comparison: Comparison) -> bool:
     several = any(other.key == "average" for other in comparison.columns)
     if column.kind == "bits_per_byte":
         return True
     return column.key == "average" if several else column.key.endswith("/mean")
-
-
-def _style() -> dict[str, Any]:
-    installed = set(font_manager.get_font_names())
-    families = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed)]
-    return {
-        "font.family": families, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.edgecolor": "#444444", "axes.labelcolor": "#222222", "axes.titlesize": 10, "axes.titlelocation": "left",
-        "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
-        "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": 100, "savefig.dpi": 150,
-        "legend.frameon": False, "figure.facecolor": "white",
-    }  # fmt: skip
-
-
-def _plot(name: str, caption: str, alternative: str, size: tuple[float, float], draw: Callable[[Figure], None]) -> Plot:
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure)
-    with warnings.catch_warnings():
-        # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        png, svg = io.BytesIO(), io.BytesIO()
-        figure.savefig(png, format="png", metadata={"Software": None})
-        figure.set_layout_engine("none")
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return Plot(name, caption, alternative, png.getvalue(), svg.getvalue())
 
 
 def _scores(comparison: Comparison, column: Column) -> Plot | None:
@@ -121,7 +88,7 @@ def _scores(comparison: Comparison, column: Column) -> Plot | None:
         " Right: difference from the first row with its 95 % interval over items, not adjusted." if tested else ""
     )
     numbers = "; ".join(f"{row_name(row)} {percent * (row.cells[column.key].value or 0):.3f}" for row in rows)
-    return _plot(name, caption, f"{what}: {numbers}.", (9.2 if tested else 6.5, 1.1 + 0.34 * len(rows)), draw)
+    return picture(name, caption, f"{what}: {numbers}.", (9.2 if tested else 6.5, 1.1 + 0.34 * len(rows)), draw)
 
 
 def _factor(column: Column) -> float:
@@ -203,7 +170,7 @@ def _losses(comparison: Comparison, curves: Mapping[str, Curve]) -> Plot | None:
     )
     caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
     ends = "; ".join(f"{row_name(row)} (seed {run.seed}) ends at {curve[-1][1]:.3f} nats" for row, run, curve in shown)
-    return _plot("loss", caption, f"{caption} {ends}.", (9.2, 4.2), draw)
+    return picture("loss", caption, f"{caption} {ends}.", (9.2, 4.2), draw)
 
 
 def _smoothed(curve: Curve) -> Curve:
@@ -219,48 +186,6 @@ def _bits(
     tokens = float(training["tokens"])
     scale = tokens / float(training["text_bytes"]) / math.log(2)
     return [step * tokens / float(training["steps"]) / 1e6 for step in steps], [loss * scale for loss in losses]
-
-
-def _token_lengths(comparison: Comparison) -> Plot | None:
-    """How long tokens are, for each segmentation: rows that cut the held-out text alike share their bars."""
-    histograms = _histograms(comparison)
-    if not histograms:
-        return None
-    buckets = sorted({bucket for _, _, shares in histograms for bucket in shares}, key=_first_length)
-
-    def draw(figure: Figure) -> None:
-        axes, width = figure.subplots(), 0.8 / len(histograms)
-        for place, (name, index, shares) in enumerate(histograms):
-            left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
-            heights = [100 * shares.get(bucket, 0.0) for bucket in buckets]
-            axes.bar(left, heights, 0.92 * width, color=COLOURS[index % len(COLOURS)], label=name)
-        axes.set_xticks(range(len(buckets)), buckets)
-        axes.set_xlabel("length of a token (characters)")
-        axes.set_ylabel("share of tokens (%)")
-        axes.grid(axis="x", visible=False)
-        figure.legend(loc="outside right center", fontsize=9)
-
-    caption = "Lengths of the tokens of the held-out text."
-    shares = [f"{name}: " + ", ".join(f"{bucket} {100 * part.get(bucket, 0):.1f} %" for bucket in buckets)
-              for name, _, part in histograms]  # fmt: skip
-    return _plot("token_lengths", caption, f"{caption} {'; '.join(shares)}.", (9.2, 3.8), draw)
-
-
-def _histograms(comparison: Comparison) -> list[tuple[str, int, dict[str, float]]]:
-    groups: dict[tuple[tuple[str, float], ...], list[Row]] = {}
-    for row in comparison.finished:
-        score = comparison.scores.get(row.runs[0].run_id)
-        counts = score.statistics.get("token_lengths") if score else None
-        total = sum(counts.values()) if counts else 0
-        if counts and total:
-            groups.setdefault(tuple((bucket, count / total) for bucket, count in counts.items()), []).append(row)
-    return [(_common(rows), _index(rows[0], comparison), dict(shares)) for shares, rows in groups.items()]
-
-
-def _first_length(bucket: str) -> int:
-    """Where a bucket such as `4-6` or `13+` begins."""
-    digits = "".join(itertools.takewhile(str.isdigit, bucket))
-    return int(digits) if digits else 0
 
 
 def _common(rows: Sequence[Row]) -> str:

@@ -67,7 +67,7 @@ class CorpusStatistics:
     token_lengths: dict[str, int]
     """Tokens in the texts by length in characters, in the papers' buckets: `1-3`, `4-6`, ..."""
     frequency_by_rank: tuple[tuple[int, int], ...]
-    """(rank from 1, occurrences) of tokens by falling frequency, at up to 64 ranks evenly spaced on a log scale."""
+    """(rank from 1, occurrences) of tokens by falling frequency, at up to 127 ranks."""
     used_tokens: int
     """Distinct tokens that occur."""
     unused_tokens: int
@@ -173,11 +173,12 @@ def length_buckets(lengths: Counts, counts: Counts) -> dict[str, int]:
 
 
 def rank_curve(counts: Counts) -> tuple[tuple[int, int], ...]:
-    """(rank, count) of counts by falling size, at ranks evenly spaced on a log scale, both ends among them."""
+    """(rank, count) of counts by falling size at up to 127 ranks: half evenly spaced, half so on a log scale."""
     ordered = np.sort(counts[counts > 0])[::-1]
     if not len(ordered):
         return ()
-    ranks = np.unique(np.round(np.geomspace(1, len(ordered), _CURVE_POINTS)).astype(np.int64))
+    spaced = [space(1, len(ordered), _CURVE_POINTS) for space in (np.geomspace, np.linspace)]
+    ranks = np.unique(np.round(np.concatenate(spaced)).astype(np.int64))
     return tuple(zip(ranks.tolist(), ordered[ranks - 1].tolist(), strict=True))
 
 
