@@ -128,6 +128,8 @@ def _count_in_threads(tables: "list[_Table]", batches: Iterator[_Batch]) -> None
         worker.start()
     try:
         for batch in batches:
+            if failed:
+                break
             waiting.put(batch)
     finally:
         for _ in workers:
