@@ -158,7 +158,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "scores",
-            1,
+            2,
             "paribus.evaluation.stages:build_scores",
             _fixed("corpus", "tasks", "checkpoints"),
             _fields("evaluation", "shots", "limit", "last_checkpoints", "fewshot_seed"),
