@@ -71,7 +71,7 @@ def test_frequencies_of_units_are_their_occurrences_and_parents_spell_their_toke
             occurrences[character] += count
     columns = vocabulary.columns
     assert columns.frequencies[: len(CHARACTERS)].tolist() == [occurrences[character] for character in CHARACTERS]
-    assert [entry.bytes for entry in vocabulary][-2:] == [b"<eod>", b"<unk>"]
+    assert [entry.bytes for entry in vocabulary][-2:] == [b"<unk>", b"<eod>"]
     made = [entry for entry in vocabulary if entry.kind == "token"]
     assert made
     for entry in made:

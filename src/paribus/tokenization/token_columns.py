@@ -72,12 +72,12 @@ class TrainedTokens:
 
 
 def columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *, unknown: bool) -> Columns:
-    """The tokens, then the special ones, then the unknown token if it is wanted; ids count those that are normal."""
+    """The tokens, then the unknown one if it is wanted, then the special ones; ids count those that are normal."""
     count, extra = len(tokens.scaffold), len(special) + unknown
     kinds = np.full(count + extra, TOKEN, np.uint8)
     kinds[: alphabet.size] = alphabet.kinds()
-    kinds[count : count + len(special)] = SPECIAL
-    kinds[count + len(special) :] = UNKNOWN
+    kinds[count : count + unknown] = UNKNOWN
+    kinds[count + unknown :] = SPECIAL
     ids = np.full(count + extra, -1, np.int32)
     normal = np.append(~tokens.scaffold, np.ones(extra, np.bool_))
     ids[normal] = np.arange(normal.sum(), dtype=np.int32)
@@ -86,8 +86,8 @@ def columns(tokens: TrainedTokens, alphabet: Alphabet, special: Sequence[str], *
         ids=ids,
         spellings=(
             *alphabet.spell(tokens.units, tokens.offsets),
-            *map(utf8, special),
             *((utf8(UNKNOWN_TOKEN),) if unknown else ()),
+            *map(utf8, special),
         ),
         frequencies=np.append(tokens.frequencies, np.zeros(extra, np.int64)),
         parents=np.concatenate([tokens.parents, np.full((extra, 2), -1, np.int32)]),
