@@ -35,7 +35,7 @@ class EncodingTables:
         self._set_children(vocabulary, settings)
         if encoder in _MERGING:
             self._set_pairs(vocabulary)
-        else:
+        if encoder not in _MERGING or (settings.whole_pretokens and encoder == layout.MERGE_RANK):
             self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
             self._set(layout.SCORES, vocabulary.columns.scores)
         self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))

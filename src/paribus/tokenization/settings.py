@@ -45,6 +45,8 @@ class Settings:
     """Probability that BPE-dropout skips a merge."""
     seed: int = 0
     """Of BPE-dropout's random numbers."""
+    whole_pretokens: bool = False
+    """Whether merge-rank encoding takes a pre-token that is a token whole, reachable by merges or not (tiktoken)."""
 
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():

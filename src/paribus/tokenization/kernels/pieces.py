@@ -38,6 +38,7 @@ from paribus.tokenization.kernels.layout import (
 from paribus.tokenization.kernels.left_to_right import match_left_to_right
 from paribus.tokenization.kernels.longest_first import place_longest_first
 from paribus.tokenization.kernels.merge_rank import merge
+from paribus.tokenization.kernels.trie import longest
 from paribus.tokenization.kernels.viterbi import best_path
 
 
@@ -90,10 +91,25 @@ def split(model, text, start, end, units):
 
 
 @function
+def is_token(model, units, count):
+    """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
+    if model[TRIE] == 0:
+        return False
+    trie, shift, nodes = u64_at(model[TRIE]), model[TRIE_SHIFT], i32_at(model[NODE_TOKENS])
+    rank = longest(trie, shift, nodes, units, np.int64(0), count)
+    if rank < 0 or np.int64(i32_at(model[LENGTHS])[rank]) != count:
+        return False
+    units[0] = np.int32(rank)
+    return True
+
+
+@function
 def tokens(model, units, count, work, stream):
     """Replace `units` by ranks of tokens; returns how many, or -1 where there is no way."""
     kind = model[ENCODER]
     if kind == MERGE_RANK:
+        if is_token(model, units, count):
+            return np.int64(1)
         return merge(u64_at(model[PAIRS]), model[PAIRS_SHIFT], units, count, work)
     if kind == DROPOUT:
         probability = np.uint64(model[DROP_PROBABILITY])
