@@ -1,7 +1,7 @@
 """`Tokenizer`: a vocabulary, a pre-tokenizer and an encoder."""
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -219,21 +219,43 @@ class Tokenizer:
         return cls(*load(Path(path)))
 
     def to_huggingface(self) -> "PreTrainedTokenizerBase":
-        """A `transformers` tokenizer with identical ids: a fast one for byte or character BPE with merge-rank
-        encoding, else a Python one around this object."""
+        """A `transformers` tokenizer with identical ids: a fast one where `tokenizer.json` can say the same, else a
+        Python one around this object, whose directory AutoTokenizer reads after
+        `import paribus.tokenization.huggingface`."""
         from paribus.tokenization.huggingface import to_huggingface
 
         return to_huggingface(self)
 
     @classmethod
     def from_huggingface(cls, path: str | Path) -> "Tokenizer":
-        """A byte-level BPE tokenizer from `tokenizer.json` (a file or its directory), with its ids.
+        """A byte-level BPE tokenizer from `tokenizer.json` (a file or its directory), with its ids; or, from a
+        directory without one, the tokenizer that was saved as `ParibusTokenizer` or lies with a checkpoint.
 
         Raises DataError for a broken file and ConfigurationError for a kind of tokenizer that cannot be the same here.
         """
         from paribus.tokenization.huggingface_import import from_huggingface
 
+        ours = Path(path) / "tokenizer"
+        if ours.is_dir() and not (Path(path) / "tokenizer.json").exists():
+            return cls.load(ours)
         return cls(*from_huggingface(Path(path)))
+
+    @classmethod
+    def from_tiktoken(
+        cls,
+        source: str | Path | Mapping[bytes, int],
+        *,
+        pattern: str,
+        special_tokens: Mapping[str, int] | None = None,
+    ) -> "Tokenizer":
+        """A tiktoken vocabulary with its ids: a file of lines `base64 rank`, or `mergeable_ranks`.
+
+        `pattern` is the regular expression it goes with, or the name of one of our pre-tokenizers. Raises DataError for
+        a broken file or ids with holes, ConfigurationError for a pattern that none of our pre-tokenizers cuts like.
+        """
+        from paribus.tokenization.tiktoken_import import from_tiktoken
+
+        return cls(*from_tiktoken(source, pattern, special_tokens or {}))
 
     @cached_property
     def _spellings(self) -> list[bytes]:
