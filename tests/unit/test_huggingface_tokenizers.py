@@ -1,103 +1,212 @@
-"""Tokenizers of `transformers` made from ours, and ours made from `tokenizer.json`."""
+"""Tokenizers of `transformers` made from ours: identical ids, for every kind, also from their saved directory."""
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from exported_texts import EOD, MARKED_UP, real_texts
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from transformers import AutoTokenizer
 
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.huggingface import tokenizer_json
+from paribus.tokenization.huggingface import ParibusTokenizer
+from paribus.tokenization.huggingface_json import obstacles, tokenizer_json
+from paribus.tokenization.huggingface_sample import disagreement
 
-EOD = "<|endoftext|>"
-TEXTS = [
-    "The capitals of the world, 1998.\n\n  indented  text isn't hard to read",
-    "naïve café 東京 \t x\x1cy" + EOD + " more text",
-    "",
-]
-KINDS = [
-    {"algorithm": "bpe", "vocab_size": 300},
-    {"algorithm": "bpe", "vocab_size": 300, "pretokenizer": "gpt4"},
-    {"algorithm": "bpe", "vocab_size": 300, "pretokenizer": "none"},
-    {"algorithm": "bpe", "vocab_size": 300, "encoder": "longest_first"},
-    {"algorithm": "scaffold_bpe", "vocab_size": 290},
-    {"algorithm": "bpe", "vocab_size": 360, "unit": "character"},
-    {"algorithm": "bpe", "vocab_size": 90, "unit": "character", "unknown": "token"},
-    {"algorithm": "bytes"},
-]
-WRITTEN = st.text(st.characters(max_codepoint=0x4FF) | st.sampled_from("東京😀"), max_size=40)
+WRITTEN = st.text(st.characters(max_codepoint=0x4FF) | st.sampled_from("東京😀# <>unk"), max_size=40)
+FAST: dict[str, dict[str, Any]] = {
+    "bpe": {},
+    "gpt2": {"pretokenizer": "gpt2"},
+    "gpt4": {"pretokenizer": "gpt4"},
+    "whitespace": {"pretokenizer": "whitespace"},
+    "none": {"pretokenizer": "none"},
+    "stripped": {"pretokenizer": "stripped"},
+    "characters": {"unit": "character", "vocab_size": 1400, "pretokenizer": "gpt2"},
+    "unknown": {"unit": "character", "unknown": "token", "vocab_size": 1000},
+    "wordpiece": {"algorithm": "wordpiece"},
+    "stripped_wordpiece": {"algorithm": "wordpiece", "pretokenizer": "stripped"},
+    "bert": {"algorithm": "wordpiece", "pretokenizer": "stripped", "unit": "character", "unknown": "token"},
+    "from_the_left": {"encoder": "left_to_right", "pretokenizer": "gpt4"},
+    "bytes": {"algorithm": "bytes"},
+}
+PYTHON: dict[str, dict[str, Any]] = {
+    "longest_first": {"encoder": "longest_first"},
+    "fewest": {"encoder": "fewest", "pretokenizer": "none"},
+    "dropout": {"encoder": "dropout"},
+    "scaffold": {"algorithm": "scaffold_bpe"},
+    "scaffold_longest": {"algorithm": "scaffold_bpe", "encoder": "longest_first", "candidates": "expanded"},
+    "unigram": {"algorithm": "unigram"},
+    "stripped_unigram": {"algorithm": "unigram", "pretokenizer": "stripped", "unit": "character", "unknown": "token"},
+    "marked_fallback": {
+        "pretokenizer": "stripped",
+        "unit": "character",
+        "unknown": "byte_fallback",
+        "vocab_size": 1800,
+    },
+    "characters_longest": {"encoder": "longest_first", "unit": "character", "vocab_size": 1400},
+    "spans": {"pretokenizer": "spans", "encoder": "longest_first"},
+}
 
 
-@pytest.mark.parametrize("options", KINDS, ids=str)
-def test_the_ids_are_identical(options: dict[str, Any]) -> None:
-    tok = Tokenizer.train(TEXTS, special_tokens=[EOD, "<pad>"], **options)
+@pytest.fixture(scope="module")
+def texts(shared_data: Path) -> list[str]:
+    return real_texts(shared_data)
+
+
+@pytest.fixture(scope="module")
+def made(texts: list[str]) -> dict[str, Tokenizer]:
+    """A tokenizer of every kind; characters that occur only in the last language are outside the alphabets."""
+    return {name: train(texts, **options) for name, options in (FAST | PYTHON).items()}
+
+
+def train(texts: list[str], **options: Any) -> Tokenizer:
+    seen = [text for text in texts if text != MARKED_UP]
+    encoder = options.pop("encoder", None)
+    candidates = options.pop("candidates", "normal")
+    tok = Tokenizer.train(seen[:4] + seen[5:], **{"vocab_size": 1200, "special_tokens": [EOD, "<pad>"]} | options)
+    return tok if encoder is None else tok.with_encoder(encoder, candidates=candidates)
+
+
+@pytest.mark.parametrize("name", FAST | PYTHON)
+def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], texts: list[str]) -> None:
+    tok = made[name]
     theirs = tok.to_huggingface()
+    assert theirs.is_fast == (name in FAST), obstacles(tok)
     assert len(theirs) == tok.vocab_size
-    assert theirs.eos_token_id == tok.eod_id
+    assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eod_id, tok.special_tokens["<pad>"])
+    ids = [tok.encode(text).tolist() for text in texts]
+    assert theirs(texts, add_special_tokens=False)["input_ids"] == ids
+    assert theirs(texts)["input_ids"] == ids
+    for text, expected in zip(texts, ids, strict=True):
+        assert theirs.encode(text, add_special_tokens=False) == expected
+        assert theirs.convert_tokens_to_ids(theirs.tokenize(text)) == expected
+        if tok.settings.unknown != "token" or tok.settings.unit == "byte":
+            assert theirs.decode(expected) == tok.decode(expected)
+        if not tok.settings.lossy:
+            assert theirs.decode(expected) == text
+    assert theirs.decode([tok.eod_id, *ids[3], tok.eod_id], skip_special_tokens=True) == theirs.decode(ids[3])
 
-    @settings(max_examples=40, deadline=None)
-    @given(WRITTEN | st.sampled_from(TEXTS))
+
+@pytest.mark.parametrize("name", ["bpe", "stripped", "bert", "characters", "from_the_left", "longest_first"])
+def test_ids_are_the_same_on_any_text(name: str, made: dict[str, Tokenizer]) -> None:
+    tok = made[name]
+    theirs = tok.to_huggingface()
+
+    @settings(max_examples=60, deadline=None)
+    @given(WRITTEN)
     def check(text: str) -> None:
-        ids = tok.encode(text).tolist()
-        assert theirs(text)["input_ids"] == ids
-        if options.get("unknown") != "token":
-            assert theirs.decode(ids) == text
+        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
 
     check()
 
 
-def test_only_merge_rank_without_scaffolds_becomes_tokenizer_json() -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300)
-    assert tok.to_huggingface().is_fast
-    assert not tok.with_encoder("longest_first").to_huggingface().is_fast
-    with pytest.raises(ConfigurationError, match="merge-rank"):
-        tokenizer_json(tok.with_encoder("longest_first"))
+READ_BACK = """
+import json, sys
+{imports}
+from transformers import AutoTokenizer
+texts = json.loads(sys.stdin.read())
+answers = {{}}
+for name in sys.argv[2:]:
+    tok = AutoTokenizer.from_pretrained(f"{{sys.argv[1]}}/{{name}}")
+    ids = tok(texts)["input_ids"]
+    answers[name] = [ids, [tok.decode(row) for row in ids], len(tok), tok.eos_token_id]
+assert ("paribus" in sys.modules) == {expected}
+print(json.dumps(answers))
+"""
 
 
-@pytest.mark.parametrize("pretokenizer", ["gpt2", "gpt2_digits", "gpt4", "whitespace", "none"])
-def test_an_imported_tokenizer_has_the_same_ids(pretokenizer: str, tmp_path: Path) -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300, pretokenizer=pretokenizer, special_tokens=[EOD, "<pad>"])
-    tok.to_huggingface().save_pretrained(tmp_path)
-    imported = Tokenizer.from_huggingface(tmp_path)
-    assert imported.merges == tok.merges
-    assert imported.special_tokens == tok.special_tokens
-    assert imported.settings.pretokenizer == pretokenizer
-    for text in TEXTS:
-        assert imported.encode(text).tolist() == tok.encode(text).tolist()
-    imported.save(tmp_path / "ours")
-    assert Tokenizer.load(tmp_path / "ours").encode(TEXTS[0]).tolist() == tok.encode(TEXTS[0]).tolist()
-
-
-def test_ids_of_another_order_survive_the_import(tmp_path: Path) -> None:
-    tok = Tokenizer.train(TEXTS, vocab_size=300, pretokenizer="gpt2", special_tokens=[EOD])
-    described = json.loads(tokenizer_json(tok))
-    vocab = described["model"]["vocab"]
-    described["model"]["vocab"] = {name: 299 - identity for name, identity in vocab.items()}
-    described["added_tokens"][0]["id"] = 0
-    (tmp_path / "tokenizer.json").write_text(json.dumps(described))
-    imported = Tokenizer.from_huggingface(tmp_path / "tokenizer.json")
-    assert imported.encode(TEXTS[0]).tolist() == [299 - identity for identity in tok.encode(TEXTS[0]).tolist()]
-    assert imported.eod_id == 0
-    assert imported.to_huggingface()(TEXTS[1])["input_ids"] == imported.encode(TEXTS[1]).tolist()
-
-
-def test_a_tokenizer_that_cannot_be_the_same_is_refused_with_every_reason(tmp_path: Path) -> None:
-    described = json.loads(tokenizer_json(Tokenizer.train(TEXTS, vocab_size=300)))
-    file = tmp_path / "tokenizer.json"
-    file.write_text(
-        json.dumps(described | {"normalizer": {"type": "NFC"}, "model": described["model"] | {"dropout": 0.1}})
+@pytest.mark.parametrize(("names", "imports"), [(list(FAST), ""), (list(PYTHON), "paribus.tokenization.huggingface")])
+def test_a_fresh_process_reads_the_saved_directories(
+    names: list[str], imports: str, made: dict[str, Tokenizer], texts: list[str], tmp_path: Path
+) -> None:
+    for name in names:
+        made[name].to_huggingface().save_pretrained(tmp_path / name)
+        assert (tmp_path / name / "tokenizer.json").exists() == (name in FAST)
+    script = READ_BACK.format(imports=f"import {imports}" if imports else "", expected=bool(imports))
+    answered = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), *names],
+        input=json.dumps(texts),
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
     )
-    with pytest.raises(ConfigurationError, match=r"dropout=0.1, normalizer 'NFC'"):
-        Tokenizer.from_huggingface(file)
-    file.write_text(json.dumps(described | {"pre_tokenizer": {"type": "Whitespace"}}))
-    with pytest.raises(ConfigurationError, match=r"pre_tokenizer is none of"):
-        Tokenizer.from_huggingface(file)
-    file.write_text("{")
-    with pytest.raises(DataError, match=r"tokenizer.json"):
-        Tokenizer.from_huggingface(file)
-    file.write_text(json.dumps({"version": "1.0"}))
-    with pytest.raises(DataError, match=r"malformed"):
-        Tokenizer.from_huggingface(file)
+    for name, (ids, decoded, size, eos) in json.loads(answered.stdout.splitlines()[-1]).items():
+        tok = made[name]
+        assert ids == [tok.encode(text).tolist() for text in texts]
+        assert (size, eos) == (tok.vocab_size, tok.eod_id)
+        if not tok.settings.lossy:
+            assert decoded == texts
+
+
+def test_the_directory_of_a_model_is_read_too(made: dict[str, Tokenizer], texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
+    for name in ("longest_first", "bpe"):
+        made[name].to_huggingface().save_pretrained(tmp_path)
+        read = AutoTokenizer.from_pretrained(tmp_path)
+        assert isinstance(read, ParibusTokenizer) == (name == "longest_first")
+        assert read(texts[0])["input_ids"] == made[name].encode(texts[0]).tolist()
+
+
+def test_a_saved_directory_becomes_ours_again(made: dict[str, Tokenizer], texts: list[str], tmp_path: Path) -> None:
+    made["scaffold_longest"].to_huggingface().save_pretrained(tmp_path)
+    read = Tokenizer.from_huggingface(tmp_path)
+    assert read.settings == made["scaffold_longest"].settings
+    assert read.encode(texts[0]).tolist() == made["scaffold_longest"].encode(texts[0]).tolist()
+
+
+def test_another_tokenizer_json_is_not_left_beside_ours(made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    made["bpe"].to_huggingface().save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"tokenizer.json is of another tokenizer"):
+        made["longest_first"].to_huggingface().save_pretrained(tmp_path)
+
+
+def test_padding_truncation_and_added_tokens_work(made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    theirs = made["longest_first"].to_huggingface()
+    theirs.pad_token = "<pad>"
+    batch = theirs(["one two", "a much longer text"], padding=True, truncation=True, max_length=4, return_tensors="np")
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 4)
+    theirs.add_tokens(["<extra>"])
+    extra = theirs.convert_tokens_to_ids("<extra>")
+    assert extra == made["longest_first"].vocab_size == len(theirs) - 1
+    assert theirs.decode([*theirs("é")["input_ids"], extra]) == "é<extra>"
+    theirs.save_pretrained(tmp_path)
+    read = AutoTokenizer.from_pretrained(tmp_path)
+    assert (read.pad_token, read.convert_tokens_to_ids("<extra>")) == ("<pad>", extra)
+
+
+def test_gpt2s_pattern_is_the_one_built_into_byte_level(made: dict[str, Tokenizer]) -> None:
+    pre_tokenizer = json.loads(tokenizer_json(made["gpt2"]))["pre_tokenizer"]
+    assert pre_tokenizer == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
+
+
+def test_what_tokenizer_json_cannot_say_is_named(made: dict[str, Tokenizer]) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot describe this tokenizer: encoder=longest_first, scaffolds$"):
+        tokenizer_json(made["scaffold_longest"])
+    assert obstacles(made["marked_fallback"]) == ["byte fallback with continuation marks"]
+    assert obstacles(made["spans"].with_encoder("merge_rank")) == ["pretokenizer=spans"]
+
+
+def test_the_check_finds_a_tokenizer_json_that_differs(made: dict[str, Tokenizer]) -> None:
+    import tokenizers
+
+    described = json.loads(tokenizer_json(made["bpe"]))
+    described["model"]["merges"].pop(20)
+    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(tokenizer_json(made["bpe"]))) is None
+    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(json.dumps(described))) is not None
+
+
+def test_a_special_token_may_be_spelled_like_a_word() -> None:
+    tok = Tokenizer.train(["the hidden hidden"] * 9, vocab_size=540, special_tokens=["hidden"], pretokenizer="stripped")
+    assert tok.tokenize("hidden") == [b"hidden"]
+    theirs = tok.to_huggingface()
+    assert not theirs.is_fast
+    assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eod_id)
+    assert tok.encode("hidden").tolist() != [tok.eod_id]
+    assert theirs.decode([tok.eod_id]) == tok.decode([tok.eod_id])
