@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import get_args
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.kernels.native import ensure_compiled, missing_kernels
 from paribus.tokenization.settings import EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.tokenizer import Tokenizer
@@ -21,6 +22,7 @@ def main(argv: list[str]) -> int:
     Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
     """
     options = _options(argv)
+    _compile()
     tokenizer = _tokenizer(options)
     text = _read()
     output = options.get("output", "ids")
@@ -31,6 +33,19 @@ def main(argv: list[str]) -> int:
     else:
         sys.stdout.write(json.dumps(asdict(corpus_statistics(tokenizer, [text])), indent=2) + "\n")
     return 0
+
+
+def _compile() -> None:
+    """Compile the kernels on first use, with a bar on standard error."""
+    if not missing_kernels():
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("compiling kernels (once)")
+        ensure_compiled(lambda name, done, total: bar.update(task, completed=done, total=total))
+        bar.update(task, completed=1, total=1)
 
 
 def _options(argv: list[str]) -> dict[str, str]:

@@ -1,11 +1,13 @@
-"""Compile kernels with numba."""
+"""Compile kernels with numba; as a program, those named on the command line."""
 
 import importlib
+import sys
 from typing import Any
 
 import numba
 from numba import types
 
+from paribus.tokenization.kernels.native import compile_to_cache
 from paribus.tokenization.kernels.registry import Signature
 
 _TYPES: dict[str, Any] = {
@@ -28,3 +30,8 @@ def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
     result = compiled.overloads[arguments]
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code
+
+
+if __name__ == "__main__":
+    for wanted in sys.argv[1:]:
+        compile_to_cache(wanted)

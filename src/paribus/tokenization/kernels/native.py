@@ -10,7 +10,10 @@ import hashlib
 import json
 import os
 import re
+import subprocess
+import sys
 import tempfile
+import time
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
@@ -55,7 +58,7 @@ def address(array: npt.NDArray[Any]) -> int:
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name in `registry`, compiled if need be."""
-    symbol, code = _read(kernel_path(name)) or _compile(name)
+    symbol, code = _read(kernel_path(name)) or compile_to_cache(name)
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     machine = llvm.Target.from_default_triple().create_target_machine()
@@ -65,14 +68,38 @@ def kernel(name: str) -> Kernel:
     return Kernel(engine, symbol, KERNELS[name].arguments)
 
 
+def missing_kernels() -> list[str]:
+    """Kernels that this machine has not got, or whose file is damaged."""
+    return [name for name in KERNELS if _read(kernel_path(name)) is None]
+
+
 def ensure_compiled(progress: Progress | None = None) -> int:
-    """Compile every kernel that is missing or damaged; returns how many that were."""
-    missing = [name for name in KERNELS if _read(kernel_path(name)) is None]
-    for done, name in enumerate(missing):
+    """Compile every kernel that is missing or damaged, in one process a core; returns how many that were."""
+    missing = missing_kernels()
+    command = [sys.executable, "-m", f"{__package__}.build"]
+    running = [subprocess.Popen([*command, *share]) for share in _shares(missing) if share]
+    while running:
+        for process in [process for process in running if process.poll() is not None]:
+            running.remove(process)
+            if process.returncode != 0:
+                raise RuntimeError("a kernel could not be compiled; see the message above")
+        left = [name for name in missing if not kernel_path(name).exists()]
         if progress is not None:
-            progress(name, done, len(missing))
-        _compile(name)
+            progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
+        time.sleep(0.1)
     return len(missing)
+
+
+def _shares(names: list[str]) -> list[list[str]]:
+    """Names for each core, with about as much source to compile."""
+    shares: list[list[str]] = [[] for _ in range(os.cpu_count() or 1)]
+    loads = [0] * len(shares)
+    sizes = {name: len(_closure(KERNELS[name].module)) for name in names}
+    for name in sorted(names, key=sizes.__getitem__, reverse=True):
+        lightest = loads.index(min(loads))
+        shares[lightest].append(name)
+        loads[lightest] += sizes[name]
+    return shares
 
 
 def kernel_path(name: str) -> Path:
@@ -131,7 +158,8 @@ def _is_private(path: Path) -> bool:
     return status.st_uid == os.getuid() and not status.st_mode & 0o022 and os.access(path, os.W_OK)
 
 
-def _compile(name: str) -> tuple[str, bytes]:
+def compile_to_cache(name: str) -> tuple[str, bytes]:
+    """Compile one kernel in this process and keep it; returns its symbol and object code."""
     from paribus.tokenization.kernels.build import compile_kernel
 
     symbol, code = compile_kernel(name, KERNELS[name])
