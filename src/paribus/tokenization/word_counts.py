@@ -159,7 +159,7 @@ class _Table:
         self._state = state = KernelState(slot.COUNTING_SLOTS)
         state.hold(slot.CLASSES, classes)
         state.hold(slot.SCRATCH, np.zeros(64, np.uint8))
-        state.hold(slot.SHORT_KEYS, np.zeros(2 * slot.KEPT, np.uint64))
+        state.hold(slot.SHORT_KEYS, np.zeros(3 * slot.KEPT, np.uint64))
         state.hold(slot.LONG_KEYS, np.zeros(2 * slot.KEPT, np.int64))
         state.hold(slot.BYTES, np.empty(_SMALLEST_BYTES, np.uint8), slot.BYTES_SIZE)
         for name, shift in ((slot.SHORT, slot.SHORT_SHIFT), (slot.LONG, slot.LONG_SHIFT)):

@@ -127,8 +127,8 @@ def count_kept(state):
     table, mask = u64_at(state[SHORT]), slots(state[SHORT_SHIFT]) - 1
     shift = np.uint64(state[SHORT_SHIFT])
     for index in range(state[SHORT_KEPT]):
-        low, high = keys[2 * index], keys[2 * index + 1]
-        add_short(state, table, np.int64(hash_words(low, high) >> shift), mask, low, high, ONE)
+        slot = np.int64(keys[3 * index + 2] >> shift)
+        add_short(state, table, slot, mask, keys[3 * index], keys[3 * index + 1], ONE)
     for index in range(state[LONG_KEPT]):
         add_long(state, u8_at(longer[2 * index]), longer[2 * index + 1], ONE)
     state[SHORT_KEPT] = state[LONG_KEPT] = state[LONG_BYTES] = 0
@@ -171,8 +171,9 @@ def keep_word(state):
             continue
         if length < 16:
             low, high = short_key(text, start, length, size)
-            keys[2 * kept], keys[2 * kept + 1] = low, high
-            prefetch(table + 32 * np.int64(hash_words(low, high) >> shift))
+            value = hash_words(low, high)
+            keys[3 * kept], keys[3 * kept + 1], keys[3 * kept + 2] = low, high, value
+            prefetch(table + 32 * np.int64(value >> shift))
             kept += 1
         else:
             keep_long(state, address + start, length)

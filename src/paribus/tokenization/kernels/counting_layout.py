@@ -16,7 +16,7 @@
     END,
     WORD,  # its next word of STARTS
     SPAN,  # the begin of its next pre-token
-    SHORT_KEYS,  # u64 (2, KEPT): pre-tokens of up to 15 bytes that are not counted yet
+    SHORT_KEYS,  # u64 (3, KEPT): key and hash of pre-tokens of up to 15 bytes that are not counted yet
     SHORT_KEPT,
     LONG_KEYS,  # i64 (2, KEPT): address and size of the others
     LONG_KEPT,
