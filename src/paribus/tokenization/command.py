@@ -2,7 +2,6 @@
 
 import json
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
@@ -31,7 +30,7 @@ def main(argv: list[str]) -> int:
     elif output == "tokens":
         sys.stdout.writelines(_escaped(token) + "\n" for token in tokenizer.tokenize(text))
     else:
-        sys.stdout.write(json.dumps(asdict(corpus_statistics(tokenizer, [text])), indent=2) + "\n")
+        sys.stdout.write(corpus_statistics(tokenizer, [text]).as_json() + "\n")
     return 0
 
 

@@ -4,8 +4,9 @@ Everything comes from how often each id occurs, so it is had from an encoded cor
 Words are what ASCII whitespace separates, which is exact on bytes whatever the script.
 """
 
+import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
 
@@ -74,6 +75,11 @@ class CorpusStatistics:
     """Tokens of the vocabulary, special ones out, that never occur."""
     scaffold_share: float
     """Scaffold tokens for each token of the vocabulary; 0 for other algorithms than Scaffold-BPE."""
+
+    def as_json(self) -> str:
+        """One line a number, the curve of frequencies on one."""
+        lines = (f"  {json.dumps(name)}: {json.dumps(value)}" for name, value in asdict(self).items())
+        return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def corpus_statistics(tok: Tokenizer, texts: Iterable[str]) -> CorpusStatistics:

@@ -23,12 +23,15 @@ import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.unigram_seeds import seed_pieces
+from paribus.tokenization.units import UnitKind
 
 Stopped = Literal["vocab_size", "exhausted"]
 Progress = Callable[[int], None]
 
 SEEDS = 1_000_000
 """Seed pieces that training starts from at most; the trainer's own default."""
+LONGEST: dict[UnitKind, int] = {"character": 16, "byte": 48}
+"""Units of the longest piece: the trainer's own 16 characters, of which most scripts' have up to three bytes."""
 LONGEST_WORD = 1024
 """Longer pre-tokens are cut for training: the trainer's lattice is in 32-bit floats."""
 _HARMLESS = (
@@ -58,7 +61,12 @@ class UnigramTraining:
 
 
 def train_unigram(
-    words: Mapping[str, int], alphabet: Sequence[str], size: int, *, longest: int = 16, progress: Progress | None = None
+    words: Mapping[str, int],
+    alphabet: Sequence[str],
+    size: int,
+    *,
+    longest: int = LONGEST["character"],
+    progress: Progress | None = None,
 ) -> UnigramTraining:
     """Train on `words` (unit string -> count) to `size` pieces of at most `longest` units, all of `alphabet` included.
 
@@ -77,7 +85,7 @@ def train_unigram_table(
     alphabet: int,
     size: int,
     *,
-    longest: int = 16,
+    longest: int = LONGEST["character"],
     progress: Progress | None = None,
 ) -> UnigramTraining:
     """The same for words as unit indices below `alphabet`: word i is `units[offsets[i]:offsets[i + 1]]`."""
