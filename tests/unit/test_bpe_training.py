@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenization_references import huggingface_merges, reference_training
 
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.bpe import Training, train_bpe
 from paribus.tokenization.pretokenizers import Pretokenizer
@@ -131,6 +131,13 @@ def test_with_continuation_marks_a_unit_inside_a_word_is_another_one() -> None:
     assert characters.frequencies.tolist() == [4, 3, 7, 0]
     assert train_bpe(characters, 6).merges.tolist() == [[0, 2, 4], [1, 2, 5]]
     assert SymbolCorpus.of_bytes(words, marked=True).symbols.tolist() == [-1, 97, 256 + 97, -1, 98, 256 + 97, -1]
+
+
+def test_more_distinct_words_than_an_occurrence_can_name_are_refused() -> None:
+    weights = np.broadcast_to(np.int64(1), (1 << 28,))
+    corpus = SymbolCorpus(np.full(1, -1, np.int32), weights, 1, np.zeros(1, np.int64))
+    with pytest.raises(DataError, match=r"268435456 distinct pre-tokens .* train on a sample"):
+        train_bpe(corpus, 2)
 
 
 def test_progress_ends_with_the_size_reached() -> None:

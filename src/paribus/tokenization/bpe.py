@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from paribus.errors import DataError
 from paribus.tokenization.kernel_state import KernelState, table
 from paribus.tokenization.kernels import training_layout as slot
 from paribus.tokenization.kernels.native import address, kernel
@@ -102,6 +103,7 @@ class MergeTrainer:
     kernel = "train_bpe"
 
     def __init__(self, corpus: SymbolCorpus, size: int, *, scaffolding: bool, threshold: int | None = None) -> None:
+        _check_size(corpus)
         self._state = state = KernelState(slot.TRAINING_SLOTS)
         self._units = units = corpus.units
         state.hold(slot.SYMBOLS, corpus.symbols.copy(), slot.SYMBOL_COUNT)
@@ -186,6 +188,16 @@ class MergeTrainer:
         state[slot.PAIRS_USED] = kernel("move_pairs")(address(old), len(old), address(larger), 64 - bits, smallest)
         state.hold(slot.PAIRS, larger)
         state[slot.PAIRS_SHIFT] = 64 - bits
+
+
+def _check_size(corpus: SymbolCorpus) -> None:
+    """An occurrence is a word and a position in 63 bits."""
+    words, positions = len(corpus.weights), len(corpus.symbols)
+    if words >= 1 << slot.WORD_BITS or positions >= 1 << slot.POSITION_BITS:
+        raise DataError(
+            f"corpus: {words} distinct pre-tokens of {positions} units in all; training takes {1 << slot.WORD_BITS} of "
+            f"{1 << slot.POSITION_BITS} units: train on a sample, or with a pre-tokenizer that makes shorter pieces"
+        )
 
 
 def _threshold(corpus: SymbolCorpus, size: int) -> int:

@@ -61,7 +61,7 @@
 
 SEPARATOR, GONE = -1, -2
 """Symbols that are no tokens: what lies between words, and a position where no token begins or ends any more."""
-POSITION_BITS = 36
+POSITION_BITS, WORD_BITS = 35, 28
 TOKEN = 1 << 62
 """Above every pair, so that a pair goes before a token of equal count."""
 
