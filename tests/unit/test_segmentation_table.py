@@ -13,11 +13,11 @@ from paribus.evaluation.segmentation_methods import (
     STANDARD,
     MethodScores,
     PiecesAlone,
-    Whole,
     method_scores,
     text_methods,
 )
 from paribus.evaluation.segmentation_table import drawn, main, sentences_of, table
+from paribus.tokenization.pretokenization import Pretokenizer
 
 WORDS = [["中国", "人民", "。", "北京", "大学", "！"], ["在", "北京", "，", "人民", "大学"], ["中国", "。"]]
 
@@ -58,7 +58,7 @@ def test_tokens_stay_inside_pieces_and_pieces_are_scored_too() -> None:
 
 
 def test_pieces_alone_are_words() -> None:
-    assert PiecesAlone(Whole()).tokenize("中国。") == ["中国。".encode()]
+    assert PiecesAlone(Pretokenizer("none")).tokenize("中国。") == ["中国。".encode()]
 
 
 def test_the_table_gives_means_deviations_and_the_papers_numbers() -> None:

@@ -5,12 +5,12 @@ Each is a pre-tokenizer with a character BPE whose merges it confines; spans are
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from paribus.evaluation.segmentation import SegmentationScores
 from paribus.evaluation.segmentation_corpus import tokenizer_scores
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.pretokenizers import Pretokenizer
+from paribus.tokenization.pretokenization import Cutter, Pretokenizer
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 from paribus.tokenization.spans.ngrams import candidate_ngrams
 
@@ -26,51 +26,15 @@ STANDARD, PUNCTUATION, PREDICTIVE, ENTROPY_ONLY = (
 LAMBDAS = (0.1, 1.0, 10.0, 100.0)
 
 
-class Pieces(Protocol):
-    """A pre-tokenizer."""
-
-    def pieces(self, text: str) -> list[str]:
-        """The pre-tokens of `text` in order."""
-
-
-class Whole:
-    """The sentence is one piece."""
-
-    def pieces(self, text: str) -> list[str]:
-        """`text` alone."""
-        return [text]
-
-
 @dataclass(frozen=True)
 class PiecesAlone:
     """A pre-tokenizer as a segmenter: its pieces are the words."""
 
-    pretokenizer: Pieces
+    pretokenizer: Pretokenizer | Cutter
 
     def tokenize(self, text: str) -> list[bytes]:
         """The bytes of each piece of `text`."""
         return [piece.encode() for piece in self.pretokenizer.pieces(text)]
-
-
-@dataclass(frozen=True)
-class Confined:
-    """A tokenizer whose tokens stay inside the pieces of a pre-tokenizer."""
-
-    pretokenizer: Pieces
-    tokenizer: Tokenizer
-
-    @classmethod
-    def train(cls, pretokenizer: Pieces, texts: Sequence[str], vocab_size: int, unknown: Unknown) -> "Confined":
-        """Character BPE on the pieces of `texts`; a piece is a document, and the document one pre-token."""
-        pieces = (piece for text in texts for piece in pretokenizer.pieces(text))
-        return cls(
-            pretokenizer,
-            Tokenizer.train(pieces, vocab_size=vocab_size, unit="character", pretokenizer="none", unknown=unknown),
-        )
-
-    def tokenize(self, text: str) -> list[bytes]:
-        """The bytes of each token of `text`."""
-        return [token for piece in self.pretokenizer.pieces(text) for token in self.tokenizer.tokenize(piece)]
 
 
 @dataclass(frozen=True)
@@ -88,16 +52,16 @@ def lambda_name(weight: float) -> str:
     return f"PMI + {weight:g} × entropy"
 
 
-def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> dict[str, Pieces]:
+def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> dict[str, Pretokenizer | Cutter]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
     ngrams = candidate_ngrams(texts, max_length=max_length, min_count=min_count)
 
-    def spans(weight: float, *, only: bool = False) -> Pieces:
+    def spans(weight: float, *, only: bool = False) -> SpanPretokenizer:
         settings = SpanSettings(max_length=max_length, min_count=min_count, entropy_weight=weight, entropy_only=only)
         return SpanPretokenizer.from_ngrams(ngrams, settings)
 
     return {
-        STANDARD: Whole(),
+        STANDARD: Pretokenizer("none"),
         PUNCTUATION: Pretokenizer("gpt2"),
         **{lambda_name(weight): spans(weight) for weight in LAMBDAS},
         ENTROPY_ONLY: spans(0.0, only=True),
@@ -105,12 +69,18 @@ def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> di
 
 
 def method_scores(
-    pretokenizer: Pieces, train: Sentences, test: Sentences, *, vocab_size: int, unknown: Unknown
+    pretokenizer: Pretokenizer | Cutter, train: Sentences, test: Sentences, *, vocab_size: int, unknown: Unknown
 ) -> MethodScores:
     """Train a vocabulary inside the pieces of the training sentences and score it on the test sentences."""
-    confined = Confined.train(pretokenizer, ["".join(words) for words in train], vocab_size, unknown)
+    tokenizer = Tokenizer.train(
+        ("".join(words) for words in train),
+        vocab_size=vocab_size,
+        unit="character",
+        unknown=unknown,
+        pretokenizer=pretokenizer.name if isinstance(pretokenizer, Pretokenizer) else pretokenizer,
+    )
     return MethodScores(
-        tokens=tokenizer_scores(confined, test),
+        tokens=tokenizer_scores(tokenizer, test),
         pieces=tokenizer_scores(PiecesAlone(pretokenizer), test),
-        vocab_size=confined.tokenizer.vocab_size,
+        vocab_size=tokenizer.vocab_size,
     )

@@ -21,13 +21,14 @@ from paribus.evaluation.segmentation_methods import (
     ENTROPY_ONLY,
     LAMBDAS,
     PREDICTIVE,
+    PUNCTUATION,
     STANDARD,
     MethodScores,
-    Pieces,
     lambda_name,
     method_scores,
     text_methods,
 )
+from paribus.tokenization.spans import PredictiveEntropyPretokenizer
 
 PAPER = {
     STANDARD: (46.89, 51.96, 49.30),
@@ -36,6 +37,8 @@ PAPER = {
     **{lambda_name(weight): (54.21, 64.06, 58.73) for weight in LAMBDAS},
 }
 """Precision, recall and F1 of the paper. Its lambdas are lost: every lambda stands beside its best."""
+ROWS = (STANDARD, PUNCTUATION, PREDICTIVE, *map(lambda_name, LAMBDAS), ENTROPY_ONLY)
+"""Their order in the table."""
 _SENTENCE_ENDS = frozenset("。！？")
 
 
@@ -70,7 +73,7 @@ def table(rows: dict[str, list[MethodScores]]) -> str:
         "| pre-tokens | P | R | F1 | paper P | R | F1 | F1 of the pre-tokens alone | vocabulary |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
-    for name, draws in rows.items():
+    for name, draws in sorted(rows.items(), key=lambda row: ROWS.index(row[0])):
         measures = [[getattr(scores.tokens, measure) for scores in draws] for measure in ("precision", "recall", "f1")]
         cells = [_mean(values) for values in measures]
         cells += [f"{value:.2f}" for value in PAPER[name]] if name in PAPER else ["–"] * 3
@@ -99,7 +102,7 @@ def _run(options: argparse.Namespace) -> str:
     blocks, rest = drawn(sentences, size=options.sentences, draws=options.draws, seed=options.seed)
     if options.rest:
         options.rest.write_text("".join("".join(words) + "\n" for words in rest), encoding="utf-8")
-    fixed: dict[str, Pieces] = {PREDICTIVE: _predictive(options.model)} if options.model else {}
+    fixed = {PREDICTIVE: PredictiveEntropyPretokenizer(options.model)} if options.model else {}
     rows: dict[str, list[MethodScores]] = {}
     for number, block in enumerate(blocks, start=1):
         cut = round(options.train * len(block))
@@ -111,12 +114,6 @@ def _run(options: argparse.Namespace) -> str:
             scores = method_scores(pretokenizer, train, test, vocab_size=options.vocabulary, unknown=options.unknown)
             rows.setdefault(name, []).append(scores)
     return table(rows)
-
-
-def _predictive(model: Path) -> Pieces:
-    from paribus.tokenization.spans.predictive import PredictiveEntropyPretokenizer
-
-    return PredictiveEntropyPretokenizer(model)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -26,8 +26,7 @@ _NO_LIMIT = 1024
 class CausalLanguageModel:
     """A model in a local Hugging Face directory, in float32; only safetensors files are read and no code of theirs.
 
-    A sequence is computed in a batch whose shape follows from its own length alone, so that what it is batched with
-    does not reach its rounding. Raises DataError where the directory holds no such model.
+    Raises DataError where the directory holds no such model, ConfigurationError for a device that is not there.
     """
 
     def __init__(self, directory: Path, device: str) -> None:
@@ -52,10 +51,10 @@ class CausalLanguageModel:
         has half a context before it. Raises DataError for an id that the model does not have.
         """
         results = [np.zeros(len(sequence)) for sequence in sequences]
-        for shape, windows in self._windows(sequences).items():
-            rows = max(1, _BATCH_TOKENS // shape)
+        for length, windows in self._windows(sequences).items():
+            rows = max(1, _BATCH_TOKENS // length)
             for at in range(0, len(windows), rows):
-                self._fill(results, sequences, windows[at : at + rows], (rows, shape))
+                self._fill(results, sequences, windows[at : at + rows], length)
         return results
 
     def _windows(self, sequences: Sequence[Sequence[int]]) -> dict[int, list[tuple[int, int]]]:
@@ -67,10 +66,10 @@ class CausalLanguageModel:
                 raise DataError(f"{self._directory}: the tokenizer has ids that the model of {self.vocab_size} has not")
             last = max(0, len(sequence) - self.context_length)
             for start in range(0, last + step, step) if sequence else ():
-                found[self._shape(min(self.context_length, len(sequence) - start))].append((number, start))
+                found[self._padded(min(self.context_length, len(sequence) - start))].append((number, start))
         return found
 
-    def _shape(self, length: int) -> int:
+    def _padded(self, length: int) -> int:
         return min(self.context_length, max(_SHORTEST, 1 << (length - 1).bit_length()))
 
     def _fill(
@@ -78,16 +77,16 @@ class CausalLanguageModel:
         results: list[Reals],
         sequences: Sequence[Sequence[int]],
         windows: list[tuple[int, int]],
-        shape: tuple[int, int],
+        length: int,
     ) -> None:
-        ids = torch.zeros(shape, dtype=torch.long)
+        ids = torch.zeros((len(windows), length), dtype=torch.long)
         for row, (number, start) in enumerate(windows):
-            window = sequences[number][start : start + shape[1]]
+            window = sequences[number][start : start + length]
             ids[row, : len(window)] = torch.tensor(window)
         computed = self._computed(ids)
         for row, (number, start) in enumerate(windows):
             seen = self.context_length // 2 if start else 0
-            part = results[number][start : start + shape[1]]
+            part = results[number][start : start + length]
             part[seen:] = computed[row, seen : len(part)]
 
     @torch.inference_mode()

@@ -55,7 +55,7 @@ class PredictiveEntropyPretokenizer:
         self._loaded: tuple[CharacterIds, CausalLanguageModel] | None = None
 
     def pieces(self, text: str) -> list[str]:
-        """The pre-tokens of `text` in order; their concatenation is `text`.
+        """The pre-tokens of `text` in order; their concatenation is `text`. Its lines are computed in batches.
 
         Raises ConfigurationError where the model's tokens are not characters, DataError for a character that they
         cannot stand for.
@@ -63,7 +63,10 @@ class PredictiveEntropyPretokenizer:
         return next(self.pieces_of([text]))
 
     def pieces_of(self, texts: Iterable[str]) -> Iterator[list[str]]:
-        """The pre-tokens of each text; quicker than one by one, and the same."""
+        """The pre-tokens of each text, with the lines of many texts in a batch.
+
+        The same as one by one, but where entropies are equal up to the noise of float32, which follows the batch.
+        """
         remaining = iter(texts)
         while batch := list(islice(remaining, _TEXTS)):
             parts = [_BREAKS.split(text) for text in batch]
