@@ -4,12 +4,11 @@ import time
 from collections.abc import Iterable
 
 import pytest
+from encoder_references import demolished, longest_first, merge_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenization_references import longest_first, merge_rank
+from tokenization_references import ReferenceTraining, reference_training
 
-from paribus.tokenization.bpe import BPETrainer, Training
-from paribus.tokenization.scaffold_bpe import ScaffoldBPETrainer
 from paribus.tokenization.settings import Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import Entry, Vocabulary
@@ -95,7 +94,7 @@ def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
 @settings(max_examples=200, deadline=None)
 @given(words=WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 24))
 def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], text: str, size: int) -> None:
-    training = BPETrainer(words, "abc").train(size)
+    training = reference_training(words, "abc", size, scaffolding=False)
     merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
     assert encoded(as_vocabulary(training), "merge_rank", text) == merge_rank(text, merges)
 
@@ -105,34 +104,26 @@ def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], t
 def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
     words: dict[str, int], text: str, size: int
 ) -> None:
-    training = ScaffoldBPETrainer(words, "abc").train(size)
+    training = reference_training(words, "abc", size, scaffolding=True)
     vocabulary = as_vocabulary(training)
     merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
-    normal = {entry.bytes.decode() for entry in vocabulary if not entry.scaffold}
-
-    def demolished(tokens: list[str]) -> list[str]:
-        made: list[str] = []
-        for token in tokens:
-            parents = vocabulary[training.tokens.index(token)].parents
-            if token in normal or parents is None:
-                made.append(token)
-            else:
-                made += demolished([training.tokens[parent] for parent in parents])
-        return made
-
-    assert encoded(vocabulary, "merge_rank", text) == demolished(merge_rank(text, merges))
+    normal = {token for rank, token in enumerate(training.tokens) if rank not in training.scaffold}
+    parents = {training.tokens[token]: merge for merge, (_, _, token) in zip(merges, training.merges, strict=True)}
+    over_all = demolished(merge_rank(text, merges), normal, parents)
+    assert encoded(vocabulary, "merge_rank", text) == over_all
     assert encoded(vocabulary, "longest_first", text) == longest_first(text, normal)
-    over_all = encoded(vocabulary, "longest_first", text, "expanded")
-    assert over_all == demolished(longest_first(text, set(training.tokens)))
+    expanded = demolished(longest_first(text, set(training.tokens)), normal, parents)
+    assert encoded(vocabulary, "longest_first", text, "expanded") == expanded
 
 
-def as_vocabulary(training: Training) -> Vocabulary:
+def as_vocabulary(training: ReferenceTraining) -> Vocabulary:
+    parents = {token: (left, right) for left, right, token in training.merges}
     entries: list[Entry] = []
     identity = 0
     for rank, token in enumerate(training.tokens):
-        scaffold, parents = training.scaffold[rank], training.parents[rank]
-        kind = "unit" if parents is None else "token"
-        entries.append(Entry(rank, None if scaffold else identity, token.encode(), 0, parents, scaffold, kind))
+        scaffold, kind = rank in training.scaffold, "token" if rank in parents else "unit"
+        number = None if scaffold else identity
+        entries.append(Entry(rank, number, token.encode(), 0, parents.get(rank), scaffold, kind))
         identity += not scaffold
     return Vocabulary.of(entries, training.merges, "character")
 

@@ -8,7 +8,6 @@ from fractions import Fraction
 from itertools import pairwise
 
 import tokenizers
-from encoder_references import longest_first, merge_rank  # noqa: F401
 from tokenizers import models, pre_tokenizers, trainers
 
 
