@@ -4,10 +4,9 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from encoder_references import demolished, longest_first, merge_rank
+from encoder_references import longest_first, merge_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tokenization_references import ReferenceTraining, reference_training
 
 from paribus.tokenization.settings import Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
@@ -91,12 +90,23 @@ def test_longest_first_equals_algorithm_1(strings: set[str], text: str) -> None:
     assert longest_first_tokens(sorted(everything), text) == "|".join(longest_first(text, everything))
 
 
+def trained(algorithm: Algorithm, words: dict[str, int], size: int) -> Tokenizer:
+    """A tokenizer over characters whose pre-tokens are whole texts; its alphabet is a, b, c."""
+    texts = [*"abc", *(word for word, count in words.items() for _ in range(count))]
+    return Tokenizer.train(
+        texts, algorithm=algorithm, vocab_size=size, unit="character", unknown="refuse", pretokenizer="none"
+    )
+
+
+def merges_of(tok: Tokenizer) -> list[tuple[str, str]]:
+    return [(left.decode(), right.decode()) for left, right in tok.merges]
+
+
 @settings(max_examples=200, deadline=None)
 @given(words=WORDS, text=st.text("abc", max_size=30), size=st.integers(3, 24))
 def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], text: str, size: int) -> None:
-    training = reference_training(words, "abc", size, scaffolding=False)
-    merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
-    assert encoded(as_vocabulary(training), "merge_rank", text) == merge_rank(text, merges)
+    tok = trained("bpe", words, size)
+    assert [token.decode() for token in tok.tokenize(text)] == merge_rank(text, merges_of(tok))
 
 
 @settings(max_examples=200, deadline=None)
@@ -104,28 +114,28 @@ def test_merge_rank_equals_applying_one_merge_at_a_time(words: dict[str, int], t
 def test_scaffold_encodings_equal_encoding_over_everything_and_demolishing(
     words: dict[str, int], text: str, size: int
 ) -> None:
-    training = reference_training(words, "abc", size, scaffolding=True)
-    vocabulary = as_vocabulary(training)
-    merges = [(training.tokens[left], training.tokens[right]) for left, right, _ in training.merges]
-    normal = {token for rank, token in enumerate(training.tokens) if rank not in training.scaffold}
-    parents = {training.tokens[token]: merge for merge, (_, _, token) in zip(merges, training.merges, strict=True)}
-    over_all = demolished(merge_rank(text, merges), normal, parents)
-    assert encoded(vocabulary, "merge_rank", text) == over_all
-    assert encoded(vocabulary, "longest_first", text) == longest_first(text, normal)
-    expanded = demolished(longest_first(text, set(training.tokens)), normal, parents)
-    assert encoded(vocabulary, "longest_first", text, "expanded") == expanded
+    tok = trained("scaffold_bpe", words, size)
+    spelled = {entry.bytes.decode(): entry for entry in tok.vocabulary}
+    normal = {token for token, entry in spelled.items() if not entry.scaffold}
 
+    def demolished(tokens: list[str]) -> list[str]:
+        made: list[str] = []
+        for token in tokens:
+            parents = spelled[token].parents
+            if token in normal or parents is None:
+                made.append(token)
+            else:
+                made += demolished([tok.vocabulary[parent].bytes.decode() for parent in parents])
+        return made
 
-def as_vocabulary(training: ReferenceTraining) -> Vocabulary:
-    parents = {token: (left, right) for left, right, token in training.merges}
-    entries: list[Entry] = []
-    identity = 0
-    for rank, token in enumerate(training.tokens):
-        scaffold, kind = rank in training.scaffold, "token" if rank in parents else "unit"
-        number = None if scaffold else identity
-        entries.append(Entry(rank, number, token.encode(), 0, parents.get(rank), scaffold, kind))
-        identity += not scaffold
-    return Vocabulary.of(entries, training.merges, "character")
+    def encode(encoder: EncoderName, candidates: Candidates = "normal") -> list[str]:
+        return [token.decode() for token in tok.with_encoder(encoder, candidates=candidates).tokenize(text)]
+
+    assert encode("merge_rank") == demolished(merge_rank(text, merges_of(tok)))
+    assert encode("longest_first") == longest_first(text, normal)
+    assert encode("longest_first", "expanded") == demolished(longest_first(text, set(spelled)))
+    assert encode("left_to_right") == left_to_right(text, normal)
+    assert encode("fewest") == fewest(text, normal)
 
 
 @pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
