@@ -39,7 +39,7 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings]:
         special = _special(added, file)
         words = {_bytes(name, file): identity for name, identity in model["vocab"].items() if name not in special}
         merges = [_merge(pair, file) for pair in model["merges"]]
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{file}: malformed ({type(error).__name__}: {error})") from error
     vocabulary = ByteLevelImport(words, special, str(file)).vocabulary(merges)
     eos = _eos(file.with_name("tokenizer_config.json"))
