@@ -123,6 +123,19 @@ def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(check
     assert pretokenizer.pieces(text) == obvious_pieces(text, entropies)
 
 
+def test_a_character_outside_the_alphabet_is_its_bytes(tmp_path: Path) -> None:
+    save_paribus_checkpoint(tmp_path / "model", unknown="byte_fallback", vocab_size=len(set(SENTENCE)) + 257)
+    tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer")
+    text = "中国龘人民"
+    ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+    assert len(ids) == 1 + len(text) + 2
+    entropies = obvious_entropies(tmp_path / "model", ids, 16)
+    after_characters = [entropies[i] for i in (0, 1, 2, 5, 6, 7)]
+    pretokenizer = PredictiveEntropyPretokenizer(tmp_path / "model")
+    assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(after_characters, abs=1e-3)
+    assert pretokenizer.pieces(text) == obvious_pieces(text, after_characters)
+
+
 def test_lines_longer_than_the_context_are_read_in_windows(checkpoint: Path) -> None:
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     for length in (15, 16, 17, 23, 24, 25, 60):
@@ -156,7 +169,7 @@ def test_pieces_join_to_any_text(bert_style: Path) -> None:
 
 def test_a_character_that_nothing_stands_for_is_refused(tmp_path: Path) -> None:
     save_paribus_checkpoint(tmp_path / "model", unknown="refuse", vocab_size=len(set(SENTENCE)) + 1)
-    with pytest.raises(DataError, match=r"'龘' \(U\+9F98\) is not in the language model's alphabet"):
+    with pytest.raises(DataError, match=r"'龘' \(U\+9F98\) is not in the tokenizer's alphabet"):
         PredictiveEntropyPretokenizer(tmp_path / "model").pieces("中龘")
 
 

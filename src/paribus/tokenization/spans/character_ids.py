@@ -1,4 +1,4 @@
-"""Tokenizers of language models whose tokens are characters: the id of a character."""
+"""Tokenizers of language models whose tokens are characters: the ids of a character."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,8 +18,8 @@ class CharacterIds(Protocol):
     start: int | None
     """Id that stands before a text, where the model knows one."""
 
-    def of(self, character: str) -> int:
-        """Id of the token that `character` is."""
+    def of(self, character: str) -> tuple[int, ...]:
+        """Id of the token that `character` is; several only where it is outside the alphabet and becomes its bytes."""
 
 
 def character_ids(directory: Path) -> CharacterIds:
@@ -46,20 +46,13 @@ class ParibusCharacterIds:
             example = f"a token is {longer.bytes!r}" if longer else "its units are bytes"
             raise ConfigurationError(
                 f"pretokenizer.model: the tokens of {directory} are not characters ({example}); train with "
-                "tokenizer.unit=character tokenizer.unknown=token and tokenizer.vocab_size at the size of the alphabet"
+                "tokenizer.unit=character and a tokenizer.vocab_size that leaves no room for merges"
             )
-        self._ids = {entry.bytes.decode(): entry.id for entry in entries if entry.kind == "unit"}
-        self._unknown = next((entry.id for entry in entries if entry.kind == "unknown"), None)
+        self._tokenizer = tokenizer
 
-    def of(self, character: str) -> int:
-        """Its unit, else the unknown token; DataError where the tokenizer has none."""
-        identity = self._ids.get(character, self._unknown)
-        if identity is None:
-            raise DataError(
-                f"character {character!r} (U+{ord(character):04X}) is not in the language model's alphabet and its "
-                "tokenizer has no unknown token; train it with tokenizer.unknown=token"
-            )
-        return identity
+    def of(self, character: str) -> tuple[int, ...]:
+        """Its unit, else what the tokenizer makes of it; DataError where it can make nothing."""
+        return tuple(self._tokenizer.encode(character).tolist())
 
 
 class HuggingFaceCharacterIds:
@@ -76,26 +69,20 @@ class HuggingFaceCharacterIds:
         self._unknown: int | None = self._tokenizer.unk_token_id
         starts = (self._tokenizer.cls_token_id, self._tokenizer.bos_token_id)
         self.start = next((start for start in starts if start is not None), None)
-        self._ids: dict[str, int] = {}
         self._check(directory)
 
-    def of(self, character: str) -> int:
+    def of(self, character: str) -> tuple[int, ...]:
         """Its token, else the unknown token; DataError where the tokenizer has none."""
-        if character not in self._ids:
-            self._ids[character] = self._of(character)
-        return self._ids[character]
-
-    def _of(self, character: str) -> int:
         surrogate = 0xD800 <= ord(character) <= 0xDFFF
         ids = [] if surrogate else self._encoded(character)
         if len(ids) == 1:
-            return ids[0]
+            return tuple(ids)
         if self._unknown is None:
             raise DataError(
                 f"character {character!r} (U+{ord(character):04X}) is {len(ids)} tokens of the language model, and its "
                 "tokenizer has no unknown token"
             )
-        return self._unknown
+        return (self._unknown,)
 
     def _encoded(self, text: str) -> list[int]:
         ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]

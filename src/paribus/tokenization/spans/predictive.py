@@ -7,7 +7,7 @@ distribution after character i, a boundary follows character i where H_i > H_(i-
 import math
 import re
 from collections.abc import Iterable, Iterator
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,10 +80,11 @@ class PredictiveEntropyPretokenizer:
     def entropies(self, lines: list[str]) -> list[Reals]:
         """H in bits before the first character (NaN without a start token) and after each, shape (characters + 1,)."""
         characters, model = self._load()
-        start = [] if characters.start is None else [characters.start]
-        found = model.entropies([[*start, *map(characters.of, line)] for line in lines])
-        unknown = np.full(1 - len(start), np.nan)
-        return [np.concatenate([unknown, np.round(entropies, _DECIMALS)]) for entropies in found]
+        tokens = {character: characters.of(character) for character in set().union(*lines)}
+        start = () if characters.start is None else (characters.start,)
+        spelled = [[start, *map(tokens.__getitem__, line)] for line in lines]
+        found = model.entropies([list(chain(*parts)) for parts in spelled])
+        return [_after_each(parts, entropies) for parts, entropies in zip(spelled, found, strict=True)]
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values; the model is named by its directory and the digest of its files."""
@@ -142,6 +143,12 @@ class PredictiveEntropyPretokenizer:
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_loaded": None}
+
+
+def _after_each(parts: list[tuple[int, ...]], entropies: Reals) -> Reals:
+    """The entropy after the last token of each part, NaN before the first token."""
+    known = np.concatenate([[np.nan], np.round(entropies, _DECIMALS)])
+    return known[np.cumsum([len(part) for part in parts])]
 
 
 def _pieces(line: str, boundaries: list[int]) -> list[str]:
