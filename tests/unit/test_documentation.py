@@ -49,12 +49,13 @@ def test_every_documented_command_exists_and_composes(page: str, line: str) -> N
             assert compose_command(command).jobs
 
 
-def test_the_python_examples_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", ["README.md", "docs/huggingface.md"])
+def test_the_python_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    examples = list(blocks(ROOT / "README.md", "python"))
+    examples, names = list(blocks(ROOT / page, "python")), dict[str, object]()
     assert examples
     for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
+        exec(compile(example, page, "exec"), names)
 
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:
