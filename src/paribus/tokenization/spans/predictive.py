@@ -147,8 +147,9 @@ class PredictiveEntropyPretokenizer:
 
 def _after_each(parts: list[tuple[int, ...]], entropies: Reals) -> Reals:
     """The entropy after the last token of each part, NaN before the first token."""
-    known = np.concatenate([[np.nan], np.round(entropies, _DECIMALS)])
-    return known[np.cumsum([len(part) for part in parts])]
+    known: Reals = np.concatenate([[np.nan], np.round(entropies, _DECIMALS)])
+    after: Reals = known[np.cumsum([len(part) for part in parts])]
+    return after
 
 
 def _pieces(line: str, boundaries: list[int]) -> list[str]:
