@@ -154,7 +154,7 @@ class MergeTrainer:
         self._move_pairs(max(_SMALLEST_BITS, len(frequent).bit_length() + 2), state[slot.THRESHOLD])
         entries = len(frequent) + int(state.arrays[slot.SCAFFOLD].sum())
         state.hold(slot.HEAP, np.empty((2 * entries + _SMALLEST_ROOM, 2), np.int64), slot.HEAP_ROOM)
-        room = int(1.5 * frequent[:, 3].sum()) + _SMALLEST_ROOM
+        room = int(2.5 * frequent[:, 3].sum()) + _SMALLEST_ROOM
         state.hold(slot.OCCURRENCES, np.empty(room, np.int64), slot.OCCURRENCE_ROOM)
         state[slot.OCCURRENCES_USED] = kernel("locate_pairs")(state.address)
 
@@ -201,8 +201,8 @@ def _check_size(corpus: SymbolCorpus) -> None:
 
 
 def _threshold(corpus: SymbolCorpus, size: int) -> int:
-    """A count that the last merge will hardly fall below: late tokens are words or parts of several."""
+    """A count that the last merge will hardly fall below: that of the last word if all tokens were words."""
     if len(corpus.symbols) < _SMALL or size >= len(corpus.weights):
         return 1
     place = len(corpus.weights) - size
-    return max(1, int(np.partition(corpus.weights, place)[place]) // 4)
+    return max(1, int(np.partition(corpus.weights, place)[place]))
