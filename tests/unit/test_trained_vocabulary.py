@@ -1,13 +1,18 @@
 """What training hands over as a vocabulary: the order of units, continuation forms, kinds, parents, scores."""
 
+import json
 from collections import Counter
+from itertools import islice
+from pathlib import Path
 
 import numpy as np
 import pytest
+import zstandard
 
 from paribus.errors import ConfigurationError
+from paribus.tokenization.pretokenizers import Pretokenizer
 from paribus.tokenization.settings import Algorithm
-from paribus.tokenization.training import TrainedVocabulary, TrainingRequest, train_vocabulary
+from paribus.tokenization.training import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import ENTRY_KINDS
 from paribus.tokenization.word_counts import WordCounts
@@ -114,3 +119,18 @@ def test_no_words_leave_the_alphabet_alone() -> None:
         assert made.vocabulary.size == 256
         assert made.stopped in ("no_pair_left", "exhausted")
         assert np.array_equal(made.vocabulary.columns.frequencies, np.zeros(256))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_threads_and_the_order_of_texts_change_nothing(shared_data: Path, algorithm: Algorithm, unit: UnitKind) -> None:
+    with zstandard.open(shared_data / "corpora" / "udhr_multilingual.jsonl.zst", "rt", encoding="utf-8") as lines:
+        texts = [json.loads(line)["text"] for line in islice(lines, 100)]
+    request = TrainingRequest(
+        algorithm=algorithm, vocab_size=6_000, unit=unit, unknown="refuse", special_tokens=(), continuation=True
+    )
+    pretokenizer = Pretokenizer("stripped")
+    first = train_vocabulary(count_pretokens(texts, pretokenizer), request).vocabulary
+    second = train_vocabulary(count_pretokens(texts[::-1], pretokenizer, threads=2), request).vocabulary
+    assert first.size == 6_000
+    assert first == second
