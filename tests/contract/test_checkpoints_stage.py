@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
+from transformers import AutoTokenizer
 
 from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError, DataError, NumericalError
@@ -37,7 +38,14 @@ def test_the_artefact_has_the_files_of_the_design(trained: tuple[Path, dict[str,
     ]  # fmt: skip
     assert sorted(path.name for path in (output / "state").iterdir()) == ["optimizer.safetensors", "state.json"]
     last = sorted(path.name for path in (output / "step_00000014").iterdir())
-    assert last == ["config.json", "generation_config.json", "model.safetensors", "tokenizer"]
+    assert last == [
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "tokenizer",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ]
 
 
 def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[str, object]]) -> None:
@@ -46,6 +54,8 @@ def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[st
     model = load_model(checkpoint)
     assert model.config.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
     assert model.config.eos_token_id == tokenizer.eod_id
+    text = "A text, as transformers reads it."
+    assert AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"] == tokenizer.encode(text).tolist()
 
 
 def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[str, object]]) -> None:

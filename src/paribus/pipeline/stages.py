@@ -142,7 +142,7 @@ STAGES: dict[str, Stage] = {
         Stage("order", 1, "paribus.ordering.stages:build_order", _order_inputs, _order_identity),
         Stage(
             "checkpoints",
-            1,
+            2,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
             _together(_fields("model"), _fields("budget"), _fields("training"), _seed),

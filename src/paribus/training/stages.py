@@ -1,7 +1,7 @@
 """The stage `checkpoints`: (tokens, order) -> the last models of a training run.
 
-Output: `step_00000123/` (Hugging Face directory and `tokenizer/`), `state/` (optimizer after the last step),
-`metrics.jsonl` (a line a step) and `contexts.json` (which contexts were read).
+Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
+the last step), `metrics.jsonl` (a line a step) and `contexts.json` (which contexts were read).
 """
 
 import os
@@ -94,12 +94,14 @@ def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None
 
 def export(run: Run, tokenizer: Path, output: Path) -> None:
     """Fill the artefact from the working directory: the last checkpoints, the last optimizer state, the records."""
+    exported = Tokenizer.load(tokenizer).to_huggingface()
     for step in run.checkpoints.steps()[-run.training.keep_checkpoints :]:
         target = output / step_name(step)
         target.mkdir()
         for file in run.checkpoints.read(step).model_files():
             _link_or_copy(file, target / file.name)
-        shutil.copytree(tokenizer, target / "tokenizer")
+        exported.save_pretrained(target)
+        shutil.copytree(tokenizer, target / "tokenizer", dirs_exist_ok=True)
     last = run.checkpoints.read(run.budget.steps).path
     (output / "state").mkdir()
     for name in (OPTIMIZER, STATE):
