@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
+from paribus.tokenization.spans import SpanPretokenizer, SpanSettings, spool
 from paribus.tokenization.spans.codes import DIGIT, IDEOGRAPH, LETTER, OTHER, class_of
 from paribus.tokenization.spans.ngrams import candidate_ngrams
 from paribus.tokenization.spans.spool import CodeSpool
@@ -147,6 +147,14 @@ def test_candidates_and_their_measures_are_those_of_the_definitions(seed: int) -
     check_candidates(random_texts(seed), settings)
 
 
+@pytest.mark.parametrize("window", [5, 6, 50])
+def test_candidates_do_not_depend_on_how_the_corpus_is_read(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CodeSpool.windows, "__defaults__", (window,))
+    monkeypatch.setattr(spool, "_IN_MEMORY", 100)
+    monkeypatch.setattr(spool, "_BATCH", 20)
+    check_candidates(random_texts(window)[:6], SpanSettings())
+
+
 def test_candidates_of_real_sentences_are_those_of_the_definitions(sentences: list[str]) -> None:
     check_candidates(sentences, SpanSettings())
 
@@ -257,10 +265,10 @@ def test_settings_out_of_range_are_refused_by_name(values: dict[str, Any]) -> No
 
 def test_windows_of_a_spool_hold_every_code_once() -> None:
     texts = random_texts(5)
-    with CodeSpool(texts) as spool:
-        whole = next(spool.windows(after=3))
+    with CodeSpool(texts) as spooled:
+        whole = next(spooled.windows(after=3))
         for size in (1, 2, 7, 100):
-            windows = list(spool.windows(after=3, size=size))
+            windows = list(spooled.windows(after=3, size=size))
             assert [code for window in windows for code in window[1:-3]] == whole[1:-3].tolist()
             assert windows[-1][-3:].tolist() == whole[-3:].tolist()
 
