@@ -4,11 +4,11 @@ import time
 from collections.abc import Iterable
 
 import pytest
-from encoder_references import longest_first, merge_rank
+from encoder_references import fewest, left_to_right, longest_first, merge_rank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paribus.tokenization.settings import Candidates, EncoderName, Settings
+from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import Entry, Vocabulary
 

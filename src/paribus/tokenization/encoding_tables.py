@@ -65,13 +65,20 @@ class EncodingTables:
         self._set(layout.CHILD_IDS, ids)
 
     def _set_pairs(self, vocabulary: Vocabulary) -> None:
-        merges = vocabulary.merge_ranks.astype(np.uint64)
-        keys = merges[:, 0] << np.uint64(32) | merges[:, 1]
-        values = np.arange(len(merges), dtype=np.uint64) << np.uint64(32) | merges[:, 2]
-        table, shift = empty_table(len(keys))
-        kernel("fill_table")(address(keys), address(values), len(keys), address(table), shift)
-        self._set(layout.PAIRS, table)
-        self._set(layout.PAIRS_SHIFT, shift)
+        merges = np.ascontiguousarray(vocabulary.merge_ranks)
+        if len(vocabulary) >= 1 << layout.RANK_BITS or len(merges) >= (1 << layout.PRIORITY_BITS) - 1:
+            raise ConfigurationError(
+                f"tokenizer.vocab_size: {len(vocabulary)} tokens and {len(merges)} merges are more than merging takes "
+                f"({1 << layout.RANK_BITS} tokens, {1 << layout.PRIORITY_BITS} merges)"
+            )
+        direct = np.full(layout.DIRECT_RANKS**2, np.iinfo(np.int32).max, dtype=np.int32)
+        bits = table_bits(len(merges))
+        pairs = np.zeros(1 << bits, dtype=np.uint64)
+        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits)
+        self._set(layout.DIRECT, direct)
+        self._set(layout.PAIRS, pairs)
+        self._set(layout.PAIRS_SHIFT, 64 - bits)
+        self._set(layout.RESULTS, merges[:, 2])
 
     def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, *, expanded: bool) -> None:
         columns = vocabulary.columns
@@ -95,8 +102,13 @@ class EncodingTables:
 
 def empty_table(entries: int) -> tuple[npt.NDArray[np.uint64], int]:
     """An empty hash table for that many entries, at most half full, and its shift (see `kernels.hashing`)."""
-    bits = max(4, (2 * entries - 1).bit_length())
+    bits = table_bits(entries)
     return np.zeros((1 << bits, 2), dtype=np.uint64), 64 - bits
+
+
+def table_bits(entries: int) -> int:
+    """Binary logarithm of the slots of a hash table at most half full."""
+    return max(4, (2 * entries - 1).bit_length())
 
 
 def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:

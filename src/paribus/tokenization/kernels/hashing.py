@@ -37,10 +37,3 @@ def put(table, shift, key, value):
             table[np.int64(slot) * 2 + 1] = value
             return value
         slot = slot + ONE & mask
-
-
-def fill_table(keys, values, count, table, shift):
-    """Put `count` keys with their values into an empty table; the first of equal keys stays."""
-    for index in range(count):
-        put(table, shift, keys[index], values[index])
-    return 0

@@ -23,8 +23,10 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     UNKNOWN_RULE,
     UNKNOWN_UNIT,  # rank
     CONTINUATION,  # added to the rank of a unit that does not begin its pre-token; 0 without continuation marks
-    PAIRS,  # u64 (2, size): pair + 1, priority << 32 | rank of the merged token
+    DIRECT,  # i32 (256, 256): priority of the merge of two of the first ranks
+    PAIRS,  # u64: priorities of all other merges, see `pairs`
     PAIRS_SHIFT,
+    RESULTS,  # i32 (merges): rank of the token that each merge makes
     TRIE,  # u64 (2, size): (node << 32 | unit) + 1, child
     TRIE_SHIFT,
     NODE_TOKENS,  # i32 (nodes): rank of the token that ends at a node, -1
@@ -36,7 +38,7 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     DROP_PROBABILITY,  # numerator of 2^32
     SEED,
     MODEL_SLOTS,
-) = range(22)
+) = range(24)
 
 # What one thread remembers and works with.
 (
@@ -71,6 +73,9 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     MEMO_SLOTS,
 ) = range(29)
 
+DIRECT_RANKS = 256
+RANK_BITS, PRIORITY_BITS = 21, 22
+"""What a pair table can hold: ranks below 2^21, and almost 2^22 merges."""
 CHUNK = 512
 """Pre-tokens looked up together."""
 LONGEST_KEPT = 64

@@ -6,85 +6,107 @@ merged by a plain search for the smallest rank; many through a heap, in O(n log 
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ALL, function, inline
-from paribus.tokenization.kernels.hashing import find
+from paribus.tokenization.kernels.classes import function
 from paribus.tokenization.kernels.heap import heapify, pop, push
 from paribus.tokenization.kernels.intrinsics import address_of, i32_at, u64_at
+from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS
+from paribus.tokenization.kernels.pairs import NEVER, priority
 
 FEW = 64
 LOW = np.uint64(0xFFFFFFFF)
 BITS = np.uint64(32)
 
 
-@inline
-def merged(pairs, shift, left, right):
-    """priority << 32 | token of a pair, or ALL."""
-    return find(pairs, shift, np.uint64(left) << BITS | np.uint64(right))
-
-
 @function
-def merge_few(pairs, shift, units, count, work):
+def merge_few(model, units, count, work):
     """Merge `units` in place; returns how many tokens are left."""
-    values = u64_at(address_of(work))
+    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
+    results, waiting = i32_at(model[RESULTS]), i32_at(address_of(work))
     for index in range(count - 1):
-        values[index] = merged(pairs, shift, units[index], units[index + 1])
+        waiting[index] = priority(direct, pairs, shift, units[index], units[index + 1])
     while count > 1:
-        best, place = ALL, np.int64(-1)
+        best, place = NEVER, np.int64(-1)
         for index in range(count - 1):
-            if values[index] < best:
-                best, place = values[index], np.int64(index)
+            if waiting[index] < best:
+                best, place = waiting[index], np.int64(index)
         if place < 0:
             break
-        units[place] = np.int32(best & LOW)
+        units[place] = results[best]
         count -= 1
         for index in range(place + 1, count):
             units[index] = units[index + 1]
         for index in range(place + 1, count - 1):
-            values[index] = values[index + 1]
+            waiting[index] = waiting[index + 1]
         if place + 1 < count:
-            values[place] = merged(pairs, shift, units[place], units[place + 1])
+            waiting[place] = priority(direct, pairs, shift, units[place], units[place + 1])
         if place > 0:
-            values[place - 1] = merged(pairs, shift, units[place - 1], units[place])
+            waiting[place - 1] = priority(direct, pairs, shift, units[place - 1], units[place])
     return count
 
 
 @function
-def merge_many(pairs, shift, units, count, work):
-    """The same for any number of units; `work` has 8 int64 a unit."""
-    previous, following = i32_at(address_of(work)), i32_at(address_of(work) + 4 * count)
-    heap = u64_at(address_of(work) + 8 * (count + 1))
+def offer(model, heap, size, left, right, place):
+    """Push the merge of two tokens, the left one at `place`, if there is one; returns the heap's size."""
+    found = priority(i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT], left, right)
+    if found == NEVER:
+        return size
+    return push(heap, size, np.uint64(found) << BITS | np.uint64(place))
+
+
+@function
+def link(model, units, count, work):
+    """Chain the units and fill the heap with the merges of neighbours; returns the heap's size.
+
+    `work` holds the positions before and after each unit (int32), then the heap.
+    """
+    base = address_of(work)
+    previous, following, heap = i32_at(base), i32_at(base + 4 * count), u64_at(base + 8 * (count + 1))
+    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
     size = np.int64(0)
     for index in range(count):
         previous[index], following[index] = np.int32(index - 1), np.int32(index + 1)
         if index + 1 < count:
-            value = merged(pairs, shift, units[index], units[index + 1])
-            if value != ALL:
-                heap[size] = value >> BITS << BITS | np.uint64(index)
+            found = priority(direct, pairs, shift, units[index], units[index + 1])
+            if found != NEVER:
+                heap[size] = np.uint64(found) << BITS | np.uint64(index)
                 size += 1
     heapify(heap, size)
-    while size > 0:
-        entry = heap[0]
-        size = pop(heap, size)
-        place = np.int64(entry & LOW)
-        second = np.int64(following[place])
-        if units[place] < 0 or second >= count:
-            continue
-        value = merged(pairs, shift, units[place], units[second])
-        if value == ALL or value >> BITS != entry >> BITS:
-            continue
-        token = np.int32(value & LOW)
-        units[place], units[second] = token, np.int32(-1)
-        before, after = np.int64(previous[place]), np.int64(following[second])
-        following[place] = np.int32(after)
-        if after < count:
-            previous[after] = np.int32(place)
-            value = merged(pairs, shift, token, units[after])
-            if value != ALL:
-                size = push(heap, size, value >> BITS << BITS | np.uint64(place))
-        if before >= 0:
-            value = merged(pairs, shift, units[before], token)
-            if value != ALL:
-                size = push(heap, size, value >> BITS << BITS | np.uint64(before))
+    return size
+
+
+@function
+def still_there(model, units, count, work, entry):
+    """Whether the merge of a heap entry still applies where it was offered."""
+    place = np.int64(entry & LOW)
+    second = np.int64(i32_at(address_of(work) + 4 * count)[place])
+    if units[place] < 0 or second >= count:
+        return False
+    direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
+    return np.uint64(priority(direct, pairs, shift, units[place], units[second])) == entry >> BITS
+
+
+@function
+def join(model, units, count, work, entry, heap, size):
+    """Apply the merge of a heap entry and offer those of its token; returns the heap's size."""
+    base = address_of(work)
+    previous, following = i32_at(base), i32_at(base + 4 * count)
+    place = np.int64(entry & LOW)
+    second = np.int64(following[place])
+    token = i32_at(model[RESULTS])[np.int64(entry >> BITS)]
+    units[place], units[second] = token, np.int32(-1)
+    before, after = np.int64(previous[place]), np.int64(following[second])
+    following[place] = np.int32(after)
+    if after < count:
+        previous[after] = np.int32(place)
+        size = offer(model, heap, size, token, units[after], place)
+    if before >= 0:
+        size = offer(model, heap, size, units[before], token, before)
+    return size
+
+
+@function
+def close_gaps(units, count):
+    """Move the tokens that are left together; returns how many."""
     left = np.int64(0)
     for index in range(count):
         if units[index] >= 0:
@@ -94,8 +116,21 @@ def merge_many(pairs, shift, units, count, work):
 
 
 @function
-def merge(pairs, shift, units, count, work):
+def merge_many(model, units, count, work):
+    """The same for any number of units; `work` has 8 int64 a unit."""
+    size = link(model, units, count, work)
+    heap = u64_at(address_of(work) + 8 * (count + 1))
+    while size > 0:
+        entry = heap[0]
+        size = pop(heap, size)
+        if still_there(model, units, count, work, entry):
+            size = join(model, units, count, work, entry, heap, size)
+    return close_gaps(units, count)
+
+
+@function
+def merge(model, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many."""
     if count <= FEW:
-        return merge_few(pairs, shift, units, count, work)
-    return merge_many(pairs, shift, units, count, work)
+        return merge_few(model, units, count, work)
+    return merge_many(model, units, count, work)

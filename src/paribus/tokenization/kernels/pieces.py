@@ -21,8 +21,6 @@ from paribus.tokenization.kernels.layout import (
     LONGEST_FIRST,
     MERGE_RANK,
     NODE_TOKENS,
-    PAIRS,
-    PAIRS_SHIFT,
     RESULT,
     SCORES,
     SHORTER,
@@ -110,10 +108,9 @@ def tokens(model, units, count, work, stream):
     if kind == MERGE_RANK:
         if is_token(model, units, count):
             return np.int64(1)
-        return merge(u64_at(model[PAIRS]), model[PAIRS_SHIFT], units, count, work)
+        return merge(model, units, count, work)
     if kind == DROPOUT:
-        probability = np.uint64(model[DROP_PROBABILITY])
-        return merge_with_dropout(u64_at(model[PAIRS]), model[PAIRS_SHIFT], units, count, probability, stream, work)
+        return merge_with_dropout(model, units, count, np.uint64(model[DROP_PROBABILITY]), stream, work)
     trie, shift, nodes = u64_at(model[TRIE]), model[TRIE_SHIFT], i32_at(model[NODE_TOKENS])
     lengths = i32_at(model[LENGTHS])
     if kind == LONGEST_FIRST:

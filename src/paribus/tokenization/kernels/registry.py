@@ -21,7 +21,7 @@ def _signature(module: str, arguments: str) -> Signature:
 KERNELS: dict[str, Signature] = {
     "pretoken_starts": _signature("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
     "encode_documents": _signature("encode", "i64* i64* i64 i64* i64* i32* i64*"),
-    "fill_table": _signature("hashing", "u64* u64* i64 u64* i64"),
+    "fill_pairs": _signature("pairs", "i32* i64 i32* u64* i64"),
     "build_trie": _signature("trie", "i32* i64* i32* i64 u64* i64 i32* i32*"),
     "grow_tiny": _signature("memo", "u64* i64 u64* i64"),
     "grow_short": _signature("memo", "u64* i64 u64* i64"),
