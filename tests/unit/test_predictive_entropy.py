@@ -227,6 +227,15 @@ def test_the_state_names_the_model_and_is_checked_on_load(bert_style: Path, tmp_
         PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
 
 
+def test_the_state_finds_the_model_from_another_directory(
+    bert_style: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bert_style.parent)
+    state = PredictiveEntropyPretokenizer(bert_style.name).to_state()
+    monkeypatch.chdir(tmp_path)
+    assert PredictiveEntropyPretokenizer.from_state(state).model == bert_style
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [

@@ -47,7 +47,7 @@ class PredictiveEntropyPretokenizer:
     def __init__(self, model: str | Path, *, threshold: float | None = None, device: str = "cpu") -> None:
         if threshold is not None and not (_is_number(threshold) and math.isfinite(threshold)):
             raise ConfigurationError(f"pretokenizer.threshold: {threshold!r}; bits (a finite number) or null is needed")
-        self.model = Path(model)
+        self.model = Path(model).absolute()
         self.threshold = threshold
         self.device = device
         self.digest = model_digest(self.model)
