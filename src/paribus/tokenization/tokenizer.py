@@ -32,7 +32,7 @@ DROPOUT = 0.1
 
 
 class Tokenizer:
-    """Text to token ids and back. Made by `train`, `load` or `from_huggingface`; never changes.
+    """Text to token ids and back. Made by `train`, `load`, `from_huggingface` or `from_tiktoken`; never changes.
 
     Special tokens have ids but are never matched inside text: their spelling in a document is ordinary text.
     """
