@@ -67,9 +67,7 @@ class Settings:
 def check_lossless(settings: Settings) -> None:
     """Raise ConfigurationError where text is lost."""
     if settings.pretokenizer == "stripped":
-        raise ConfigurationError(
-            "pretokenizer=stripped loses whitespace; `whitespace` keeps it with the next word"
-        )
+        raise ConfigurationError("pretokenizer=stripped loses whitespace; `whitespace` keeps it with the next word")
     if settings.lossy:
         raise ConfigurationError("unknown=token loses characters outside the alphabet; `byte_fallback` keeps them")
 

@@ -15,7 +15,7 @@ from paribus.tokenization.units import utf8
 def _as_utf8() -> Any:
     function = ctypes.pythonapi.PyUnicode_AsUTF8AndSize
     function.restype = ctypes.c_void_p
-    function.argtypes = [ctypes.py_object, ctypes.POINTER(ctypes.c_ssize_t)]
+    function.argtypes = [ctypes.py_object, ctypes.c_void_p]
     return function
 
 
@@ -24,15 +24,27 @@ def text_addresses(texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDA
 
     DataError for a text that has no UTF-8.
     """
-    function, size = _as_utf8(), ctypes.c_ssize_t()
-    reference = ctypes.byref(size)
-    found = np.empty((2, len(texts)), dtype=np.int64)
-    addresses, sizes = found
-    for index, text in enumerate(texts):
+    function = _as_utf8()
+    addresses = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+    sizes = addresses.copy()
+    size = sizes.__array_interface__["data"][0]
+    # For ASCII, which is most text, the size is the length.
+    wide = [index for index, text in enumerate(texts) if not text.isascii()]
+    for index in wide:
         try:
-            addresses[index] = function(text, reference)
+            function(texts[index], size + 8 * index)
         except UnicodeEncodeError:
-            utf8(text)
+            utf8(texts[index])
             raise
-        sizes[index] = size.value
+    addresses[:] = [function(text, None) for text in texts]
     return addresses, sizes
+
+
+def text_address(text: str) -> tuple[int, int]:
+    """Address and size in bytes of the UTF-8 of one text."""
+    size = ctypes.c_ssize_t()
+    try:
+        return _as_utf8()(text, ctypes.addressof(size)), size.value
+    except UnicodeEncodeError:
+        utf8(text)
+        raise

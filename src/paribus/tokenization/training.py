@@ -14,7 +14,7 @@ from paribus.tokenization.settings import Algorithm
 from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.token_columns import Alphabet, TrainedTokens, columns
 from paribus.tokenization.unicode_classes import class_table
-from paribus.tokenization.unigram import UnigramTraining, train_unigram_table
+from paribus.tokenization.unigram import LONGEST, UnigramTraining, train_unigram_table
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import Vocabulary
 from paribus.tokenization.word_counts import WordCounts, count_words, decoded
@@ -76,7 +76,7 @@ def train_vocabulary(
     replaced = unknown == "token" and request.unit == "character"
     stopped: Stopped
     if request.algorithm == "unigram":
-        pieces = _unigram(corpus, size, progress)
+        pieces = _unigram(corpus, size, request.unit, progress)
         tokens, stopped, merges, equal = _unigram_tokens(pieces, corpus), pieces.stopped, _NO_MERGES, 0
     else:
         training = _MERGERS[request.algorithm](corpus, size, progress)
@@ -133,9 +133,10 @@ def _merged_tokens(training: Training) -> TrainedTokens:
     )
 
 
-def _unigram(corpus: SymbolCorpus, size: int, progress: Progress | None) -> UnigramTraining:
+def _unigram(corpus: SymbolCorpus, size: int, unit: UnitKind, progress: Progress | None) -> UnigramTraining:
     units, offsets = corpus.words()
-    return train_unigram_table(units, offsets, corpus.weights, corpus.units, size, progress=progress)
+    longest = LONGEST[unit]
+    return train_unigram_table(units, offsets, corpus.weights, corpus.units, size, longest=longest, progress=progress)
 
 
 def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedTokens:

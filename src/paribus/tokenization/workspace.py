@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
-from paribus.tokenization.text_address import text_addresses
+from paribus.tokenization.text_address import text_address
 
 Ids = npt.NDArray[np.int32]
 _SMALLEST, _LARGEST = 12, 22
@@ -71,10 +71,9 @@ class Workspace:
 
     def encode_one(self, text: str) -> Ids:
         """Ids of one text; the same as `encode`, with little work around it."""
-        addresses, sizes = text_addresses((text,))
-        self._make_room(int(sizes[0]))
-        self._one[:2] = addresses[0], sizes[0]
-        slots, place = self._slots, self._one_address
+        slots, place, one = self._slots, self._one_address, self._one
+        one[0], one[1] = found = text_address(text)
+        self._make_room(found[1])
         while True:
             slots[layout.NEXT] = slots[layout.WRITTEN] = 0
             slots[layout.OUTPUT_SIZE] = len(self._line)
@@ -82,7 +81,7 @@ class Workspace:
                 place, place + 8, 1, self._model_address, self._slots_address, self._line_address, place + 16
             )
             if status == layout.DONE:
-                return self._line[: self._one[2]].copy()
+                return self._line[: one[2]].copy()
             self._grow(status)
 
     def _hold(self, slot: int, array: npt.NDArray[Any], size: int | None = None) -> None:
