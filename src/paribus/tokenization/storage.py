@@ -27,8 +27,8 @@ def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path
     described = {name: getattr(settings, name) for name in sorted(Settings.__dataclass_fields__)}
     described |= {"format": FORMAT, "special_tokens": list(settings.special_tokens), "vocab_size": vocabulary.size}
     (path / SETTINGS).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8")
-    _write_rows(path / VOCABULARY, [FIELDS, *_rows(vocabulary.columns)])
-    _write_rows(path / MERGES, vocabulary.merge_ranks.tolist())
+    _write_lines(path / VOCABULARY, [json.dumps(FIELDS, separators=(",", ":")), *_rows(vocabulary.columns)])
+    _write_lines(path / MERGES, [f"[{left},{right},{result}]" for left, right, result in vocabulary.merges])
     if cutter is not None:
         state = json.dumps(cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
         (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
@@ -62,20 +62,21 @@ def _cutter(kind: str, path: Path) -> Cutter | None:
         raise DataError(f"{path}: {error}") from error
 
 
-def _rows(columns: Columns) -> list[list[Any]]:
-    parents = columns.parents.tolist()
+def _rows(columns: Columns) -> list[str]:
     cells = zip(
-        [spelling.hex() for spelling in columns.spellings],
+        columns.spellings,
         columns.ids.tolist(),
-        [ENTRY_KINDS[kind] for kind in columns.kinds.tolist()],
+        columns.kinds.tolist(),
         columns.frequencies.tolist(),
-        [left for left, _ in parents],
-        [right for _, right in parents],
+        columns.parents.tolist(),
         columns.continuations.astype(int).tolist(),
         columns.scores.tolist(),
         strict=True,
     )
-    return [list(row) for row in cells]
+    return [
+        f'["{token.hex()}",{identity},"{ENTRY_KINDS[kind]}",{frequency},{left},{right},{continuation},{score!r}]'
+        for token, identity, kind, frequency, (left, right), continuation, score in cells
+    ]
 
 
 def _columns(rows: Any) -> Columns:
@@ -116,8 +117,8 @@ def _settings(path: Path) -> tuple[Settings, int]:
         raise DataError(f"{path}: {error}") from error
 
 
-def _write_rows(path: Path, rows: list[Any]) -> None:
-    lines = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
+def _write_lines(path: Path, rows: list[str]) -> None:
+    lines = ",\n".join(rows)
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 

@@ -84,6 +84,8 @@ class Tokenizer:
             texts = list(texts)
             pretokenizer = SpanPretokenizer.train(texts)
         name = kind_of(pretokenizer)
+        if algorithm == "bytes" and name == "stripped":
+            raise ConfigurationError("pretokenizer=stripped loses whitespace, which algorithm=bytes keeps; use none")
         request = TrainingRequest(
             algorithm=algorithm,
             vocab_size=vocab_size,

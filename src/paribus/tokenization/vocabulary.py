@@ -163,15 +163,31 @@ class Vocabulary(Sequence[Entry]):
         orphans = np.flatnonzero((columns.ids < 0) & ~made)
         if len(orphans):
             raise DataError(f"vocabulary: entry {orphans[0]} is a scaffold without parents")
-        seen: dict[tuple[bytes, bool, bool], int] = {}
-        keys = zip(columns.spellings, columns.continuations.tolist(), columns.kinds.tolist(), strict=True)
-        for rank, (spelling, continuation, kind) in enumerate(keys):
-            if kind in (UNIT, TOKEN) and (first := seen.setdefault((spelling, continuation, True), rank)) != rank:
+        self._check_distinct()
+        self._check_spellings(self._made(), "entry", np.flatnonzero(made))
+
+    def _made(self) -> npt.NDArray[np.int32]:
+        """(left, right, result) of every entry with parents."""
+        made = np.flatnonzero(self.columns.parents[:, 0] >= 0).astype(np.int32)
+        return np.column_stack([self.columns.parents[made], made])
+
+    def _check_distinct(self) -> None:
+        columns = self.columns
+        ranks = np.flatnonzero((columns.kinds == UNIT) | (columns.kinds == TOKEN)).tolist()
+        marks = columns.continuations.tolist()
+        if len({(columns.spellings[rank], marks[rank]) for rank in ranks}) == len(ranks):
+            return
+        seen: dict[tuple[bytes, bool], int] = {}
+        for rank in ranks:
+            first = seen.setdefault((columns.spellings[rank], marks[rank]), rank)
+            if first != rank:
+                spelling = columns.spellings[rank]
                 raise DataError(f"vocabulary: entries {first} and {rank} are the same token {spelling!r}")
-        self._check_spellings(np.column_stack([parents[made], ranks[made]]), "entry", np.flatnonzero(made))
 
     def _check_merges(self) -> None:
         merges = self.merge_ranks
+        if np.array_equal(merges, self._made()):
+            return
         wrong = np.flatnonzero((merges < 0).any(axis=1) | (merges >= len(self)).any(axis=1))
         if len(wrong):
             names = tuple(merges[wrong[0]].tolist())
