@@ -210,3 +210,15 @@ def test_a_special_token_may_be_spelled_like_a_word() -> None:
     assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eod_id)
     assert tok.encode("hidden").tolist() != [tok.eod_id]
     assert theirs.decode([tok.eod_id]) == tok.decode([tok.eod_id])
+
+
+@pytest.mark.parametrize("encoder", ["merge_rank", "left_to_right"])
+def test_text_that_spells_the_unknown_token_stays_text(encoder: str) -> None:
+    options: dict[str, Any] = {"unit": "character", "unknown": "token", "pretokenizer": "stripped"}
+    tok = Tokenizer.train(["an <unk> word, <unk>s"] * 9, vocab_size=60, **options).with_encoder(encoder)
+    assert tok.tokenize("<unk>") == [b"<unk>"]
+    theirs = tok.to_huggingface()
+    assert theirs.is_fast
+    for text in ("<unk> an", "<unk>s", "a 東 word", "東"):
+        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
+    assert theirs("東")["input_ids"] == [theirs.unk_token_id]

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
 
 UNKNOWN_WORD = "< unk >"
-"""Name of the unknown token in the model `WordPiece`: no pre-token has spaces inside, so none is looked up as it."""
+"""Name of the unknown token in the model `WordPiece`, which looks whole pre-tokens up: none has spaces inside. In the
+model `BPE` only where an ordinary token has taken the usual name."""
 _UNLIMITED = 2**31
 _BYTE_LEVEL = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False}
 
@@ -73,7 +74,8 @@ def unknown_name(tok: "Tokenizer") -> str | None:
     """What the unknown token is called there, or None where there is none."""
     if not (tok.vocabulary.columns.kinds == UNKNOWN).any():
         return None
-    return UNKNOWN_WORD if tok.settings.encoder == "left_to_right" else UNKNOWN_TOKEN
+    taken = token_names(tok.vocabulary).count(UNKNOWN_TOKEN) > 1
+    return UNKNOWN_WORD if taken or tok.settings.encoder == "left_to_right" else UNKNOWN_TOKEN
 
 
 def _names(tok: "Tokenizer") -> list[str]:
