@@ -1,0 +1,1 @@
+"""The statistics that papers print of their tokenizers, taken on any corpus."""

@@ -1,0 +1,95 @@
+"""BPE, LBPE and Scaffold-BPE of one size on the text they were trained on."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.settings import Algorithm, EncoderName
+from paribus.tokenization.statistics import (
+    CorpusStatistics,
+    character_lengths,
+    count_statistics,
+    count_tokens,
+    length_buckets,
+)
+from paribus.tokenization.vocabulary_overlap import TokenGroup, only_in
+
+LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13 and more")
+"""Characters of a token."""
+
+
+@dataclass(frozen=True, eq=False)
+class Encoded:
+    """A text in the tokens of one tokenizer."""
+
+    tokenizer: Tokenizer
+    counts: npt.NDArray[np.int64]
+    """Occurrences by id, shape (vocab_size,)."""
+    statistics: CorpusStatistics
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer, texts: Sequence[str]) -> "Encoded":
+        """Encode and count."""
+        counted = count_tokens(tokenizer, texts)
+        return cls(tokenizer, counted.ids, count_statistics(tokenizer, counted))
+
+    def occurrences(self) -> list[int]:
+        """Tokens in the text by `LENGTHS`."""
+        return folded(self.statistics.token_lengths)
+
+    def vocabulary(self) -> list[int]:
+        """Tokens in the vocabulary by `LENGTHS`."""
+        columns, ranks = self.tokenizer.vocabulary.columns, self.tokenizer.vocabulary.rank_of_id.tolist()
+        lengths = character_lengths([columns.spellings[rank] for rank in ranks])
+        return folded(length_buckets(lengths, np.ones_like(lengths)))
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The same text under every method, at one vocabulary size."""
+
+    bpe: Encoded
+    lbpe: Encoded
+    """The vocabulary of BPE, encoded longest-first."""
+    scaffold: Encoded
+    both: Encoded
+    """The vocabulary of Scaffold-BPE, scaffolds out, encoded longest-first."""
+
+    @classmethod
+    def of(cls, texts: Sequence[str], size: int) -> "Measured":
+        """Train and encode as the papers do: bytes, GPT-2's pre-tokens with single digits."""
+        algorithms: tuple[Algorithm, ...] = ("bpe", "scaffold_bpe")
+        encoders: tuple[EncoderName, ...] = ("merge_rank", "longest_first")
+        tokenizers = [
+            Tokenizer.train(texts, algorithm=algorithm, vocab_size=size, unit="byte", pretokenizer="gpt2_digits")
+            for algorithm in algorithms
+        ]
+        return cls(*(Encoded.of(tok.with_encoder(name), texts) for tok in tokenizers for name in encoders))
+
+    @property
+    def size(self) -> int:
+        """Tokens that BPE's vocabulary has; fewer than asked for where no pair was left."""
+        return self.bpe.tokenizer.vocab_size
+
+    def replaced(self) -> TokenGroup:
+        """The tokens of BPE that are scaffolds in Scaffold-BPE, in the text that BPE encoded."""
+        return only_in(self.bpe.tokenizer, self.scaffold.tokenizer, self.bpe.counts)
+
+    def replacing(self) -> TokenGroup:
+        """The tokens that Scaffold-BPE has for them, in the text that Scaffold-BPE encoded."""
+        return only_in(self.scaffold.tokenizer, self.bpe.tokenizer, self.scaffold.counts)
+
+
+def folded(buckets: dict[str, int]) -> list[int]:
+    """Counts by `LENGTHS` of counts in buckets of three characters from `1-3` on."""
+    counts = [*buckets.values(), *[0] * len(LENGTHS)]
+    last = len(LENGTHS) - 1
+    return [*counts[:last], sum(counts[last:])]
+
+
+def change(after: float, before: float) -> float:
+    """Relative change; NaN from nothing."""
+    return after / before - 1 if before else float("nan")
