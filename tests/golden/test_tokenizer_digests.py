@@ -14,8 +14,8 @@ TEXTS = [
 ] * 3
 UNSEEN = "the zonalizations, amazonal capitalettersn't; indentarizona 東 cafés 2023"
 DIGESTS = {
-    "bpe": "90fe3a2cf1c32881",
-    "scaffold_bpe": "4f572b8c35e7c430",
+    "bpe": "29572b1145e69ade",
+    "scaffold_bpe": "0d270b9605e0b3b7",
 }
 ENCODED = {
     ("bpe", "merge_rank"): "277e9dfe16708599",
