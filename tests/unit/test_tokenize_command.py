@@ -44,6 +44,27 @@ def test_tokens_are_written_one_a_line(
     assert capsys.readouterr().out == '\\xc3\n\\xa9\n"\\n"\n'
 
 
+def test_every_setting_of_an_encoder_is_an_option(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tok = Tokenizer.load(saved)
+    options = ["encoder=dropout", "probability=0.5", "seed=3"]
+    run(monkeypatch, b"the cat sat on the mat", f"tokenizer={saved}", *options)
+    expected = tok.with_encoder("dropout", dropout=0.5, seed=3).encode("the cat sat on the mat")
+    assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
+    with pytest.raises(ConfigurationError, match="probability=often is no number"):
+        run(monkeypatch, b"", f"tokenizer={saved}", "encoder=dropout", "probability=often")
+
+
+def test_a_hugging_face_directory_is_read_as_it_is(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Tokenizer.load(saved).to_huggingface().save_pretrained(tmp_path / "exported")
+    assert run(monkeypatch, b"the mat", f"tokenizer={tmp_path / 'exported'}", "encoder=longest_first") == 0
+    expected = Tokenizer.load(saved).with_encoder("longest_first").encode("the mat")
+    assert capsys.readouterr().out.split() == [str(identity) for identity in expected]
+
+
 def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     run(monkeypatch, b"the cat", f"tokenizer={saved}", "output=statistics")
     assert json.loads(capsys.readouterr().out)["bytes"] == 7

@@ -1,18 +1,23 @@
-"""The verb `paribus tokenize tokenizer=<directory> [encoder=...] [output=...] < text`."""
+"""The verb `paribus tokenize tokenizer=<directory> [encoder=...] [output=...] ... < text`."""
 
 import json
 import sys
 from pathlib import Path
-from typing import get_args
+from typing import Any, TypeVar, get_args
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.demolition import Demolish
 from paribus.tokenization.kernels.native import ensure_compiled, missing_kernels
-from paribus.tokenization.settings import EncoderName, check_choice
+from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
-from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.storage import SETTINGS
+from paribus.tokenization.tokenizer import DROPOUT, Tokenizer
+
+Number = TypeVar("Number", int, float)
+TOKENIZER_JSON = "tokenizer.json"
 
 OUTPUTS = ("ids", "tokens", "statistics")
-OPTIONS = ("tokenizer", "encoder", "output")
+OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
 
 
 def main(argv: list[str]) -> int:
@@ -54,24 +59,47 @@ def _options(argv: list[str]) -> dict[str, str]:
         wrong = f"{', '.join(unknown)} unknown; " if unknown else ""
         raise ConfigurationError(
             f"paribus tokenize: {wrong}usage: paribus tokenize tokenizer=<directory> "
-            f"[encoder={'|'.join(get_args(EncoderName))}] [output={'|'.join(OUTPUTS)}] < text"
+            f"[encoder={'|'.join(get_args(EncoderName))}] [output={'|'.join(OUTPUTS)}] "
+            f"[candidates={'|'.join(get_args(Candidates))}] [demolish={'|'.join(get_args(Demolish))}] "
+            "[probability=0.1] [seed=0] < text"
         )
     check_choice("output", options.get("output", "ids"), OUTPUTS)
     return options
 
 
 def _tokenizer(options: dict[str, str]) -> Tokenizer:
-    path = Path(options["tokenizer"])
-    nested = path / "tokenizer"
-    tokenizer = Tokenizer.load(nested if nested.is_dir() else path)
-    name = options.get("encoder")
-    if name is None:
+    tokenizer = _saved(Path(options["tokenizer"]).expanduser())
+    if not options.keys() & {"encoder", "candidates", "demolish", "probability", "seed"}:
         return tokenizer
-    for encoder in get_args(EncoderName):
-        if encoder == name:
-            return tokenizer.with_encoder(encoder)
-    check_choice("encoder", name, get_args(EncoderName))
-    return tokenizer
+    settings = tokenizer.settings
+    return tokenizer.with_encoder(
+        _choice("encoder", options.get("encoder", settings.encoder), get_args(EncoderName)),
+        candidates=_choice("candidates", options.get("candidates", settings.candidates), get_args(Candidates)),
+        demolish=_choice("demolish", options.get("demolish", settings.demolish), get_args(Demolish)),
+        dropout=_number("probability", options.get("probability", DROPOUT), float),
+        seed=_number("seed", options.get("seed", 0), int),
+    )
+
+
+def _saved(path: Path) -> Tokenizer:
+    """The tokenizer of a directory: ours, an artefact or a checkpoint with one inside, or Hugging Face's."""
+    if (path / "tokenizer").is_dir():
+        return Tokenizer.load(path / "tokenizer")
+    if path.name == TOKENIZER_JSON or ((path / TOKENIZER_JSON).is_file() and not (path / SETTINGS).exists()):
+        return Tokenizer.from_huggingface(path)
+    return Tokenizer.load(path)
+
+
+def _choice(name: str, value: str, known: tuple[Any, ...]) -> Any:
+    check_choice(name, value, known)
+    return value
+
+
+def _number(name: str, value: Any, kind: type[Number]) -> Number:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise ConfigurationError(f"paribus tokenize: {name}={value} is no number") from error
 
 
 def _read() -> str:
