@@ -14,7 +14,7 @@ from paribus.tokenization.storage import SETTINGS
 from paribus.tokenization.tokenizer import DROPOUT, Tokenizer
 
 Number = TypeVar("Number", int, float)
-TOKENIZER_JSON = "tokenizer.json"
+TOKENIZER_JSON, RUN_RECORD = "tokenizer.json", "run.json"
 
 OUTPUTS = ("ids", "tokens", "statistics")
 OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
@@ -82,12 +82,22 @@ def _tokenizer(options: dict[str, str]) -> Tokenizer:
 
 
 def _saved(path: Path) -> Tokenizer:
-    """The tokenizer of a directory: ours, an artefact or a checkpoint with one inside, or Hugging Face's."""
+    """The tokenizer of a directory: ours, a run's, that inside an artefact or a checkpoint, or Hugging Face's."""
+    if (path / RUN_RECORD).is_file():
+        return Tokenizer.load(_of_run(path) / "tokenizer")
     if (path / "tokenizer").is_dir():
         return Tokenizer.load(path / "tokenizer")
     if path.name == TOKENIZER_JSON or ((path / TOKENIZER_JSON).is_file() and not (path / SETTINGS).exists()):
         return Tokenizer.from_huggingface(path)
     return Tokenizer.load(path)
+
+
+def _of_run(path: Path) -> Path:
+    """The artefact of a run that holds its tokenizer with its encoder."""
+    stages = json.loads((path / RUN_RECORD).read_text(encoding="utf-8"))["stages"]
+    if "tokens" not in stages:
+        raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
+    return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])
 
 
 def _choice(name: str, value: str, known: tuple[Any, ...]) -> Any:
