@@ -14,10 +14,17 @@ from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     BytesTokenizer,
+    DropoutEncoder,
+    FewestEncoder,
+    LeftToRightEncoder,
     LongestFirstEncoder,
     MergeRankEncoder,
     PatternPretokenizer,
     ScaffoldBPETokenizer,
+    SpansPretokenizer,
+    UnigramTokenizer,
+    ViterbiEncoder,
+    WordPieceTokenizer,
 )
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
@@ -119,6 +126,51 @@ def test_the_training_split_is_encoded_in_corpus_order(
     assert result["tokens"] == encoded.tokens
     assert result["bytes"] == CorpusArtifact(corpus).bytes("train") == made.report.last["encoding"][0]
     assert record["vocab_size"] == result["vocab_size"] == Tokenizer.load(trained / "tokenizer").vocab_size
+
+
+@pytest.mark.parametrize(
+    ("pretokenizer", "tokenizer", "encoder"),
+    [
+        (PatternPretokenizer(kind="gpt4"), WordPieceTokenizer(vocab_size=300), LeftToRightEncoder()),
+        (PatternPretokenizer(kind="none"), BPETokenizer(vocab_size=300), DropoutEncoder(seed=7)),
+        (PatternPretokenizer(kind="whitespace"), UnigramTokenizer(vocab_size=290), ViterbiEncoder()),
+        (SpansPretokenizer(), UnigramTokenizer(vocab_size=320, unit="character"), FewestEncoder()),
+        (SpansPretokenizer(entropy_only=True), ScaffoldBPETokenizer(vocab_size=290), LongestFirstEncoder()),
+    ],
+    ids=lambda config: config.kind,
+)
+def test_every_kind_of_tokenizer_makes_a_corpus_that_reads_back(
+    tmp_path: Path, corpus: Path, pretokenizer: Any, tokenizer: Any, encoder: Any
+) -> None:
+    config = run_config(pretokenizer=pretokenizer, tokenizer=tokenizer, encoder=encoder)
+    trained, _ = vocabulary(tmp_path, corpus, config)
+    made = context(tmp_path, "tokens", config, workers=2, corpus=corpus, vocabulary=trained)
+    build_tokens(made)
+    encoded = EncodedCorpus(made.output)
+    texts = list(CorpusArtifact(corpus).texts("train"))
+    assert encoded.tokenizer.settings.pretokenizer == pretokenizer.kind
+    assert [encoded.tokenizer.decode(encoded.document(n)) for n in range(len(encoded))] == texts
+    ids, _ = Tokenizer.load(trained / "tokenizer").with_encoder(encoder.kind, seed=7).encode_batch(texts)
+    assert encoded.ids.tolist() == ids.tolist()
+
+
+def test_words_stripped_of_whitespace_come_back_with_single_spaces(tmp_path: Path, corpus: Path) -> None:
+    config = run_config(
+        pretokenizer=PatternPretokenizer(kind="stripped"),
+        tokenizer=BPETokenizer(vocab_size=700, lossless=False),
+    )
+    trained, _ = vocabulary(tmp_path, corpus, config)
+    made = context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained)
+    build_tokens(made)
+    encoded = EncodedCorpus(made.output)
+    texts = list(CorpusArtifact(corpus).texts("train"))
+    assert [encoded.tokenizer.decode(encoded.document(n)) for n in range(len(encoded))] == texts
+
+
+def test_a_pretokenizer_that_loses_text_is_refused_where_lossless_is_asked(tmp_path: Path, corpus: Path) -> None:
+    config = run_config(pretokenizer=PatternPretokenizer(kind="stripped"), tokenizer=BPETokenizer(vocab_size=700))
+    with pytest.raises(ConfigurationError, match="stripped loses whitespace; `whitespace` keeps it"):
+        vocabulary(tmp_path, corpus, config)
 
 
 def test_the_artefact_does_not_depend_on_workers_or_a_kill(
