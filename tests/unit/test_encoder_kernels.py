@@ -11,6 +11,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName, Settings
 from paribus.tokenization.vocabulary import Entry, Vocabulary
@@ -131,6 +132,33 @@ def test_viterbi_equals_the_reference_in_ties_too(tokens: dict[str, float], text
     assert [token.decode() for token in tok.tokenize(text)] == reference.viterbi(text, tokens)
     fewest = [token.decode() for token in tok.with_encoder("fewest").tokenize(text)]
     assert fewest == reference.fewest(text, set(tokens))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"])
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "gpt4", "whitespace", "none"])
+def test_any_bytes_come_back_through_byte_units(algorithm: str, pretokenizer: str) -> None:
+    size = None if algorithm == "bytes" else 300
+    tok = Tokenizer.train([CODE, EMOJI], algorithm=algorithm, vocab_size=size, pretokenizer=pretokenizer)
+    generator = np.random.default_rng(1)
+    for length in (0, 1, 7, 8, 15, 16, 63, 64, 65, 200, 5_000):
+        data = generator.integers(0, 256, length, dtype=np.uint8).tobytes()
+        assert tok.decode_bytes(tok.encode_bytes(data)) == data
+    assert tok.encode_bytes(CODE.encode()).tolist() == tok.encode(CODE).tolist()
+
+
+def test_bytes_that_are_no_text_need_byte_units() -> None:
+    tok = Tokenizer.train([CODE], vocab_size=400, unit="character")
+    with pytest.raises(ConfigurationError, match="need byte units"):
+        tok.encode_bytes(b"\xff")
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_every_character_of_unicode_comes_back(unit: str) -> None:
+    tok = Tokenizer.train([CODE, EMOJI], vocab_size=500, unit=unit)
+    for begin in range(0, 0x110000, 0x8000):
+        text = "".join(chr(code) for code in range(begin, begin + 0x8000) if not 0xD800 <= code < 0xE000)
+        for encoder in ENCODERS:
+            assert tok.with_encoder(encoder).decode(tok.with_encoder(encoder).encode(text)) == text
 
 
 WORDS = ["abababab", "aabbaabb", "abcabcabcabc", "bcbcaabc", "ccccccc"]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.tokenization.encoding_tables import EncodingTables, check_servable
+from paribus.tokenization.kernels.native import address
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.text_address import text_addresses
@@ -40,6 +41,12 @@ class Encoding:
             return self._workspace().encode_one(text)
         except RefusedTextError as error:
             raise self._refusal(text) from error
+
+    def encode_bytes(self, data: bytes) -> Ids:
+        """Ids of bytes, UTF-8 or not."""
+        source = np.frombuffer(data, dtype=np.uint8)
+        place = np.array([address(source) if len(data) else 0, len(data)], dtype=np.int64)
+        return self.encode_at(place[:1], place[1:], 1)[0]
 
     def encode_batch(self, texts: list[str], threads: int) -> tuple[Ids, Offsets]:
         """Flat ids of texts and their offsets."""

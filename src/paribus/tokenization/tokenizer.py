@@ -123,6 +123,19 @@ class Tokenizer:
         """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8."""
         return self._encoding.encode(text)
 
+    def encode_bytes(self, data: bytes) -> Ids:
+        """Ids of bytes that need not be UTF-8; what is none counts as one character a byte. Byte units only.
+
+        `decode_bytes` gives them back. Raises ConfigurationError for character units and for pre-tokenizers made from
+        data, which read characters.
+        """
+        if self.vocabulary.unit == "character" or self.cutter is not None:
+            raise ConfigurationError(
+                "bytes that are no text need byte units and a pre-tokenizer by pattern, "
+                f"not unit={self.vocabulary.unit} and pretokenizer={self.settings.pretokenizer}"
+            )
+        return self._encoding.encode_bytes(data)
+
     def encode_batch(self, texts: Iterable[str], *, threads: int = 1) -> tuple[Ids, npt.NDArray[np.int64]]:
         """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads."""
         listed = texts if isinstance(texts, list) else list(texts)
