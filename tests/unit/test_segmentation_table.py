@@ -11,6 +11,7 @@ from paribus.evaluation.segmentation import scores_of_counts
 from paribus.evaluation.segmentation_methods import (
     PUNCTUATION,
     STANDARD,
+    CutAgain,
     MethodScores,
     PiecesAlone,
     method_scores,
@@ -18,6 +19,7 @@ from paribus.evaluation.segmentation_methods import (
 )
 from paribus.evaluation.segmentation_table import drawn, main, sentences_of, table
 from paribus.tokenization.pretokenization import Pretokenizer
+from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 
 WORDS = [["中国", "人民", "。", "北京", "大学", "！"], ["在", "北京", "，", "人民", "大学"], ["中国", "。"]]
 
@@ -62,12 +64,31 @@ def test_pieces_alone_are_words() -> None:
 
 
 def test_the_table_gives_means_deviations_and_the_papers_numbers() -> None:
-    half, all_right = scores_of_counts(1, 2, 2), scores_of_counts(2, 2, 2)
-    rows = {STANDARD: [MethodScores(half, half, 100), MethodScores(all_right, half, 1900)]}
-    measured = " | ".join(["75.00 ± 35.36"] * 3)
-    assert table(rows).splitlines()[-1] == (
-        f"| standard BPE | {measured} | 46.89 | 51.96 | 49.30 | 50.00 ± 0.00 | 1,000 |"
+    none, half, right = (scores_of_counts(n, 2, 2) for n in range(3))
+    rows = {
+        PUNCTUATION: [MethodScores(right, half, 1), MethodScores(right, half, 1)],
+        STANDARD: [MethodScores(half, half, 1), MethodScores(none, half, 1)],
+    }
+    lines = table(rows).splitlines()
+    assert lines[2] == (
+        "| standard BPE | 25.00 ± 35.36 | 25.00 ± 35.36 | 25.00 ± 35.36 | 46.89 | 51.96 | 49.30 | 50.00 ± 0.00 "
+        "| – | −75.00 ± 317.66 |"
     )
+    assert lines[3].endswith("| 100.00 ± 0.00 | – | – | – | 50.00 ± 0.00 | +75.00 ± 317.66 | – |")
+
+
+def test_a_single_draw_has_no_spread() -> None:
+    half = scores_of_counts(1, 2, 2)
+    assert table({STANDARD: [MethodScores(half, half, 1)]}).splitlines()[2] == (
+        "| standard BPE | 50.00 | 50.00 | 50.00 | 46.89 | 51.96 | 49.30 | 50.00 | – | – |"
+    )
+
+
+def test_pieces_can_be_cut_again_at_punctuation() -> None:
+    spans = SpanPretokenizer(SpanSettings(), ["中国", "人民"])
+    cut = CutAgain(spans, Pretokenizer("gpt2"))
+    assert cut.pieces("中国，。人民大") == ["中国", "，", "。", "人民", "大"]
+    assert cut.to_state() == {"kind": "spans"}
 
 
 def test_the_command_writes_the_table_and_the_text_that_is_in_no_draw(

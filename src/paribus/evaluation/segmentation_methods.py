@@ -5,24 +5,22 @@ Each is a pre-tokenizer with a character BPE whose merges it confines; spans are
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from pathlib import Path
+from typing import Any, Literal
 
 from paribus.evaluation.segmentation import SegmentationScores
 from paribus.evaluation.segmentation_corpus import tokenizer_scores
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.pretokenization import Cutter, Pretokenizer
-from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
+from paribus.tokenization.spans import PredictiveEntropyPretokenizer, SpanPretokenizer, SpanSettings
 from paribus.tokenization.spans.ngrams import candidate_ngrams
 
 Sentences = Sequence[Sequence[str]]
 Unknown = Literal["token", "byte_fallback"]
 
-STANDARD, PUNCTUATION, PREDICTIVE, ENTROPY_ONLY = (
-    "standard BPE",
-    "BPE, punctuation apart",
-    "predictive entropy",
-    "entropy only",
-)
+STANDARD, PUNCTUATION = "standard BPE", "BPE, punctuation apart"
+PREDICTIVE, PREDICTIVE_PUNCTUATION = "predictive entropy", "predictive entropy, punctuation apart"
+ENTROPY_ONLY = "entropy only"
 LAMBDAS = (0.1, 1.0, 10.0, 100.0)
 
 
@@ -35,6 +33,22 @@ class PiecesAlone:
     def tokenize(self, text: str) -> list[bytes]:
         """The bytes of each piece of `text`."""
         return [piece.encode() for piece in self.pretokenizer.pieces(text)]
+
+
+@dataclass(frozen=True)
+class CutAgain:
+    """The pieces of a pre-tokenizer, each cut by a pattern too. For comparison only: it cannot be saved."""
+
+    pretokenizer: Cutter
+    pattern: Pretokenizer
+
+    def pieces(self, text: str) -> list[str]:
+        """The pre-tokens of `text` in order."""
+        return [part for piece in self.pretokenizer.pieces(text) for part in self.pattern.pieces(piece)]
+
+    def to_state(self) -> dict[str, Any]:
+        """Its kind alone."""
+        return {"kind": self.pretokenizer.to_state()["kind"]}
 
 
 @dataclass(frozen=True)
@@ -66,6 +80,12 @@ def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> di
         **{lambda_name(weight): spans(weight) for weight in LAMBDAS},
         ENTROPY_ONLY: spans(0.0, only=True),
     }
+
+
+def model_methods(model: Path) -> dict[str, Cutter]:
+    """The methods that need a language model of characters: the directory `model`."""
+    predictive = PredictiveEntropyPretokenizer(model)
+    return {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, Pretokenizer("gpt2"))}
 
 
 def method_scores(

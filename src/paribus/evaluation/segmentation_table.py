@@ -21,14 +21,15 @@ from paribus.evaluation.segmentation_methods import (
     ENTROPY_ONLY,
     LAMBDAS,
     PREDICTIVE,
+    PREDICTIVE_PUNCTUATION,
     PUNCTUATION,
     STANDARD,
     MethodScores,
     lambda_name,
     method_scores,
+    model_methods,
     text_methods,
 )
-from paribus.tokenization.spans import PredictiveEntropyPretokenizer
 
 PAPER = {
     STANDARD: (46.89, 51.96, 49.30),
@@ -37,7 +38,14 @@ PAPER = {
     **{lambda_name(weight): (54.21, 64.06, 58.73) for weight in LAMBDAS},
 }
 """Precision, recall and F1 of the paper. Its lambdas are lost: every lambda stands beside its best."""
-ROWS = (STANDARD, PUNCTUATION, PREDICTIVE, *map(lambda_name, LAMBDAS), ENTROPY_ONLY)
+ROWS = (
+    STANDARD,
+    PUNCTUATION,
+    PREDICTIVE,
+    PREDICTIVE_PUNCTUATION,
+    *map(lambda_name, LAMBDAS),
+    ENTROPY_ONLY,
+)
 """Their order in the table."""
 _SENTENCE_ENDS = frozenset("。！？")
 
@@ -68,24 +76,39 @@ def drawn(
 
 
 def table(rows: dict[str, list[MethodScores]]) -> str:
-    """Markdown: means over the draws, in per cent, with the standard deviation where there are several."""
-    lines = [
-        "| pre-tokens | P | R | F1 | paper P | R | F1 | F1 of the pre-tokens alone | vocabulary |",
-        "|---|---|---|---|---|---|---|---|---|",
-    ]
-    for name, draws in sorted(rows.items(), key=lambda row: ROWS.index(row[0])):
-        measures = [[getattr(scores.tokens, measure) for scores in draws] for measure in ("precision", "recall", "f1")]
-        cells = [_mean(values) for values in measures]
-        cells += [f"{value:.2f}" for value in PAPER[name]] if name in PAPER else ["–"] * 3
-        cells.append(_mean([scores.pieces.f1 for scores in draws]))
-        cells.append(f"{statistics.mean(scores.vocab_size for scores in draws):,.0f}")
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    return "\n".join(lines) + "\n"
+    """Markdown, in per cent: means over the draws, with the standard deviation where there are several; differences of
+    F1 within draws with the half width of their 95 % interval (Student's t)."""
+    heads = ["pre-tokens", "P", "R", "F1", "paper P", "R", "F1", "F1 of the pre-tokens alone"]
+    heads += [f"F1 − {name}" for name in (STANDARD, PUNCTUATION)]
+    lines: list[list[str]] = []
+    for name in sorted(rows, key=ROWS.index):
+        lines.append([name, *_measured(rows[name]), *(_difference(rows, name, other) for other in ROWS[:2])])
+        lines[-1][4:4] = [f"{value:.2f}" for value in PAPER[name]] if name in PAPER else ["–"] * 3
+    body = "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
+    return f"| {' | '.join(heads)} |\n|{'---|' * len(heads)}\n{body}"
 
 
-def _mean(shares: Sequence[float]) -> str:
-    deviation = f" ± {100 * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
-    return f"{100 * statistics.mean(shares):.2f}{deviation}"
+def _measured(draws: list[MethodScores]) -> list[str]:
+    measures = [[getattr(scores.tokens, measure) for scores in draws] for measure in ("precision", "recall", "f1")]
+    measures.append([scores.pieces.f1 for scores in draws])
+    return [_with_spread(values, 1.0) for values in measures]
+
+
+def _difference(rows: dict[str, list[MethodScores]], name: str, other: str) -> str:
+    from scipy.stats import t
+
+    pairs = zip(rows[name], rows.get(other, []), strict=False)
+    differences = [here.tokens.f1 - there.tokens.f1 for here, there in pairs]
+    if name == other or not differences:
+        return "–"
+    number = len(differences)
+    return _with_spread(differences, float(t.ppf(0.975, number - 1)) / number**0.5 if number > 1 else 0.0, sign="+")
+
+
+def _with_spread(shares: Sequence[float], deviations: float, sign: str = "") -> str:
+    """Mean and so many standard deviations."""
+    spread = f" ± {100 * deviations * statistics.stdev(shares):.2f}" if len(shares) > 1 else ""
+    return f"{100 * statistics.mean(shares):{sign}.2f}".replace("-", "−") + spread
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -102,7 +125,7 @@ def _run(options: argparse.Namespace) -> str:
     blocks, rest = drawn(sentences, size=options.sentences, draws=options.draws, seed=options.seed)
     if options.rest:
         options.rest.write_text("".join("".join(words) + "\n" for words in rest), encoding="utf-8")
-    fixed = {PREDICTIVE: PredictiveEntropyPretokenizer(options.model)} if options.model else {}
+    fixed = model_methods(options.model) if options.model else {}
     rows: dict[str, list[MethodScores]] = {}
     for number, block in enumerate(blocks, start=1):
         cut = round(options.train * len(block))
