@@ -85,12 +85,23 @@ class EncodingTables:
         wanted = (columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0))
         ranks = np.flatnonzero(wanted)
         flat, offsets = unit_sequences(vocabulary, units, ranks)
-        table, shift = empty_table(len(flat) + 1)
+        if len(flat) + 1 >= 1 << layout.NODE_BITS or flat.max(initial=0) >= 1 << layout.UNIT_BITS:
+            raise ConfigurationError(
+                f"tokenizer.vocab_size: the tokens have {len(flat)} units in all, more than a trie holds "
+                f"({(1 << layout.NODE_BITS) - 2}), or units beyond rank {(1 << layout.UNIT_BITS) - 1}"
+            )
         nodes = np.full(len(flat) + 2, -1, dtype=np.int32)
         shorter = np.full(len(vocabulary), -1, dtype=np.int32)
         listed = ranks.astype(np.int32)
-        tokens = (address(flat), address(offsets), address(listed), len(ranks))
-        kernel("build_trie")(*tokens, address(table), shift, address(nodes), address(shorter))
+        bits, needed = table_bits(len(flat) + 1), -1
+        # The number of nodes is known once they are there: a second, tighter table stays in the caches.
+        while bits != needed:
+            bits = bits if needed < 0 else needed
+            table, shift = np.zeros(1 << bits, dtype=np.uint64), 64 - bits
+            nodes[:] = -1
+            tokens = (address(flat), address(offsets), address(listed), len(ranks))
+            count = kernel("build_trie")(*tokens, address(table), shift, address(nodes), address(shorter))
+            needed = table_bits(count)
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
         lengths[ranks] = np.diff(offsets)
         self._set(layout.TRIE, table)
@@ -98,12 +109,6 @@ class EncodingTables:
         self._set(layout.NODE_TOKENS, nodes)
         self._set(layout.LENGTHS, lengths)
         self._set(layout.SHORTER, shorter)
-
-
-def empty_table(entries: int) -> tuple[npt.NDArray[np.uint64], int]:
-    """An empty hash table for that many entries, at most half full, and its shift (see `kernels.hashing`)."""
-    bits = table_bits(entries)
-    return np.zeros((1 << bits, 2), dtype=np.uint64), 64 - bits
 
 
 def table_bits(entries: int) -> int:

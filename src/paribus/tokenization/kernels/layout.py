@@ -27,7 +27,7 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     PAIRS,  # u64: priorities of all other merges, see `pairs`
     PAIRS_SHIFT,
     RESULTS,  # i32 (merges): rank of the token that each merge makes
-    TRIE,  # u64 (2, size): (node << 32 | unit) + 1, child
+    TRIE,  # u64: edges, see `trie`
     TRIE_SHIFT,
     NODE_TOKENS,  # i32 (nodes): rank of the token that ends at a node, -1
     LENGTHS,  # i32 (ranks): units of each token
@@ -76,6 +76,8 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
 DIRECT_RANKS = 256
 RANK_BITS, PRIORITY_BITS = 21, 22
 """What a pair table can hold: ranks below 2^21, and almost 2^22 merges."""
+NODE_BITS, UNIT_BITS = 22, 20
+"""What a trie can hold: almost 2^22 nodes, and units of ranks below 2^20."""
 CHUNK = 512
 """Pre-tokens looked up together."""
 LONGEST_KEPT = 64

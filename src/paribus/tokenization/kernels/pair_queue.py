@@ -7,7 +7,7 @@ head.
 import numpy as np
 
 from paribus.tokenization.kernels.classes import function, inline
-from paribus.tokenization.kernels.hashing import GOLDEN
+from paribus.tokenization.kernels.pairs import GOLDEN
 
 
 @inline

@@ -1,16 +1,46 @@
-"""Tokens as paths of units: nodes are numbered, the root is 0, edges lie in a hash table."""
+"""Tokens as paths of units: nodes are numbered, the root is 0, edges lie in a hash table.
+
+An edge is one word: the node (22 bits), the unit (20 bits) and the child (22 bits). What is small stays in the caches.
+"""
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ALL, function, inline
-from paribus.tokenization.kernels.hashing import find, put
+from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
+from paribus.tokenization.kernels.layout import NODE_BITS, UNIT_BITS
+
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_UNIT, _NODE = np.uint64(UNIT_BITS), np.uint64(NODE_BITS)
+_CHILD = np.uint64((1 << NODE_BITS) - 1)
 
 
 @inline
 def step(trie, shift, node, unit):
     """The node that `unit` leads to, or -1."""
-    child = find(trie, shift, np.uint64(node) << np.uint64(32) | np.uint64(unit))
-    return np.int64(-1) if child == ALL else np.int64(child)
+    key = np.uint64(node) << _UNIT | np.uint64(unit)
+    mask = (ONE << np.uint64(64 - shift)) - ONE
+    slot = key * GOLDEN >> np.uint64(shift)
+    while True:
+        edge = trie[np.int64(slot)]
+        if edge == ZERO:
+            return np.int64(-1)
+        if edge >> _NODE == key:
+            return np.int64(edge & _CHILD)
+        slot = slot + ONE & mask
+
+
+@function
+def add_edge(trie, shift, node, unit, child):
+    """The node that `unit` leads to, which becomes `child` where there is none."""
+    key = np.uint64(node) << _UNIT | np.uint64(unit)
+    mask = (ONE << np.uint64(64 - shift)) - ONE
+    slot = key * GOLDEN >> np.uint64(shift)
+    while trie[np.int64(slot)] != ZERO:
+        edge = trie[np.int64(slot)]
+        if edge >> _NODE == key:
+            return np.int64(edge & _CHILD)
+        slot = slot + ONE & mask
+    trie[np.int64(slot)] = key << _NODE | np.uint64(child)
+    return child
 
 
 @function
@@ -36,11 +66,9 @@ def build_trie(units, offsets, ranks, count, trie, shift, node_tokens, shorter):
     for token in range(count):
         node = np.int64(0)
         for index in range(offsets[token], offsets[token + 1]):
-            key = np.uint64(node) << np.uint64(32) | np.uint64(units[index])
-            child = np.int64(put(trie, shift, key, np.uint64(nodes)))
-            if child == nodes:
+            node = add_edge(trie, shift, node, units[index], nodes)
+            if node == nodes:
                 nodes += 1
-            node = child
         node_tokens[node] = ranks[token]
     for token in range(count):
         node, prefix = np.int64(0), np.int64(-1)
