@@ -79,11 +79,16 @@ class Encoding:
 
         with ThreadPoolExecutor(threads) as executor:
             parts = list(executor.map(work, range(threads)))
-        before = 0
-        for share, (ids, ends) in enumerate(parts):
-            offsets[bounds[share] + 1 : bounds[share + 1] + 1] = ends + before
-            before += len(ids)
-        return np.concatenate([ids for ids, _ in parts]), offsets
+            begins = np.cumsum([0, *(len(ids) for ids, _ in parts)]).tolist()
+            joined = np.empty(begins[-1], dtype=np.int32)
+
+            def place(share: int) -> None:
+                ids, ends = parts[share]
+                joined[begins[share] : begins[share + 1]] = ids
+                offsets[bounds[share] + 1 : bounds[share + 1] + 1] = ends + begins[share]
+
+            list(executor.map(place, range(threads)))
+        return joined, offsets
 
     def _encode_cut(self, texts: list[str], cutter: Cutter, threads: int) -> tuple[Ids, Offsets]:
         """Every piece is encoded as if it were a text of its own."""
