@@ -116,7 +116,10 @@ class Workspace:
             self._grow_table(*_TABLES[(layout.GROW_TINY, layout.GROW_SHORT, layout.GROW_LONG).index(status)])
 
     def _new_table(self, slot: int, shift: int, free: int, words: int, bits: int) -> None:
-        self._hold(slot, np.zeros((1 << bits, words), dtype=np.uint64))
+        # numpy asks for huge pages where it does not ask for zeros, and look-ups at random miss them less.
+        table = np.empty((1 << bits, words), dtype=np.uint64)
+        table[:] = 0
+        self._hold(slot, table)
         self._slots[shift], self._slots[free] = 64 - bits, 5 << (bits - 3)
 
     def _grow_table(self, slot: int, shift: int, free: int, words: int, name: str) -> None:
