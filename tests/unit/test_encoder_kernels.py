@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import encoder_references as reference
@@ -84,6 +85,15 @@ def test_ids_do_not_depend_on_threads_batches_or_what_was_seen_before(texts: lis
         for number in range(len(texts) - 1, -1, -1):
             alone = trained.with_encoder(encoder).encode(texts[number])
             assert alone.tolist() == ids[offsets[number] : offsets[number + 1]].tolist()
+
+
+def test_threads_may_share_a_tokenizer_that_uses_threads_itself(texts: list[str]) -> None:
+    tok = Tokenizer.train(texts, vocab_size=800)
+    many = [text[begin : begin + 300] for text in texts for begin in range(0, 1500, 100)] * 20
+    expected = tok.encode_batch(many)[0].tolist()
+    with ThreadPoolExecutor(6) as pool:
+        for ids, _ in pool.map(lambda _: tok.encode_batch(many, threads=2), range(24)):
+            assert ids.tolist() == expected
 
 
 def test_the_bytes_of_the_tokens_sum_to_the_size_of_the_text(texts: list[str]) -> None:

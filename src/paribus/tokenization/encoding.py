@@ -67,15 +67,16 @@ class Encoding:
             ids, offsets[1:] = self._workspace().encode(addresses, sizes)
             return ids, offsets
         bounds = _shares(sizes, threads)
-        while len(self._pool) < threads:
-            self._pool.append(Workspace(self._tables.slots))
 
         def work(share: int) -> tuple[Ids, Offsets]:
             part = slice(bounds[share], bounds[share + 1])
+            workspace = self._take_workspace()
             try:
-                return self._pool[share].encode(addresses[part], sizes[part])
+                return workspace.encode(addresses[part], sizes[part])
             except RefusedTextError as error:
                 raise RefusedTextError(error.index + bounds[share]) from error
+            finally:
+                self._pool.append(workspace)
 
         with ThreadPoolExecutor(threads) as executor:
             parts = list(executor.map(work, range(threads)))
@@ -104,6 +105,13 @@ class Encoding:
         except RefusedTextError as error:
             raise self._refusal(pieces[error.index]) from error
         return ids, offsets[bounds]
+
+    def _take_workspace(self) -> Workspace:
+        """One that no other thread has; callers of `encode_batch` may be threads themselves."""
+        try:
+            return self._pool.pop()
+        except IndexError:
+            return Workspace(self._tables.slots)
 
     def _workspace(self) -> Workspace:
         found: Workspace | None = getattr(self._local, "workspace", None)
