@@ -65,6 +65,14 @@ def test_a_truncated_file_is_refused_by_name(saved: Path) -> None:
         Tokenizer.load(saved)
 
 
+@pytest.mark.parametrize("unknown", ["byte_fallback", "token"])
+def test_a_vocabulary_without_what_unknown_characters_become_is_refused(unknown: str, tmp_path: Path) -> None:
+    Tokenizer.train(TEXTS, vocab_size=40, unit="character", unknown="refuse").save(tmp_path / "tok")
+    change(tmp_path / "tok" / "settings.json", "unknown", None, unknown)
+    with pytest.raises(DataError, match=f"unknown={unknown}, but"):
+        Tokenizer.load(tmp_path / "tok")
+
+
 @pytest.mark.parametrize(
     ("name", "where", "value", "message"),
     [

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import numpy as np
 import numpy.typing as npt
 
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.demolition import child_sequences
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
@@ -53,6 +53,7 @@ class EncodingTables:
         if units.bytes is not None:
             self._set(layout.BYTE_UNITS, units.bytes)
         if units.characters is not None:
+            _check_outside(units, rule)
             self._set(layout.CHARACTER_UNITS, units.characters)
         self._set(layout.FALLBACK_UNITS, units.fallback)
         self._set(layout.UNKNOWN_RULE, rule)
@@ -109,6 +110,17 @@ class EncodingTables:
         self._set(layout.NODE_TOKENS, nodes)
         self._set(layout.LENGTHS, lengths)
         self._set(layout.SHORTER, shorter)
+
+
+def _check_outside(units: UnitTable, rule: int) -> None:
+    """DataError where a character outside the alphabet has nothing to become."""
+    if rule == layout.BYTE_FALLBACK and (units.fallback < 0).any():
+        byte = int(np.argmin(units.fallback))
+        raise DataError(
+            f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry"
+        )
+    if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
+        raise DataError("vocabulary: unknown=token, but there is no unknown token")
 
 
 def table_bits(entries: int) -> int:
