@@ -86,6 +86,7 @@ def test_a_vocabulary_without_what_unknown_characters_become_is_refused(unknown:
         ("vocabulary.json", (261, 0), "zz", "malformed"),
         ("vocabulary.json", (261, 4), 265, "older than its parents"),
         ("vocabulary.json", (261, 2), "odd", "malformed"),
+        ("vocabulary.json", (6, 0), "", "entry 5 is a unit, but b'' is not one byte"),
         ("vocabulary.json", (261, None), [1, 2], "row 261 has 2 cells"),
         ("vocabulary.json", (0, None), ["bytes"], "does not begin with the row"),
         ("merges.json", (0, None), [1, 2, 9_999], "names ranks"),

@@ -35,6 +35,7 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
     """Find the units. DataError where a byte is missing or continuation units do not mirror the others."""
     columns = vocabulary.columns
     single = np.flatnonzero((columns.kinds != TOKEN) & (columns.kinds != SPECIAL))
+    _check_single(vocabulary, single)
     first = single[~columns.continuations[single]]
     marked = single[columns.continuations[single]]
     continuation = int(marked[0] - first[0]) if len(marked) else 0
@@ -53,6 +54,24 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
         unknown=int(unknown[0]) if len(unknown) else -1,
         continuation=continuation,
     )
+
+
+def _check_single(vocabulary: Vocabulary, ranks: npt.NDArray[np.int64]) -> None:
+    columns = vocabulary.columns
+    for rank in ranks.tolist():
+        spelling, kind = columns.spellings[rank], columns.kinds[rank]
+        if kind == UNIT and vocabulary.unit == "character":
+            if not _is_character(spelling):
+                raise DataError(f"vocabulary: entry {rank} is a unit, but {spelling!r} is not one character")
+        elif kind != UNKNOWN and len(spelling) != 1:
+            raise DataError(f"vocabulary: entry {rank} is a unit, but {spelling!r} is not one byte")
+
+
+def _is_character(spelling: bytes) -> bool:
+    try:
+        return len(spelling.decode("utf-8")) == 1
+    except UnicodeDecodeError:
+        return False
 
 
 def _byte_ranks(vocabulary: Vocabulary, units: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
@@ -101,3 +120,10 @@ def unit_sequences(
         place = int(np.searchsorted(offsets, np.argmin(flat), side="right")) - 1
         raise DataError(f"vocabulary: token {spelled[place]!r} has a character that is no unit of the vocabulary")
     return flat.astype(np.int32, copy=False), offsets
+
+
+def _text(token: bytes) -> str:
+    try:
+        return token.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise DataError(f"vocabulary: token {token!r} of a character vocabulary is no UTF-8") from error
