@@ -116,9 +116,7 @@ def _check_outside(units: UnitTable, rule: int) -> None:
     """DataError where a character outside the alphabet has nothing to become."""
     if rule == layout.BYTE_FALLBACK and (units.fallback < 0).any():
         byte = int(np.argmin(units.fallback))
-        raise DataError(
-            f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry"
-        )
+        raise DataError(f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry")
     if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
         raise DataError("vocabulary: unknown=token, but there is no unknown token")
 
