@@ -161,11 +161,6 @@ ascii_digits = _mask(lambda builder, value: _within(builder, value, 0x30, 0x39))
 ascii_spaces = _mask(_spaces)
 blanks = _mask(lambda builder, value: builder.icmp_unsigned("==", value, _splat(0x20)))
 apostrophes = _mask(lambda builder, value: builder.icmp_unsigned("==", value, _splat(0x27)))
-line_ends = _mask(
-    lambda builder, value: builder.or_(
-        builder.icmp_unsigned("==", value, _splat(0x0A)), builder.icmp_unsigned("==", value, _splat(0x0D))
-    )
-)
 not_ascii = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(0)))
 continuations = _mask(lambda builder, value: builder.icmp_signed("<", value, _splat(-64)))
 """UTF-8 bytes that continue a character: as signed bytes, -128 to -65."""

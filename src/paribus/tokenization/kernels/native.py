@@ -167,7 +167,12 @@ def compile_to_cache(name: str) -> tuple[str, bytes]:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     header = json.dumps({"symbol": symbol, "sha256": hashlib.sha256(code).hexdigest()}, sort_keys=True)
     with tempfile.NamedTemporaryFile(dir=path.parent, prefix=".", delete=False) as aside:
-        aside.write(header.encode() + b"\n" + code)
+        try:
+            aside.write(header.encode() + b"\n" + code)
+            aside.flush()
+        except OSError:
+            Path(aside.name).unlink()
+            raise
     Path(aside.name).replace(path)
     return symbol, code
 

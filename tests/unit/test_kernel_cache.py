@@ -1,0 +1,35 @@
+"""Compiled kernels in the user's cache: damaged files are never loaded."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paribus.tokenization.kernels import native
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: data[:40], lambda data: b"", lambda data: data[:-1] + b"?"]
+)
+def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    native.kernel("grow_tiny")
+    whole = native.kernel_path("grow_tiny").read_bytes()
+    copy = tmp_path / "kernel.o"
+    copy.write_bytes(whole)
+    assert native._read(copy) is not None
+    copy.write_bytes(damage(whole))
+    assert native._read(copy) is None
+
+
+def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> None:
+    private, shared = tmp_path / "private", tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert native._is_private(private)
+    assert not native._is_private(shared)
+    assert private.stat().st_mode & 0o077 == 0
+
+
+def test_a_kernel_depends_on_its_own_sources_alone() -> None:
+    assert "train_bpe" not in native._closure("encode")
+    assert {"encode", "memo", "classes", "build"} <= native._closure("encode")
