@@ -130,6 +130,8 @@ def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sw
 def test_ctrl_c_stops_the_sweep_says_how_to_go_on_and_leaves_no_half_artefact(tmp_path: Path) -> None:
     write_corpus(tmp_path)
     arguments = command(("run", "-m", *OVERRIDES, *SWEEP))
+    # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     for line in process.stdout:

@@ -12,8 +12,8 @@ from paribus.tokenization.kernels import native
     "damage", [lambda data: data[:-1], lambda data: data[:40], lambda data: b"", lambda data: data[:-1] + b"?"]
 )
 def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    native.kernel("grow_tiny")
-    whole = native.kernel_path("grow_tiny").read_bytes()
+    native.kernel("grow_table")
+    whole = native.kernel_path("grow_table").read_bytes()
     copy = tmp_path / "kernel.o"
     copy.write_bytes(whole)
     assert native._read(copy) is not None

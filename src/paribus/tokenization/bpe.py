@@ -15,10 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.tokenization.kernel_state import KernelState, table
+from paribus.tokenization.kernel_state import KernelState
 from paribus.tokenization.kernels import training_layout as slot
 from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.symbol_corpus import SymbolCorpus
+from paribus.tokenization.table_memory import table_zeros
 
 Stopped = Literal["vocab_size", "no_pair_left", "exhausted"]
 """Why training ended: the vocabulary was full, no pair was left to merge, or (Unigram) no more pieces were found."""
@@ -145,7 +146,7 @@ class MergeTrainer:
         """Find the pairs at or above the threshold and where they occur."""
         state = self._state
         state[slot.POSITION] = state[slot.WORD] = state[slot.PAIRS_USED] = 0
-        state.hold(slot.PAIRS, table(_SMALLEST_BITS, np.int64))
+        state.hold(slot.PAIRS, table_zeros((1 << _SMALLEST_BITS, 4), np.int64))
         state[slot.PAIRS_SHIFT] = 64 - _SMALLEST_BITS
         while kernel("count_pairs")(state.address) != 0:
             self._move_pairs(64 - state[slot.PAIRS_SHIFT] + 1, 1)
@@ -184,7 +185,7 @@ class MergeTrainer:
 
     def _move_pairs(self, bits: int, smallest: int) -> None:
         """Put the pairs with a count of at least `smallest` into a table of 2^bits entries."""
-        state, old, larger = self._state, self._state.arrays[slot.PAIRS], table(bits, np.int64)
+        state, old, larger = self._state, self._state.arrays[slot.PAIRS], table_zeros((1 << bits, 4), np.int64)
         state[slot.PAIRS_USED] = kernel("move_pairs")(address(old), len(old), address(larger), 64 - bits, smallest)
         state.hold(slot.PAIRS, larger)
         state[slot.PAIRS_SHIFT] = 64 - bits

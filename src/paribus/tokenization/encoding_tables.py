@@ -10,6 +10,7 @@ from paribus.tokenization.demolition import child_sequences
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.settings import Settings
+from paribus.tokenization.table_memory import CACHE_LINE, table_zeros
 from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.unit_sequences import UnitTable, unit_sequences, unit_table
 from paribus.tokenization.units import Unknown
@@ -24,7 +25,7 @@ class EncodingTables:
 
     def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
         self.slots = np.zeros(layout.MODEL_SLOTS, dtype=np.int64)
-        self._kept: list[npt.NDArray[Any]] = []
+        self._arrays: dict[int, npt.NDArray[Any]] = {}
         encoder = layout.ENCODERS.index(settings.encoder)
         self._set(layout.ENCODER, encoder)
         pattern = settings.pretokenizer if settings.pretokenizer in layout.PATTERNS else "none"
@@ -40,14 +41,24 @@ class EncodingTables:
             self._set(layout.SCORES, vocabulary.columns.scores)
         self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
         self._set(layout.SEED, settings.seed)
+        self._lay_out()
 
     def _set(self, slot: int, value: npt.NDArray[Any] | int) -> None:
         if isinstance(value, int):
             self.slots[slot] = value
         else:
-            kept = np.ascontiguousarray(value)
-            self._kept.append(kept)
-            self.slots[slot] = address(kept)
+            self._arrays[slot] = value
+
+    def _lay_out(self) -> None:
+        """Put all arrays next to each other, the smallest first, which are looked up most."""
+        arrays = sorted(self._arrays.items(), key=lambda item: item[1].nbytes)
+        sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for _, array in arrays]
+        self._memory = table_zeros((sum(sizes),), np.uint8)
+        for (slot, array), end, size in zip(arrays, np.cumsum(sizes).tolist(), sizes, strict=True):
+            place = self._memory[end - size : end - size + array.nbytes]
+            place.view(array.dtype)[:] = array.ravel()
+            self.slots[slot] = address(place)
+        self._arrays.clear()
 
     def _set_units(self, units: UnitTable, rule: int) -> None:
         if units.bytes is not None:
@@ -62,7 +73,8 @@ class EncodingTables:
 
     def _set_children(self, vocabulary: Vocabulary, settings: Settings) -> None:
         offsets, ids = child_sequences(vocabulary, settings.demolish)
-        self._set(layout.CHILD_OFFSETS, offsets)
+        if len(ids) != len(vocabulary):
+            self._set(layout.CHILD_OFFSETS, offsets)
         self._set(layout.CHILD_IDS, ids)
 
     def _set_pairs(self, vocabulary: Vocabulary) -> None:
@@ -93,6 +105,7 @@ class EncodingTables:
             )
         nodes = np.full(len(flat) + 2, -1, dtype=np.int32)
         shorter = np.full(len(vocabulary), -1, dtype=np.int32)
+        heads = np.empty(layout.DIRECT_RANKS * (layout.DIRECT_RANKS + 1), dtype=np.int32)
         listed = ranks.astype(np.int32)
         bits, needed = table_bits(len(flat) + 1), -1
         # The number of nodes is known once they are there: a second, tighter table stays in the caches.
@@ -101,12 +114,14 @@ class EncodingTables:
             table, shift = np.zeros(1 << bits, dtype=np.uint64), 64 - bits
             nodes[:] = -1
             tokens = (address(flat), address(offsets), address(listed), len(ranks))
-            count = kernel("build_trie")(*tokens, address(table), shift, address(nodes), address(shorter))
+            made = address(heads), address(nodes), address(shorter)
+            count = kernel("build_trie")(*tokens, address(table), shift, *made)
             needed = table_bits(count)
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
         lengths[ranks] = np.diff(offsets)
         self._set(layout.TRIE, table)
         self._set(layout.TRIE_SHIFT, shift)
+        self._set(layout.HEADS, heads)
         self._set(layout.NODE_TOKENS, nodes)
         self._set(layout.LENGTHS, lengths)
         self._set(layout.SHORTER, shorter)

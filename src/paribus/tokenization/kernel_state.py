@@ -7,9 +7,6 @@ import numpy.typing as npt
 
 from paribus.tokenization.kernels.native import address
 
-_LINE_BYTES = 64
-"""A cache line; an entry of a table that is aligned to it lies in one."""
-
 Array = npt.NDArray[Any]
 
 
@@ -40,10 +37,3 @@ class KernelState:
         larger = np.empty((length, *old.shape[1:]), old.dtype)
         larger[:used] = old[:used]
         self.hold(slot, larger, size)
-
-
-def table(bits: int, dtype: type[np.generic]) -> Array:
-    """An empty table of 2^bits entries of four 8-byte words, none of them in two cache lines."""
-    words = np.zeros((4 << bits) + _LINE_BYTES // 8, dtype)
-    first = -address(words) % _LINE_BYTES // 8
-    return words[first : first + (4 << bits)].reshape(-1, 4)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.units import utf8
 
 
@@ -19,24 +20,26 @@ def _as_utf8() -> Any:
     return function
 
 
+@cache
+def _as_utf8_address() -> int:
+    return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
+
+
 def text_addresses(texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Address and size in bytes of the UTF-8 of each text; valid while the texts live.
 
     DataError for a text that has no UTF-8.
     """
-    function = _as_utf8()
-    addresses = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-    sizes = addresses.copy()
-    size = sizes.__array_interface__["data"][0]
-    # For ASCII, which is most text, the size is the length.
-    wide = [index for index, text in enumerate(texts) if not text.isascii()]
-    for index in wide:
-        try:
-            function(texts[index], size + 8 * index)
-        except UnicodeEncodeError:
-            utf8(texts[index])
-            raise
-    addresses[:] = [function(text, None) for text in texts]
+    # An array of objects is an array of their addresses.
+    strings = np.empty(len(texts), dtype=object)
+    strings[:] = texts
+    addresses, sizes = np.empty((2, len(texts)), dtype=np.int64)
+    try:
+        kernel("find_texts")(address(strings), len(texts), _as_utf8_address(), address(addresses), address(sizes))
+    except UnicodeEncodeError:
+        for text in texts:
+            utf8(text)
+        raise
     return addresses, sizes
 
 

@@ -13,9 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.tokenization.kernel_state import KernelState, table
+from paribus.tokenization.kernel_state import KernelState
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.units import utf8
 
 _BATCH_BYTES = 4 * 2**20
@@ -163,7 +164,7 @@ class _Table:
         state.hold(slot.LONG_KEYS, np.zeros(2 * slot.KEPT, np.int64))
         state.hold(slot.BYTES, np.empty(_SMALLEST_BYTES, np.uint8), slot.BYTES_SIZE)
         for name, shift in ((slot.SHORT, slot.SHORT_SHIFT), (slot.LONG, slot.LONG_SHIFT)):
-            state.hold(name, table(_SMALLEST_BITS, np.uint64))
+            state.hold(name, table_zeros((1 << _SMALLEST_BITS, 4), np.uint64))
             state[shift] = 64 - _SMALLEST_BITS
         state[slot.PATTERN], state[slot.SCANNED] = pattern, _SCANNED
         self._set_masks(_SCANNED // 32)
@@ -196,19 +197,19 @@ class _Table:
 
     def _grow(self, status: int) -> None:
         if status == slot.GROW_SHORT:
-            self._grow_table(slot.SHORT, slot.SHORT_SHIFT, "grow_short")
+            self._grow_table(slot.SHORT, slot.SHORT_SHIFT, longer=False)
         elif status == slot.GROW_LONG:
-            self._grow_table(slot.LONG, slot.LONG_SHIFT, "grow_long")
+            self._grow_table(slot.LONG, slot.LONG_SHIFT, longer=True)
         elif status == slot.GROW_BYTES:
             state = self._state
             state.enlarge(slot.BYTES, state[slot.BYTES_USED], slot.BYTES_SIZE, 2 * state[slot.WANTED])
         else:
             self._set_masks(self._state[slot.WANTED])
 
-    def _grow_table(self, name: int, shift: int, grow: str) -> None:
+    def _grow_table(self, name: int, shift: int, *, longer: bool) -> None:
         old, larger_shift = self._state.arrays[name], self._state[shift] - 1
-        larger = table(64 - larger_shift, np.uint64)
-        kernel(grow)(address(old), len(old), address(larger), larger_shift)
+        larger = table_zeros((1 << (64 - larger_shift), 4), np.uint64)
+        kernel("grow_table")(address(old), len(old), address(larger), larger_shift, longer)
         self._state.hold(name, larger)
         self._state[shift] = larger_shift
 

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.text_address import text_address
 
 Ids = npt.NDArray[np.int32]
@@ -33,13 +34,15 @@ class Workspace:
         self._arrays: dict[int, npt.NDArray[Any]] = {}
         self._model_address, self._slots_address = address(model), address(self._slots)
         self._encode = kernel("encode_documents")
-        for slot, shift, free, words, _ in _TABLES:
-            self._new_table(slot, shift, free, words, _SMALLEST)
+        for slots in _TABLES:
+            self._new_table(*slots, _SMALLEST)
         self._hold(layout.BYTES, np.empty(1 << 16, dtype=np.uint8), layout.BYTES_SIZE)
         self._hold(layout.IDS, np.empty(1 << 14, dtype=np.int32), layout.IDS_SIZE)
         self._hold(layout.SCRATCH, np.empty(64, dtype=np.uint8))
         self._hold(layout.POSITIONS, np.empty(layout.CHUNK + 130, dtype=np.int64))
         self._hold(layout.KEYS, np.empty(3 * (layout.CHUNK + 130), dtype=np.uint64))
+        self._hold(layout.TAIL, np.zeros(32, dtype=np.uint8))
+        self._hold(layout.KEY_MASKS, _key_masks())
         self._one = np.zeros(3, dtype=np.int64)
         self._one_address = address(self._one)
         self._longest = -1
@@ -113,29 +116,31 @@ class Workspace:
         elif status == layout.GROW_IDS:
             self._hold(layout.IDS, _doubled(self._arrays[layout.IDS]), layout.IDS_SIZE)
         else:
-            self._grow_table(*_TABLES[(layout.GROW_TINY, layout.GROW_SHORT, layout.GROW_LONG).index(status)])
+            self._grow_table(status == layout.GROW_LONG)
 
-    def _new_table(self, slot: int, shift: int, free: int, words: int, bits: int) -> None:
-        # numpy asks for huge pages where it does not ask for zeros, and look-ups at random miss them less.
-        table = np.empty((1 << bits, words), dtype=np.uint64)
-        table[:] = 0
-        self._hold(slot, table)
+    def _new_table(self, slot: int, shift: int, free: int, bits: int) -> None:
+        self._hold(slot, table_zeros((1 << bits, 4), np.uint64))
         self._slots[shift], self._slots[free] = 64 - bits, 5 << (bits - 3)
 
-    def _grow_table(self, slot: int, shift: int, free: int, words: int, name: str) -> None:
+    def _grow_table(self, longer: bool) -> None:
+        slot, shift, free = _TABLES[longer]
         old, bits = self._arrays[slot], 64 - int(self._slots[shift])
         if bits >= _LARGEST:
             self._slots[layout.FULL] = 1
             return
-        self._new_table(slot, shift, free, words, bits + 1)
-        self._slots[free] -= kernel(name)(address(old), len(old), int(self._slots[slot]), int(self._slots[shift]))
+        self._new_table(slot, shift, free, bits + 1)
+        table = int(self._slots[slot]), int(self._slots[shift])
+        self._slots[free] -= kernel("grow_table")(address(old), len(old), *table, longer)
 
 
-_TABLES = (
-    (layout.TINY, layout.TINY_SHIFT, layout.TINY_FREE, 2, "grow_tiny"),
-    (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE, 4, "grow_short"),
-    (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE, 4, "grow_long"),
-)
+_TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
+
+
+def _key_masks() -> npt.NDArray[np.uint64]:
+    """Bytes of a key that a short pre-token of each length fills (17, 2)."""
+    filled = np.arange(16) < np.arange(17)[:, None]
+    filled[16] = False
+    return np.where(filled, np.uint8(0xFF), np.uint8(0)).view(np.uint64)
 
 
 def _doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

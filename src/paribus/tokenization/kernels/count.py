@@ -59,7 +59,7 @@ from paribus.tokenization.kernels.intrinsics import (
     u64_at,
 )
 from paribus.tokenization.kernels.layout import NONE, STRIPPED
-from paribus.tokenization.kernels.memo import first_word, hash_long, hash_words, load_tail, same_bytes, second_word
+from paribus.tokenization.kernels.memo import hash_long, hash_words, same_bytes
 from paribus.tokenization.kernels.scan import scan
 
 
@@ -141,6 +141,33 @@ def keep_long(state, address, length):
     longer[2 * kept], longer[2 * kept + 1] = address, length
     state[LONG_KEPT] = kept + 1
     state[LONG_BYTES] += length
+
+
+@inline
+def first_word(word, length):
+    """Of eight bytes, the first `length`."""
+    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
+    return word if length >= 8 else word & kept
+
+
+@inline
+def second_word(word, length):
+    """Of the eight bytes after the first eight, those within `length`, and the length."""
+    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
+    return (word & kept if length > 8 else ZERO) | np.uint64(length) << np.uint64(56)
+
+
+@function
+def load_tail(text, start, length):
+    """Both words of a pre-token that ends within sixteen bytes of its text's end."""
+    low = high = ZERO
+    for offset in range(length):
+        byte = np.uint64(text[start + offset])
+        if offset < 8:
+            low |= byte << np.uint64(offset << 3)
+        else:
+            high |= byte << np.uint64((offset - 8) << 3)
+    return low, high | np.uint64(length) << np.uint64(56)
 
 
 @inline

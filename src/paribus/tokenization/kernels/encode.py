@@ -25,6 +25,7 @@ from paribus.tokenization.kernels.layout import (
     ENCODER,
     GROW_OUTPUT,
     IDS,
+    KEY_MASKS,
     KEYS,
     LONG,
     LONGEST_KEPT,
@@ -42,37 +43,24 @@ from paribus.tokenization.kernels.layout import (
     STARTS,
     STRIDE,
     STRIPPED,
-    TINY,
-    TINY_SHIFT,
+    TAIL,
     WRITTEN,
 )
 from paribus.tokenization.kernels.memo import (
     COUNT_SHIFT,
     KEY_BITS,
     MANY,
-    MANY_TINY,
-    TINY_BYTES,
-    TINY_COUNT,
-    TINY_ID,
-    TINY_IDS,
-    TINY_LENGTH,
-    TINY_PLACE,
     add_long,
     add_short,
-    add_tiny,
     find_long,
-    first_word,
     hash_long,
     hash_words,
-    load_tail,
-    second_word,
 )
 from paribus.tokenization.kernels.pieces import encode_piece
 from paribus.tokenization.kernels.scan import scan
 
 SHORTEST_LONG = 16
-TINY_LIMIT = np.uint64(TINY_BYTES)
-KEYS_STRIDE = CHUNK + 130
+LENGTH_SHIFT = np.uint64(56)
 SKIPPED = ONE
 """In the place of a key without length: a pre-token that is dropped."""
 
@@ -100,28 +88,29 @@ def extract(starts, word, words, positions, count):
     return count, word
 
 
+@function
+def keep_tail(text, size, tail):
+    """Copy the last sixteen bytes, after which `tail` has sixteen zeros; returns where they begin in the text."""
+    begin = max(size - 16, np.int64(0))
+    for offset in range(16):
+        tail[offset] = text[begin + offset] if begin + offset < size else np.uint8(0)
+    return begin
+
+
 @inline
-def look_ahead(memo, text, size, positions, count, keys):
+def look_ahead(memo, text, size, tail_begin, positions, count, keys):
     """Keys and slots of a chunk's pre-tokens, whose places in the memo are on their way when it is probed."""
-    tiny, tiny_shift = memo[TINY], np.uint64(memo[TINY_SHIFT])
-    short, short_shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
+    table, shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
+    masks, tail, begin = u64_at(memo[KEY_MASKS]), memo[TAIL] - tail_begin, address_of(text)
     for index in range(count):
         start = positions[index]
-        length = positions[index + 1] - start
-        if length < SHORTEST_LONG:
-            if start + 16 <= size:
-                low = first_word(load64(text, start), length)
-                high = second_word(load64(text, start + 8), length)
-            else:
-                low, high = load_tail(text, start, length)
-            is_tiny = length <= TINY_BYTES
-            slot = hash_words(low, high) >> (tiny_shift if is_tiny else short_shift)
-            keys[index] = low
-            keys[KEYS_STRIDE + index] = high
-            keys[2 * KEYS_STRIDE + index] = slot
-            prefetch((tiny if is_tiny else short) + (np.int64(slot) << (4 if is_tiny else 5)))
-        else:
-            keys[index], keys[KEYS_STRIDE + index] = ZERO, ZERO
+        length = min(positions[index + 1] - start, SHORTEST_LONG)
+        source = u8_at(begin if start + 16 <= size else tail)
+        low = load64(source, start) & masks[2 * length]
+        high = load64(source, start + 8) & masks[2 * length + 1] | np.uint64(length & 15) << LENGTH_SHIFT
+        slot = hash_words(low, high) >> shift
+        keys[3 * index], keys[3 * index + 1], keys[3 * index + 2] = low, high, slot
+        prefetch(table + (np.int64(slot) << 5))
 
 
 @function
@@ -160,52 +149,25 @@ def encode_short(model, memo, text, start, end, low, high, output, written):
     count = encode_piece(model, memo, text, start, end, ZERO)
     if count < 0:
         return np.int64(REFUSED), written
-    status = add_tiny(memo, low, high, count) if end - start <= TINY_BYTES else add_short(memo, low, high, count)
+    status = add_short(memo, low, high, count)
     return status, copy_ids(i32_at(memo[RESULT]), 0, count, output, written)
 
 
 @function
 def look_up(model, memo, text, positions, count, keys, output, written):
     """Append the ids of a chunk; returns (status, written)."""
-    tiny, entries = u64_at(memo[TINY]), memo[SHORT]
+    entries = memo[SHORT]
     table = u64_at(entries)
-    tiny_mask = np.int64((ONE << np.uint64(64 - memo[TINY_SHIFT])) - ONE)
     mask = np.int64((ONE << np.uint64(64 - memo[SHORT_SHIFT])) - ONE)
     for index in range(count):
-        high = keys[KEYS_STRIDE + index]
-        length = high >> np.uint64(56)
-        if length - ONE < TINY_LIMIT:
-            low, slot = keys[index], np.int64(keys[2 * KEYS_STRIDE + index])
-            while True:
-                found = tiny[2 * slot + 1]
-                if (tiny[2 * slot] ^ low) | (found >> TINY_LENGTH ^ length) == ZERO:
-                    number = np.int64(found >> TINY_COUNT & np.uint64(3))
-                    if number != MANY_TINY:
-                        output[written] = np.int32(found & TINY_IDS)
-                        output[written + 1] = np.int32(found >> TINY_ID & TINY_IDS)
-                        written += number
-                    else:
-                        place = np.int64(found & ((ONE << TINY_PLACE) - ONE))
-                        number = np.int64(found >> TINY_PLACE & np.uint64(0xFFFFFF))
-                        written = copy_ids(i32_at(memo[IDS]), place, number, output, written)
-                    break
-                if found == ZERO:
-                    status, written = encode_short(
-                        model, memo, text, positions[index], positions[index + 1], low, high, output, written
-                    )
-                    if status != DONE:
-                        return status, written
-                    break
-                slot = slot + 1 & tiny_mask
-            continue
+        low, high, slot = keys[3 * index], keys[3 * index + 1], np.int64(keys[3 * index + 2])
         if high == ZERO:
-            if keys[index] == SKIPPED:
+            if low == SKIPPED:
                 continue
             status, written = encode_long(model, memo, text, positions[index], positions[index + 1], output, written)
             if status != DONE:
                 return status, written
             continue
-        low, slot = keys[index], np.int64(keys[2 * KEYS_STRIDE + index])
         while True:
             found = table[4 * slot + 1]
             if (table[4 * slot] ^ low) | ((found ^ high) & KEY_BITS) == ZERO:
@@ -234,13 +196,14 @@ def drop_spaces(memo, positions, count, keys):
     masks, offset = u64_at(memo[MASKS]), SPACES * memo[STRIDE]
     for index in range(count):
         if has(masks, offset, positions[index]):
-            keys[index], keys[KEYS_STRIDE + index] = SKIPPED, ZERO
+            keys[3 * index], keys[3 * index + 1] = SKIPPED, ZERO
 
 
 @function
 def encode_remembering(model, memo, text, size, words, output, written):
     """Append the ids of a scanned document by way of the memo; returns (status, written)."""
     starts, positions, keys = u64_at(memo[STARTS]), i64_at(memo[POSITIONS]), u64_at(memo[KEYS])
+    tail_begin = keep_tail(text, size, u8_at(memo[TAIL]))
     count = word = np.int64(0)
     while word < words:
         count, word = extract(starts, word, words, positions, count)
@@ -248,7 +211,7 @@ def encode_remembering(model, memo, text, size, words, output, written):
         if word == words:
             positions[count] = size
             pieces = count
-        look_ahead(memo, text, size, positions, pieces, keys)
+        look_ahead(memo, text, size, tail_begin, positions, pieces, keys)
         if model[PATTERN] == STRIPPED:
             drop_spaces(memo, positions, pieces, keys)
         status, written = look_up(model, memo, text, positions, pieces, keys, output, written)
@@ -264,8 +227,10 @@ def document_hash(text, size):
     """64 bits of a document's text."""
     if size >= 8:
         return hash_long(text, 0, size)
-    low, high = load_tail(text, 0, size)
-    return hash_words(low, high)
+    word = ZERO
+    for offset in range(size):
+        word |= np.uint64(text[offset]) << np.uint64(offset << 3)
+    return hash_words(word, np.uint64(size) << LENGTH_SHIFT)
 
 
 @function

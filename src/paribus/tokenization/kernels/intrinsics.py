@@ -90,6 +90,18 @@ def prefetch(typing: Any, address: Any) -> Any:
 
 
 @intrinsic
+def call_with_place(typing: Any, function: Any, argument: Any, pointer: Any, index: Any) -> Any:
+    """Result (int64) of the C function at an address, of an argument and of where pointer[index] lies."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kind = ir.FunctionType(_I64, [_I64, _I64.as_pointer()])
+        place = builder.gep(arguments[2], [arguments[3]])
+        return builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), [arguments[1], place])
+
+    return types.int64(types.int64, types.int64, i64p, types.int64), generate
+
+
+@intrinsic
 def popcount(typing: Any, value: Any) -> Any:
     """Number of one bits of a uint64, as int64."""
 

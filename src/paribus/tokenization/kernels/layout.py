@@ -29,26 +29,24 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     RESULTS,  # i32 (merges): rank of the token that each merge makes
     TRIE,  # u64: edges, see `trie`
     TRIE_SHIFT,
+    HEADS,  # i32 (257, 256): nodes after two units, by the first and the second; and after one
     NODE_TOKENS,  # i32 (nodes): rank of the token that ends at a node, -1
     LENGTHS,  # i32 (ranks): units of each token
     SHORTER,  # i32 (ranks): rank of the longest proper prefix that is a token, -1
     SCORES,  # f64 (ranks): log-probability of each token
-    CHILD_OFFSETS,  # i64 (ranks + 1)
+    CHILD_OFFSETS,  # i64 (ranks + 1); 0 where a single id stands for every rank
     CHILD_IDS,  # i32: the ids that stand for each rank in the end
     DROP_PROBABILITY,  # numerator of 2^32
     SEED,
     MODEL_SLOTS,
-) = range(24)
+) = range(25)
 
 # What one thread remembers and works with.
 (
-    TINY,  # u64 (2, size): pre-tokens of up to 8 bytes
-    TINY_SHIFT,
-    TINY_FREE,  # entries that may still be added
-    SHORT,  # u64 (4, size): pre-tokens of 9 to 15 bytes
+    SHORT,  # u64 (size, 4): pre-tokens of up to 15 bytes
     SHORT_SHIFT,
-    SHORT_FREE,
-    LONG,  # u64 (4, size): pre-tokens of up to LONGEST_KEPT bytes
+    SHORT_FREE,  # entries that may still be added
+    LONG,  # u64 (size, 4): pre-tokens of 16 to LONGEST_KEPT bytes
     LONG_SHIFT,
     LONG_FREE,
     BYTES,  # u8: the longer pre-tokens
@@ -65,22 +63,25 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     STRIDE,
     STARTS,  # u64 (STRIDE)
     SCRATCH,  # u8 (64)
+    TAIL,  # u8 (32): the last 16 bytes of the document and 16 zeros
     POSITIONS,  # i64 (CHUNK + 130)
-    KEYS,  # u64 (3, CHUNK + 130)
+    KEYS,  # u64 (CHUNK + 130, 3): both words of a short pre-token's key, and its slot
+    KEY_MASKS,  # u64 (17, 2): what belongs to the key of a pre-token of that length; nothing of 16 and more
     UNITS,  # i32: units of the longest document
     WORK,  # i64: 8 for each unit of the longest document
     RESULT,  # i32: ids of the longest document
     MEMO_SLOTS,
-) = range(29)
+) = range(28)
 
 DIRECT_RANKS = 256
+"""Pairs and paths of that many of the first ranks, the bytes, have tables of their own."""
 RANK_BITS, PRIORITY_BITS = 21, 22
 """What a pair table can hold: ranks below 2^21, and almost 2^22 merges."""
 NODE_BITS, UNIT_BITS = 22, 20
 """What a trie can hold: almost 2^22 nodes, and units of ranks below 2^20."""
 CHUNK = 512
 """Pre-tokens looked up together."""
-LONGEST_KEPT = 64
+LONGEST_KEPT = 255
 """Bytes of the longest pre-token that is remembered."""
-DONE, GROW_TINY, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(8)
+DONE, GROW_SHORT, GROW_LONG, GROW_BYTES, GROW_IDS, GROW_OUTPUT, REFUSED = range(7)
 """What an encoding kernel returns."""

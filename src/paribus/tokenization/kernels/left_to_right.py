@@ -7,11 +7,11 @@ from paribus.tokenization.kernels.trie import longest
 
 
 @function
-def match_left_to_right(trie, shift, node_tokens, lengths, units, count):
+def match_left_to_right(model, lengths, units, count):
     """Replace `units` by the ranks of their tokens; returns how many, or -1 where a unit is no token."""
     start = left = np.int64(0)
     while start < count:
-        rank = longest(trie, shift, node_tokens, units, start, count)
+        rank = longest(model, units, start, count)
         if rank < 0:
             return np.int64(-1)
         units[left] = np.int32(rank)

@@ -73,12 +73,12 @@ def place_many(lengths, shorter, offers, spans, chosen, count, heap):
 
 
 @function
-def place_longest_first(trie, shift, node_tokens, lengths, shorter, units, count, work):
+def place_longest_first(model, lengths, shorter, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many, or -1 where a unit is no token."""
     base = address_of(work)
     offers, spans, chosen = i32_at(base), i32_at(base + 4 * count), i32_at(base + 8 * count)
     for index in range(count):
-        rank = longest(trie, shift, node_tokens, units, index, count)
+        rank = longest(model, units, index, count)
         if rank < 0:
             return np.int64(-1)
         offers[index], spans[index], chosen[index] = np.int32(rank), lengths[rank], np.int32(-1)

@@ -1,11 +1,9 @@
-"""What a thread remembers of pre-tokens, in three tables of open addressing.
+"""What a thread remembers of pre-tokens, in two tables of open addressing with four words an entry.
 
-A tiny pre-token (up to 8 bytes, nine of ten in English) has two words: its bytes; and its length in bits 60 to 63, the
-number of its ids in bits 58 and 59, and two ids of 29 bits, or the place (34 bits) and number of `MANY_TINY` ids.
-A short one (9 to 15 bytes) has four words: eight bytes; the other seven, its length in bits 56 to 59 and the number of
-its ids in bits 60 to 63; and up to four ids, or their place and number (`MANY`).
+A short pre-token (up to 15 bytes, 997 of 1,000 in English) has eight bytes; the other seven, its length in bits 56 to
+59 and the number of its ids in bits 60 to 63; and up to four ids, or their place and number (`MANY`). One layout for
+all of them costs memory, and no guess of the processor which one comes next: that decides the speed.
 A longer one has its hash, its place among the kept bytes, the place of its ids, and their number.
-The smaller the tables, the more of them stays in the caches: that decides the speed.
 """
 
 import numpy as np
@@ -22,7 +20,6 @@ from paribus.tokenization.kernels.layout import (
     GROW_IDS,
     GROW_LONG,
     GROW_SHORT,
-    GROW_TINY,
     IDS,
     IDS_SIZE,
     IDS_USED,
@@ -34,21 +31,11 @@ from paribus.tokenization.kernels.layout import (
     SHORT,
     SHORT_FREE,
     SHORT_SHIFT,
-    TINY,
-    TINY_FREE,
-    TINY_SHIFT,
 )
 
 KEY_BITS = np.uint64(0x0FFFFFFFFFFFFFFF)
 COUNT_SHIFT = np.uint64(60)
 MANY = np.int64(15)
-TINY_BYTES = 8
-TINY_LENGTH = np.uint64(60)
-TINY_COUNT = np.uint64(58)
-TINY_ID = np.uint64(29)
-TINY_IDS = np.uint64((1 << 29) - 1)
-MANY_TINY = np.int64(3)
-TINY_PLACE = np.uint64(34)
 FIRST = np.uint64(0x9E3779B97F4A7C15)
 SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
 LOW = np.uint64(0xFFFFFFFF)
@@ -62,33 +49,6 @@ def hash_words(low, high):
     return multiply_high(left, right) ^ (left * right)
 
 
-@inline
-def first_word(word, length):
-    """Of eight bytes, the first `length`."""
-    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
-    return word if length >= 8 else word & kept
-
-
-@inline
-def second_word(word, length):
-    """Of the eight bytes after the first eight, those within `length`, and the length."""
-    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
-    return (word & kept if length > 8 else ZERO) | np.uint64(length) << np.uint64(56)
-
-
-@function
-def load_tail(text, start, length):
-    """Both words of a pre-token that ends within sixteen bytes of its text's end."""
-    low = high = ZERO
-    for offset in range(length):
-        byte = np.uint64(text[start + offset])
-        if offset < 8:
-            low |= byte << np.uint64(offset << 3)
-        else:
-            high |= byte << np.uint64((offset - 8) << 3)
-    return low, high | np.uint64(length) << np.uint64(56)
-
-
 @function
 def keep_ids(memo, count):
     """Copy the result to the kept ids; returns their place, or -1 where there is no room."""
@@ -100,35 +60,6 @@ def keep_ids(memo, count):
         ids[used + index] = result[index]
     memo[IDS_USED] = used + count
     return used
-
-
-@function
-def add_tiny(memo, low, high, count):
-    """Remember the result for a tiny key that is not there; returns what must grow, or DONE."""
-    if memo[FULL] != 0:
-        return np.int64(DONE)
-    if memo[TINY_FREE] == 0:
-        return np.int64(GROW_TINY)
-    result = i32_at(memo[RESULT])
-    size = count
-    if count <= 2:
-        ids = np.uint64(result[0])
-        if count == 2:
-            ids |= np.uint64(result[1]) << TINY_ID
-    else:
-        place = keep_ids(memo, count)
-        if place < 0:
-            return np.int64(GROW_IDS)
-        ids, size = np.uint64(place) | np.uint64(count) << TINY_PLACE, MANY_TINY
-    table, shift = u64_at(memo[TINY]), np.uint64(memo[TINY_SHIFT])
-    mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
-    slot = np.int64(hash_words(low, high) >> shift)
-    while table[2 * slot + 1] != ZERO:
-        slot = slot + 1 & mask
-    length = high >> np.uint64(56)
-    table[2 * slot], table[2 * slot + 1] = low, length << TINY_LENGTH | np.uint64(size) << TINY_COUNT | ids
-    memo[TINY_FREE] -= 1
-    return np.int64(DONE)
 
 
 @function
@@ -224,49 +155,17 @@ def add_long(memo, text, start, length, value, slot, count):
     return np.int64(DONE)
 
 
-def grow_tiny(old, size, table, shift):
+def grow_table(old, size, table, shift, longer):
     """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are."""
-    moved = np.int64(0)
+    moved, told = np.int64(0), np.int64(0 if longer != 0 else 1)
     mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
     for index in range(size):
-        low, entry = old[2 * index], old[2 * index + 1]
-        if entry == ZERO:
+        if old[4 * index + told] == ZERO:
             continue
-        slot = np.int64(hash_words(low, (entry >> TINY_LENGTH) << np.uint64(56)) >> np.uint64(shift))
-        while table[2 * slot + 1] != ZERO:
-            slot = slot + 1 & mask
-        table[2 * slot], table[2 * slot + 1] = low, entry
-        moved += 1
-    return moved
-
-
-def grow_short(old, size, table, shift):
-    """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are."""
-    moved = np.int64(0)
-    mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
-    for index in range(size):
         low, high = old[4 * index], old[4 * index + 1]
-        if high == ZERO:
-            continue
-        slot = np.int64(hash_words(low, high & KEY_BITS) >> np.uint64(shift))
-        while table[4 * slot + 1] != ZERO:
-            slot = slot + 1 & mask
-        for part in range(4):
-            table[4 * slot + part] = old[4 * index + part]
-        moved += 1
-    return moved
-
-
-def grow_long(old, size, table, shift):
-    """The same for longer pre-tokens."""
-    moved = np.int64(0)
-    mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
-    for index in range(size):
-        value = old[4 * index]
-        if value == ZERO:
-            continue
+        value = low if longer != 0 else hash_words(low, high & KEY_BITS)
         slot = np.int64(value >> np.uint64(shift))
-        while table[4 * slot] != ZERO:
+        while table[4 * slot + told] != ZERO:
             slot = slot + 1 & mask
         for part in range(4):
             table[4 * slot + part] = old[4 * index + part]

@@ -23,7 +23,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy.typing as npt
 
-from paribus.tokenization.kernels.registry import KERNELS
+from paribus.tokenization.kernels.registry import KERNELS, Signature
 
 Progress = Callable[[str, int, int], None]
 """Called with the kernel being compiled, how many are done, and how many there are."""
@@ -33,12 +33,16 @@ _IMPORT = re.compile(r"^from paribus\.tokenization\.kernels\.(\w+) import", re.M
 
 
 class Kernel:
-    """A compiled function; call it with integers, floats and the addresses of arrays. Other threads run meanwhile."""
+    """A compiled function; call it with integers, floats and the addresses of arrays.
 
-    def __init__(self, engine: Any, symbol: str, arguments: tuple[str, ...]) -> None:
+    Other threads run meanwhile, unless it calls Python; what that raises comes through.
+    """
+
+    def __init__(self, engine: Any, symbol: str, signature: Signature) -> None:
         self._engine = engine
-        types = [_CTYPES.get(name, ctypes.c_void_p) for name in arguments]
-        prototype = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)
+        types = [_CTYPES.get(name, ctypes.c_void_p) for name in signature.arguments]
+        make = ctypes.PYFUNCTYPE if signature.locked else ctypes.CFUNCTYPE
+        prototype = make(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)
         self._function = prototype(engine.get_function_address(symbol))
 
     def __call__(self, *arguments: float) -> int:
@@ -65,7 +69,7 @@ def kernel(name: str) -> Kernel:
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
-    return Kernel(engine, symbol, KERNELS[name].arguments)
+    return Kernel(engine, symbol, KERNELS[name])
 
 
 def missing_kernels() -> list[str]:

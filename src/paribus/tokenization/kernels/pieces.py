@@ -4,7 +4,7 @@ import numpy as np
 
 from paribus.tokenization.kernels.classes import decode, function
 from paribus.tokenization.kernels.dropout import merge_with_dropout
-from paribus.tokenization.kernels.intrinsics import f64_at, i32_at, i64_at, u64_at
+from paribus.tokenization.kernels.intrinsics import f64_at, i32_at, i64_at
 from paribus.tokenization.kernels.layout import (
     BYTE_FALLBACK,
     BYTE_UNITS,
@@ -20,12 +20,10 @@ from paribus.tokenization.kernels.layout import (
     LENGTHS,
     LONGEST_FIRST,
     MERGE_RANK,
-    NODE_TOKENS,
     RESULT,
     SCORES,
     SHORTER,
     TRIE,
-    TRIE_SHIFT,
     UNITS,
     UNKNOWN_RULE,
     UNKNOWN_TOKEN,
@@ -93,8 +91,7 @@ def is_token(model, units, count):
     """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
     if model[TRIE] == 0:
         return False
-    trie, shift, nodes = u64_at(model[TRIE]), model[TRIE_SHIFT], i32_at(model[NODE_TOKENS])
-    rank = longest(trie, shift, nodes, units, np.int64(0), count)
+    rank = longest(model, units, np.int64(0), count)
     if rank < 0 or np.int64(i32_at(model[LENGTHS])[rank]) != count:
         return False
     units[0] = np.int32(rank)
@@ -111,14 +108,13 @@ def tokens(model, units, count, work, stream):
         return merge(model, units, count, work)
     if kind == DROPOUT:
         return merge_with_dropout(model, units, count, np.uint64(model[DROP_PROBABILITY]), stream, work)
-    trie, shift, nodes = u64_at(model[TRIE]), model[TRIE_SHIFT], i32_at(model[NODE_TOKENS])
     lengths = i32_at(model[LENGTHS])
     if kind == LONGEST_FIRST:
-        return place_longest_first(trie, shift, nodes, lengths, i32_at(model[SHORTER]), units, count, work)
+        return place_longest_first(model, lengths, i32_at(model[SHORTER]), units, count, work)
     if kind == LEFT_TO_RIGHT:
-        return match_left_to_right(trie, shift, nodes, lengths, units, count)
+        return match_left_to_right(model, lengths, units, count)
     scored = np.int64(kind == VITERBI)
-    return best_path(trie, shift, nodes, lengths, f64_at(model[SCORES]), scored, units, count, work)
+    return best_path(model, lengths, f64_at(model[SCORES]), scored, units, count, work)
 
 
 @function
@@ -133,10 +129,27 @@ def is_unknown_word(model, units, count):
 
 
 @function
+def write_ids(model, units, count, result):
+    """Write the ids that stand for `count` ranks; returns how many."""
+    children = i32_at(model[CHILD_IDS])
+    if model[CHILD_OFFSETS] == 0:
+        for index in range(count):
+            result[index] = children[units[index]]
+        return count
+    offsets = i64_at(model[CHILD_OFFSETS])
+    written = np.int64(0)
+    for index in range(count):
+        rank = units[index]
+        for child in range(offsets[rank], offsets[rank + 1]):
+            result[written] = children[child]
+            written += 1
+    return written
+
+
+@function
 def encode_piece(model, memo, text, start, end, stream):
     """Write the ids of text[start:end] to the result; returns how many, or -1 where a character is refused."""
-    units, result = i32_at(memo[UNITS]), i32_at(memo[RESULT])
-    offsets, children = i64_at(model[CHILD_OFFSETS]), i32_at(model[CHILD_IDS])
+    units = i32_at(memo[UNITS])
     count = split(model, text, start, end, units)
     if count < 0:
         return count
@@ -145,10 +158,4 @@ def encode_piece(model, memo, text, start, end, stream):
         count = np.int64(1)
     elif count > 1 or model[ENCODER] != MERGE_RANK:
         count = tokens(model, units, count, i64_at(memo[WORK]), stream)
-    written = np.int64(0)
-    for index in range(count):
-        rank = units[index]
-        for child in range(offsets[rank], offsets[rank + 1]):
-            result[written] = children[child]
-            written += 1
-    return written
+    return write_ids(model, units, count, i32_at(memo[RESULT]))

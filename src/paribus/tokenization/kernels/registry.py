@@ -7,25 +7,25 @@ from dataclasses import dataclass
 class Signature:
     """Where a kernel's code is and the types of its arguments; every kernel returns an int64.
 
-    Types: `i64`, `f64`, and pointers `u8*`, `i32*`, `i64*`, `u64*`, `f64*`.
+    Types: `i64`, `f64`, and pointers `u8*`, `i32*`, `i64*`, `u64*`, `f64*`. One that is `locked` calls Python.
     """
 
     module: str
     arguments: tuple[str, ...]
+    locked: bool = False
 
 
-def _signature(module: str, arguments: str) -> Signature:
-    return Signature(module, tuple(arguments.split()))
+def _signature(module: str, arguments: str, *, locked: bool = False) -> Signature:
+    return Signature(module, tuple(arguments.split()), locked)
 
 
 KERNELS: dict[str, Signature] = {
     "pretoken_starts": _signature("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
+    "find_texts": _signature("texts", "i64* i64 i64 i64* i64*", locked=True),
     "encode_documents": _signature("encode", "i64* i64* i64 i64* i64* i32* i64*"),
     "fill_pairs": _signature("pairs", "i32* i64 i32* u64* i64"),
-    "build_trie": _signature("trie", "i32* i64* i32* i64 u64* i64 i32* i32*"),
-    "grow_tiny": _signature("memo", "u64* i64 u64* i64"),
-    "grow_short": _signature("memo", "u64* i64 u64* i64"),
-    "grow_long": _signature("memo", "u64* i64 u64* i64"),
+    "build_trie": _signature("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32*"),
+    "grow_table": _signature("memo", "u64* i64 u64* i64 i64"),
     "find_invalid_text": _signature("count", "i64*"),
     "count_texts": _signature("count", "i64*"),
     "add_counts": _signature("count", "i64* i64*"),

@@ -1,12 +1,23 @@
 """Tokens as paths of units: nodes are numbered, the root is 0, edges lie in a hash table.
 
 An edge is one word: the node (22 bits), the unit (20 bits) and the child (22 bits). What is small stays in the caches.
+Every walk begins at the root, so the nodes that one and two of the first 256 units lead to have a table of their own,
+`heads`: those of two, by the first and the second, and after them those of one.
 """
 
 import numpy as np
 
 from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
-from paribus.tokenization.kernels.layout import NODE_BITS, UNIT_BITS
+from paribus.tokenization.kernels.intrinsics import i32_at, u64_at
+from paribus.tokenization.kernels.layout import (
+    DIRECT_RANKS,
+    HEADS,
+    NODE_BITS,
+    NODE_TOKENS,
+    TRIE,
+    TRIE_SHIFT,
+    UNIT_BITS,
+)
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _UNIT, _NODE = np.uint64(UNIT_BITS), np.uint64(NODE_BITS)
@@ -43,12 +54,25 @@ def add_edge(trie, shift, node, unit, child):
     return child
 
 
+@inline
+def follow(heads, trie, shift, units, start, index, node):
+    """The node of units[start : index + 1], or -1; `node` is that of one unit less."""
+    unit = units[index]
+    if index == start and unit < DIRECT_RANKS:
+        return np.int64(heads[DIRECT_RANKS * DIRECT_RANKS + unit])
+    if index == start + 1 and (units[start] | unit) < DIRECT_RANKS:
+        return np.int64(heads[DIRECT_RANKS * np.int64(units[start]) + unit])
+    return step(trie, shift, node, unit)
+
+
 @function
-def longest(trie, shift, node_tokens, units, start, end):
+def longest(model, units, start, end):
     """Rank of the longest token that begins at `start`, or -1."""
+    heads, trie, shift = i32_at(model[HEADS]), u64_at(model[TRIE]), model[TRIE_SHIFT]
+    node_tokens = i32_at(model[NODE_TOKENS])
     node, found = np.int64(0), np.int64(-1)
     for index in range(start, end):
-        node = step(trie, shift, node, units[index])
+        node = follow(heads, trie, shift, units, start, index, node)
         if node < 0:
             break
         if node_tokens[node] >= 0:
@@ -56,7 +80,17 @@ def longest(trie, shift, node_tokens, units, start, end):
     return found
 
 
-def build_trie(units, offsets, ranks, count, trie, shift, node_tokens, shorter):
+@function
+def fill_heads(trie, shift, heads):
+    """Enter the nodes that one and two of the first 256 units lead to, -1 where there is none."""
+    for first in range(DIRECT_RANKS):
+        node = step(trie, shift, 0, first)
+        heads[DIRECT_RANKS * DIRECT_RANKS + first] = np.int32(node)
+        for second in range(DIRECT_RANKS):
+            heads[DIRECT_RANKS * first + second] = np.int32(-1 if node < 0 else step(trie, shift, node, second))
+
+
+def build_trie(units, offsets, ranks, count, trie, shift, heads, node_tokens, shorter):
     """Insert `count` tokens (units of token i: offsets[i] to offsets[i + 1]); returns the number of nodes.
 
     `node_tokens` begins as -1 everywhere. `shorter[rank]` becomes the rank of the longest proper prefix that is a
@@ -77,4 +111,5 @@ def build_trie(units, offsets, ranks, count, trie, shift, node_tokens, shorter):
             if node_tokens[node] >= 0:
                 prefix = np.int64(node_tokens[node])
         shorter[ranks[token]] = prefix
+    fill_heads(trie, shift, heads)
     return nodes

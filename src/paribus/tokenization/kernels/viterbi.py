@@ -7,16 +7,19 @@ longer first token, then to the longer second one, and so on.
 import numpy as np
 
 from paribus.tokenization.kernels.classes import function
-from paribus.tokenization.kernels.intrinsics import address_of, f64_at, i32_at
-from paribus.tokenization.kernels.trie import step
+from paribus.tokenization.kernels.intrinsics import address_of, f64_at, i32_at, u64_at
+from paribus.tokenization.kernels.layout import HEADS, NODE_TOKENS, TRIE, TRIE_SHIFT
+from paribus.tokenization.kernels.trie import follow
 
 
 @function
-def best_path(trie, shift, node_tokens, lengths, scores, scored, units, count, work):
+def best_path(model, lengths, scores, scored, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many, or -1 where there is no segmentation.
 
     With `scored` 0 all scores count as equal.
     """
+    heads, trie, shift = i32_at(model[HEADS]), u64_at(model[TRIE]), model[TRIE_SHIFT]
+    node_tokens = i32_at(model[NODE_TOKENS])
     base = address_of(work)
     best = f64_at(base)
     tokens, choices = i32_at(base + 8 * (count + 1)), i32_at(base + 12 * (count + 1))
@@ -25,7 +28,7 @@ def best_path(trie, shift, node_tokens, lengths, scores, scored, units, count, w
         node = np.int64(0)
         choices[start] = -1
         for end in range(start + 1, count + 1):
-            node = step(trie, shift, node, units[end - 1])
+            node = follow(heads, trie, shift, units, start, end - 1, node)
             if node < 0:
                 break
             rank = node_tokens[node]
