@@ -11,6 +11,7 @@ from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.table_memory import CACHE_LINE, table_zeros
+from paribus.tokenization.token_trie import table_bits, token_trie
 from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.unit_sequences import UnitTable, unit_sequences, unit_table
 from paribus.tokenization.units import Unknown
@@ -75,7 +76,8 @@ class EncodingTables:
         offsets, ids = child_sequences(vocabulary, settings.demolish)
         if len(ids) != len(vocabulary):
             self._set(layout.CHILD_OFFSETS, offsets)
-        self._set(layout.CHILD_IDS, ids)
+        if not np.array_equal(ids, np.arange(len(vocabulary))):
+            self._set(layout.CHILD_IDS, ids)
 
     def _set_pairs(self, vocabulary: Vocabulary) -> None:
         merges = np.ascontiguousarray(vocabulary.merge_ranks)
@@ -98,33 +100,15 @@ class EncodingTables:
         wanted = (columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0))
         ranks = np.flatnonzero(wanted)
         flat, offsets = unit_sequences(vocabulary, units, ranks)
-        if len(flat) + 1 >= 1 << layout.NODE_BITS or flat.max(initial=0) >= 1 << layout.UNIT_BITS:
-            raise ConfigurationError(
-                f"tokenizer.vocab_size: the tokens have {len(flat)} units in all, more than a trie holds "
-                f"({(1 << layout.NODE_BITS) - 2}), or units beyond rank {(1 << layout.UNIT_BITS) - 1}"
-            )
-        nodes = np.full(len(flat) + 2, -1, dtype=np.int32)
-        shorter = np.full(len(vocabulary), -1, dtype=np.int32)
-        heads = np.empty(layout.DIRECT_RANKS * (layout.DIRECT_RANKS + 1), dtype=np.int32)
-        listed = ranks.astype(np.int32)
-        bits, needed = table_bits(len(flat) + 1), -1
-        # The number of nodes is known once they are there: a second, tighter table stays in the caches.
-        while bits != needed:
-            bits = bits if needed < 0 else needed
-            table, shift = np.zeros(1 << bits, dtype=np.uint64), 64 - bits
-            nodes[:] = -1
-            tokens = (address(flat), address(offsets), address(listed), len(ranks))
-            made = address(heads), address(nodes), address(shorter)
-            count = kernel("build_trie")(*tokens, address(table), shift, *made)
-            needed = table_bits(count)
+        trie = token_trie(flat, offsets, ranks.astype(np.int32), len(vocabulary))
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
         lengths[ranks] = np.diff(offsets)
-        self._set(layout.TRIE, table)
-        self._set(layout.TRIE_SHIFT, shift)
-        self._set(layout.HEADS, heads)
-        self._set(layout.NODE_TOKENS, nodes)
+        self._set(layout.NODES, trie.nodes)
+        self._set(layout.EDGES, trie.edges)
+        self._set(layout.EDGES_SHIFT, 65 - len(trie.edges).bit_length())
+        self._set(layout.HEADS, trie.heads)
         self._set(layout.LENGTHS, lengths)
-        self._set(layout.SHORTER, shorter)
+        self._set(layout.SHORTER, trie.shorter)
 
 
 def _check_outside(units: UnitTable, rule: int) -> None:
@@ -134,11 +118,6 @@ def _check_outside(units: UnitTable, rule: int) -> None:
         raise DataError(f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry")
     if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
         raise DataError("vocabulary: unknown=token, but there is no unknown token")
-
-
-def table_bits(entries: int) -> int:
-    """Binary logarithm of the slots of a hash table at most half full."""
-    return max(4, (2 * entries - 1).bit_length())
 
 
 def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:

@@ -27,15 +27,15 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     PAIRS,  # u64: priorities of all other merges, see `pairs`
     PAIRS_SHIFT,
     RESULTS,  # i32 (merges): rank of the token that each merge makes
-    TRIE,  # u64: edges, see `trie`
-    TRIE_SHIFT,
+    NODES,  # u64: the trie of tokens, see `trie`
+    EDGES,  # u64: edges of its wide nodes
+    EDGES_SHIFT,
     HEADS,  # i32 (257, 256): nodes after two units, by the first and the second; and after one
-    NODE_TOKENS,  # i32 (nodes): rank of the token that ends at a node, -1
     LENGTHS,  # i32 (ranks): units of each token
     SHORTER,  # i32 (ranks): rank of the longest proper prefix that is a token, -1
     SCORES,  # f64 (ranks): log-probability of each token
     CHILD_OFFSETS,  # i64 (ranks + 1); 0 where a single id stands for every rank
-    CHILD_IDS,  # i32: the ids that stand for each rank in the end
+    CHILD_IDS,  # i32: the ids that stand for each rank in the end; 0 where ranks are ids
     DROP_PROBABILITY,  # numerator of 2^32
     SEED,
     MODEL_SLOTS,
@@ -79,6 +79,8 @@ RANK_BITS, PRIORITY_BITS = 21, 22
 """What a pair table can hold: ranks below 2^21, and almost 2^22 merges."""
 NODE_BITS, UNIT_BITS = 22, 20
 """What a trie can hold: almost 2^22 nodes, and units of ranks below 2^20."""
+WIDE = (1 << NODE_BITS) - 1
+"""In the place of the first child of a node whose edges are in the hash table."""
 CHUNK = 512
 """Pre-tokens looked up together."""
 LONGEST_KEPT = 255

@@ -78,10 +78,10 @@ def place_longest_first(model, lengths, shorter, units, count, work):
     base = address_of(work)
     offers, spans, chosen = i32_at(base), i32_at(base + 4 * count), i32_at(base + 8 * count)
     for index in range(count):
-        rank = longest(model, units, index, count)
+        rank, length = longest(model, units, index, count)
         if rank < 0:
             return np.int64(-1)
-        offers[index], spans[index], chosen[index] = np.int32(rank), lengths[rank], np.int32(-1)
+        offers[index], spans[index], chosen[index] = np.int32(rank), np.int32(length), np.int32(-1)
     if count <= FEW:
         place_few(lengths, shorter, offers, spans, chosen, count)
     else:

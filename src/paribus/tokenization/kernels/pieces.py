@@ -20,10 +20,10 @@ from paribus.tokenization.kernels.layout import (
     LENGTHS,
     LONGEST_FIRST,
     MERGE_RANK,
+    NODES,
     RESULT,
     SCORES,
     SHORTER,
-    TRIE,
     UNITS,
     UNKNOWN_RULE,
     UNKNOWN_TOKEN,
@@ -89,10 +89,10 @@ def split(model, text, start, end, units):
 @function
 def is_token(model, units, count):
     """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
-    if model[TRIE] == 0:
+    if model[NODES] == 0:
         return False
-    rank = longest(model, units, np.int64(0), count)
-    if rank < 0 or np.int64(i32_at(model[LENGTHS])[rank]) != count:
+    rank, length = longest(model, units, np.int64(0), count)
+    if length != count:
         return False
     units[0] = np.int32(rank)
     return True
@@ -112,7 +112,7 @@ def tokens(model, units, count, work, stream):
     if kind == LONGEST_FIRST:
         return place_longest_first(model, lengths, i32_at(model[SHORTER]), units, count, work)
     if kind == LEFT_TO_RIGHT:
-        return match_left_to_right(model, lengths, units, count)
+        return match_left_to_right(model, units, count)
     scored = np.int64(kind == VITERBI)
     return best_path(model, lengths, f64_at(model[SCORES]), scored, units, count, work)
 
@@ -132,6 +132,10 @@ def is_unknown_word(model, units, count):
 def write_ids(model, units, count, result):
     """Write the ids that stand for `count` ranks; returns how many."""
     children = i32_at(model[CHILD_IDS])
+    if model[CHILD_IDS] == 0:
+        for index in range(count):
+            result[index] = units[index]
+        return count
     if model[CHILD_OFFSETS] == 0:
         for index in range(count):
             result[index] = children[units[index]]

@@ -1,8 +1,10 @@
-"""Tokens as paths of units: nodes are numbered, the root is 0, edges lie in a hash table.
+"""Tokens as paths of units. The children of a node are neighbours, by unit, and the children of the first follow them.
 
-An edge is one word: the node (22 bits), the unit (20 bits) and the child (22 bits). What is small stays in the caches.
+A node is one word: its unit (20 bits), its first child (22 bits; 0 without children), one more than the rank of the
+token that ends there (21 bits), and whether it is the last child (1 bit). Nodes with many children (`WIDE` in place of
+the first) have them in a hash table too: the node (22 bits), the unit (20 bits) and the child (22 bits) in one word.
 Every walk begins at the root, so the nodes that one and two of the first 256 units lead to have a table of their own,
-`heads`: those of two, by the first and the second, and after them those of one.
+`heads`: those of two, by the first and the second, and after them those of one. What is small stays in the caches.
 """
 
 import numpy as np
@@ -11,105 +13,160 @@ from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
 from paribus.tokenization.kernels.intrinsics import i32_at, u64_at
 from paribus.tokenization.kernels.layout import (
     DIRECT_RANKS,
+    EDGES,
+    EDGES_SHIFT,
     HEADS,
     NODE_BITS,
-    NODE_TOKENS,
-    TRIE,
-    TRIE_SHIFT,
+    NODES,
+    RANK_BITS,
     UNIT_BITS,
+    WIDE,
 )
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_UNIT, _NODE = np.uint64(UNIT_BITS), np.uint64(NODE_BITS)
-_CHILD = np.uint64((1 << NODE_BITS) - 1)
+_UNIT, _NODE, _TOKEN, _LAST = (
+    np.uint64(UNIT_BITS),
+    np.uint64(NODE_BITS),
+    np.uint64(UNIT_BITS + NODE_BITS),
+    np.uint64(63),
+)
+_UNITS, _NODES = np.uint64((1 << UNIT_BITS) - 1), np.uint64((1 << NODE_BITS) - 1)
+_TOKENS = np.uint64((1 << RANK_BITS) - 1)
 
 
 @inline
-def step(trie, shift, node, unit):
-    """The node that `unit` leads to, or -1."""
-    key = np.uint64(node) << _UNIT | np.uint64(unit)
+def edge_key(node, unit):
+    """The key of an edge."""
+    return np.uint64(node) << _UNIT | np.uint64(unit)
+
+
+@inline
+def find_edge(edges, shift, node, unit):
+    """The child that `unit` leads to from a node all of whose edges are in the hash table, or -1."""
+    key = edge_key(node, unit)
     mask = (ONE << np.uint64(64 - shift)) - ONE
     slot = key * GOLDEN >> np.uint64(shift)
     while True:
-        edge = trie[np.int64(slot)]
+        edge = edges[np.int64(slot)]
         if edge == ZERO:
             return np.int64(-1)
         if edge >> _NODE == key:
-            return np.int64(edge & _CHILD)
+            return np.int64(edge & _NODES)
         slot = slot + ONE & mask
 
 
 @function
-def add_edge(trie, shift, node, unit, child):
+def add_edge(edges, shift, node, unit, child):
     """The node that `unit` leads to, which becomes `child` where there is none."""
-    key = np.uint64(node) << _UNIT | np.uint64(unit)
+    key = edge_key(node, unit)
     mask = (ONE << np.uint64(64 - shift)) - ONE
     slot = key * GOLDEN >> np.uint64(shift)
-    while trie[np.int64(slot)] != ZERO:
-        edge = trie[np.int64(slot)]
+    while edges[np.int64(slot)] != ZERO:
+        edge = edges[np.int64(slot)]
         if edge >> _NODE == key:
-            return np.int64(edge & _CHILD)
+            return np.int64(edge & _NODES)
         slot = slot + ONE & mask
-    trie[np.int64(slot)] = key << _NODE | np.uint64(child)
+    edges[np.int64(slot)] = key << _NODE | np.uint64(child)
     return child
 
 
 @inline
-def follow(heads, trie, shift, units, start, index, node):
+def find_child(nodes, edges, shift, node, unit):
+    """The child that `unit` leads to, or -1."""
+    child = np.int64(nodes[node] >> _UNIT & _NODES)
+    if child == 0:
+        return np.int64(-1)
+    if child == WIDE:
+        return find_edge(edges, shift, node, unit)
+    while True:
+        found = nodes[child]
+        if found & _UNITS == np.uint64(unit):
+            return child
+        if found >> _LAST != ZERO:
+            return np.int64(-1)
+        child += 1
+
+
+@inline
+def follow(model, units, start, index, node):
     """The node of units[start : index + 1], or -1; `node` is that of one unit less."""
     unit = units[index]
     if index == start and unit < DIRECT_RANKS:
-        return np.int64(heads[DIRECT_RANKS * DIRECT_RANKS + unit])
+        return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * DIRECT_RANKS + unit])
     if index == start + 1 and (units[start] | unit) < DIRECT_RANKS:
-        return np.int64(heads[DIRECT_RANKS * np.int64(units[start]) + unit])
-    return step(trie, shift, node, unit)
+        return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * np.int64(units[start]) + unit])
+    return find_child(u64_at(model[NODES]), u64_at(model[EDGES]), model[EDGES_SHIFT], node, unit)
+
+
+@inline
+def token_of(model, node):
+    """Rank of the token that ends at a node, or -1."""
+    return np.int64(u64_at(model[NODES])[node] >> _TOKEN & _TOKENS) - 1
 
 
 @function
 def longest(model, units, start, end):
-    """Rank of the longest token that begins at `start`, or -1."""
-    heads, trie, shift = i32_at(model[HEADS]), u64_at(model[TRIE]), model[TRIE_SHIFT]
-    node_tokens = i32_at(model[NODE_TOKENS])
-    node, found = np.int64(0), np.int64(-1)
+    """Rank of the longest token that begins at `start`, or -1, and how many units it has."""
+    node, found, length = np.int64(0), np.int64(-1), np.int64(0)
     for index in range(start, end):
-        node = follow(heads, trie, shift, units, start, index, node)
+        node = follow(model, units, start, index, node)
         if node < 0:
             break
-        if node_tokens[node] >= 0:
-            found = np.int64(node_tokens[node])
-    return found
+        rank = token_of(model, node)
+        if rank >= 0:
+            found, length = rank, np.int64(index + 1 - start)
+    return found, length
 
 
-@function
-def fill_heads(trie, shift, heads):
-    """Enter the nodes that one and two of the first 256 units lead to, -1 where there is none."""
-    for first in range(DIRECT_RANKS):
-        node = step(trie, shift, 0, first)
-        heads[DIRECT_RANKS * DIRECT_RANKS + first] = np.int32(node)
-        for second in range(DIRECT_RANKS):
-            heads[DIRECT_RANKS * first + second] = np.int32(-1 if node < 0 else step(trie, shift, node, second))
-
-
-def build_trie(units, offsets, ranks, count, trie, shift, heads, node_tokens, shorter):
+def grow_trie(units, offsets, ranks, count, edges, shift, parents, labels, tokens, shorter):
     """Insert `count` tokens (units of token i: offsets[i] to offsets[i + 1]); returns the number of nodes.
 
-    `node_tokens` begins as -1 everywhere. `shorter[rank]` becomes the rank of the longest proper prefix that is a
-    token of those inserted, or -1.
+    Nodes are numbered as they come, the root is 0, and all edges are in the hash table, which begins as zeros. Every
+    node gets its parent, the unit that leads to it, and the rank of the token that ends there (these begin as -1).
+    `shorter[rank]` becomes the rank of the longest proper prefix that is a token of those inserted, or -1.
     """
-    nodes = np.int64(1)
+    number = np.int64(1)
     for token in range(count):
         node = np.int64(0)
         for index in range(offsets[token], offsets[token + 1]):
-            node = add_edge(trie, shift, node, units[index], nodes)
-            if node == nodes:
-                nodes += 1
-        node_tokens[node] = ranks[token]
+            child = add_edge(edges, shift, node, units[index], number)
+            if child == number:
+                parents[child], labels[child] = np.int32(node), units[index]
+                number += 1
+            node = child
+        tokens[node] = ranks[token]
     for token in range(count):
         node, prefix = np.int64(0), np.int64(-1)
         for index in range(offsets[token], offsets[token + 1] - 1):
-            node = step(trie, shift, node, units[index])
-            if node_tokens[node] >= 0:
-                prefix = np.int64(node_tokens[node])
+            node = find_edge(edges, shift, node, units[index])
+            if tokens[node] >= 0:
+                prefix = np.int64(tokens[node])
         shorter[ranks[token]] = prefix
-    fill_heads(trie, shift, heads)
-    return nodes
+    return number
+
+
+def number_nodes(order, begins, count, numbers, stack):
+    """Number the nodes so that siblings are neighbours and the children of the first child follow; returns 0.
+
+    The children of node i are order[begins[i] : begins[i + 1]]; `stack` has room for all nodes.
+    """
+    number, size = np.int32(1), np.int64(1)
+    numbers[0], stack[0] = np.int32(0), np.int32(0)
+    while size > 0:
+        size -= 1
+        node = stack[size]
+        begin, end = begins[node], begins[node + 1]
+        for index in range(begin, end):
+            numbers[order[index]] = number
+            number += np.int32(1)
+        for index in range(end - 1, begin - 1, -1):
+            stack[size] = order[index]
+            size += 1
+    return 0
+
+
+def fill_edges(froms, units, children, count, edges, shift):
+    """Enter edges into a hash table of zeros."""
+    for index in range(count):
+        add_edge(edges, shift, froms[index], units[index], np.int64(children[index]))
+    return 0

@@ -7,9 +7,8 @@ longer first token, then to the longer second one, and so on.
 import numpy as np
 
 from paribus.tokenization.kernels.classes import function
-from paribus.tokenization.kernels.intrinsics import address_of, f64_at, i32_at, u64_at
-from paribus.tokenization.kernels.layout import HEADS, NODE_TOKENS, TRIE, TRIE_SHIFT
-from paribus.tokenization.kernels.trie import follow
+from paribus.tokenization.kernels.intrinsics import address_of, f64_at, i32_at
+from paribus.tokenization.kernels.trie import follow, token_of
 
 
 @function
@@ -18,8 +17,6 @@ def best_path(model, lengths, scores, scored, units, count, work):
 
     With `scored` 0 all scores count as equal.
     """
-    heads, trie, shift = i32_at(model[HEADS]), u64_at(model[TRIE]), model[TRIE_SHIFT]
-    node_tokens = i32_at(model[NODE_TOKENS])
     base = address_of(work)
     best = f64_at(base)
     tokens, choices = i32_at(base + 8 * (count + 1)), i32_at(base + 12 * (count + 1))
@@ -28,16 +25,16 @@ def best_path(model, lengths, scores, scored, units, count, work):
         node = np.int64(0)
         choices[start] = -1
         for end in range(start + 1, count + 1):
-            node = follow(heads, trie, shift, units, start, end - 1, node)
+            node = follow(model, units, start, end - 1, node)
             if node < 0:
                 break
-            rank = node_tokens[node]
+            rank = token_of(model, node)
             if rank < 0 or choices[end] < 0:
                 continue
             value = (scores[rank] if scored != 0 else 0.0) + best[end]
             number = tokens[end] + np.int32(1)
             if choices[start] < 0 or value > best[start] or (value == best[start] and number <= tokens[start]):
-                best[start], tokens[start], choices[start] = value, number, rank
+                best[start], tokens[start], choices[start] = value, number, np.int32(rank)
     if choices[0] < 0:
         return np.int64(-1)
     start = left = np.int64(0)
