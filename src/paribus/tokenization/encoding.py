@@ -11,6 +11,7 @@ from paribus.tokenization.encoding_tables import EncodingTables, check_servable
 from paribus.tokenization.kernels.native import address
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
+from paribus.tokenization.shared_output import SharedOutput
 from paribus.tokenization.text_address import text_addresses
 from paribus.tokenization.units import utf8
 from paribus.tokenization.vocabulary import UNIT, Vocabulary
@@ -62,34 +63,20 @@ class Encoding:
         self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int
     ) -> tuple[Ids, Offsets]:
         """Flat ids of the UTF-8 texts at these addresses and their offsets; RefusedTextError has a text's index."""
-        offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
         if threads <= 1 or len(sizes) < 2:
+            offsets = np.zeros(len(sizes) + 1, dtype=np.int64)
             ids, offsets[1:] = self._workspace().encode(addresses, sizes)
             return ids, offsets
-        bounds = _shares(sizes, threads)
+        output = SharedOutput(sizes, threads)
 
-        def work(share: int) -> tuple[Ids, Offsets]:
-            part = slice(bounds[share], bounds[share + 1])
+        def work(_: int) -> None:
             workspace = self._take_workspace()
-            try:
-                return workspace.encode(addresses[part], sizes[part])
-            except RefusedTextError as error:
-                raise RefusedTextError(error.index + bounds[share]) from error
-            finally:
-                self._pool.append(workspace)
+            output.work(lambda texts: workspace.encode(addresses[texts], sizes[texts]))
+            self._pool.append(workspace)
 
         with ThreadPoolExecutor(threads) as executor:
-            parts = list(executor.map(work, range(threads)))
-            begins = np.cumsum([0, *(len(ids) for ids, _ in parts)]).tolist()
-            joined = np.empty(begins[-1], dtype=np.int32)
-
-            def place(share: int) -> None:
-                ids, ends = parts[share]
-                joined[begins[share] : begins[share + 1]] = ids
-                offsets[bounds[share] + 1 : bounds[share + 1] + 1] = ends + begins[share]
-
-            list(executor.map(place, range(threads)))
-        return joined, offsets
+            list(executor.map(work, range(threads)))
+        return output.result()
 
     def _encode_cut(self, texts: list[str], cutter: Cutter, threads: int) -> tuple[Ids, Offsets]:
         """Every piece is encoded as if it were a text of its own."""
@@ -128,10 +115,3 @@ class Encoding:
             f"character {character!r} (U+{ord(character):04X}) is not in the tokenizer's alphabet and it was trained "
             "without a way to represent others; train with unknown=byte_fallback or unknown=token"
         )
-
-
-def _shares(sizes: npt.NDArray[np.int64], threads: int) -> list[int]:
-    """Bounds of contiguous shares of about equal bytes."""
-    total = np.cumsum(sizes)
-    goals = total[-1] * np.arange(1, threads) // threads
-    return [0, *np.searchsorted(total, goals).tolist(), len(sizes)]
