@@ -51,12 +51,25 @@ class Settings:
     def __post_init__(self) -> None:
         for name, known in _CHOICES.items():
             check_choice(name, getattr(self, name), known)
+        self._check_kinds()
         if len(set(self.special_tokens)) < len(self.special_tokens) or "" in self.special_tokens:
             raise ConfigurationError(
                 f"tokenizer.special_tokens: {list(self.special_tokens)} must be distinct and not empty"
             )
         if not 0 <= self.dropout < 1:
             raise ConfigurationError(f"encoder.probability: {self.dropout} is no probability in [0, 1)")
+
+    def _check_kinds(self) -> None:
+        """Settings are read from files that anyone may have changed."""
+        if type(self.dropout) not in (int, float):
+            raise ConfigurationError(f"encoder.probability: {self.dropout!r} is no number")
+        for name, number in (("seed", self.seed), ("string_equal_pairs", self.string_equal_pairs)):
+            if type(number) is not int or not 0 <= number < 1 << 63:
+                raise ConfigurationError(f"{name}: {number!r} is no whole number from 0 to 2^63 - 1")
+        if type(self.whole_pretokens) is not bool:
+            raise ConfigurationError(f"whole_pretokens: {self.whole_pretokens!r} is neither true nor false")
+        if not all(isinstance(token, str) for token in self.special_tokens):
+            raise ConfigurationError(f"tokenizer.special_tokens: {list(self.special_tokens)} must be strings")
 
     @property
     def lossy(self) -> bool:
