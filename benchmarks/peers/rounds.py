@@ -1,5 +1,6 @@
 """Repeated measurements, the contestants taking turns, so that a busy moment of the machine hits them alike."""
 
+import random
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -44,10 +45,14 @@ def play(
     limit_s: float,
     report: Callable[[str], None],
 ) -> list[Series]:
-    """`repeats` outcomes of each contestant on each number of cores; who fails once is not asked again."""
+    """`repeats` outcomes of each contestant on each number of cores; who fails once is not asked again.
+
+    The order is drawn anew for every turn, since it matters who came before: one that used little memory lets a virtual
+    machine give memory back, which the next one then waits for.
+    """
     series = [Series(contestant, number) for contestant in contestants for number in cores]
     for turn in range(repeats):
-        for one in series:
+        for one in random.Random(turn).sample(series, len(series)):
             if one.problem is None:
                 report(f"{turn + 1}/{repeats} {one.contestant.name}, cores: {one.cores}")
                 outcome = run(job(one.contestant, one.cores), limit_s)

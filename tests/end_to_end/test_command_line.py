@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections import Counter
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,12 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
     with (report / "report.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 4
+    assert (report / "plots/vocabulary_overlap.png").is_file()
+    (sweep_log,) = (sweep / "paribus_runs/sweeps").glob("*/events.jsonl")
+    told = [json.loads(line) for line in sweep_log.read_text(encoding="utf-8").splitlines()]
+    shares = {line["name"]: line["value"] for line in told if line["event"] == "metric"}
+    assert set(shares) == {f"vocabulary_overlap/{one} in {other}" for one, other in permutations(("bpe", "scaffold_bpe"))}
+    assert all(0.5 < share <= 1 for share in shares.values())
     page = (report / "report.html").read_text(encoding="utf-8")
     for run in (sweep / "paribus_runs/runs").iterdir():
         assert run.name in page

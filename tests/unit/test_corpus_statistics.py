@@ -15,7 +15,7 @@ from paribus.tokenization.statistics import (
     rank_curve,
     renyi_entropy,
 )
-from paribus.tokenization.vocabulary_overlap import only_in, vocabulary_overlap
+from paribus.tokenization.vocabulary_overlap import only_in, overlap_shares, vocabulary_overlap
 
 TEXTS = [
     "the theory of the thing, then the other thing",
@@ -129,6 +129,15 @@ def test_the_overlap_of_vocabularies_is_by_bytes() -> None:
     other = vocabulary_overlap(first, third)
     assert (other.shared, other.jaccard) == (256, 256 / 259)
     assert (other.share_of_first, other.share_of_second) == (256 / 257, 256 / 258)
+
+
+def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
+    toks = [Tokenizer.train([text], vocab_size=size) for text, size in (("aabb", 257), ("aabbaabb", 259), ("c", 256))]
+    sizes, shares = overlap_shares(toks)
+    assert sizes == [257, 259, 256]
+    assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
+    for i, first in enumerate(toks):
+        assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]
 
 
 def test_what_replaces_scaffold_tokens_is_more_frequent(shared_data: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paribus.errors import ConfigurationError
 from paribus.tokenization.kernels import native
 
 
@@ -28,6 +29,16 @@ def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> N
     assert native._is_private(private)
     assert not native._is_private(shared)
     assert private.stat().st_mode & 0o077 == 0
+
+
+def test_a_configured_directory_that_others_can_write_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
+    assert native.cache_directory.__wrapped__() == tmp_path
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigurationError, match=f"PARIBUS_CACHE: {tmp_path} must be a directory that this user owns"):
+        native.cache_directory.__wrapped__()
 
 
 def test_a_kernel_depends_on_its_own_sources_alone() -> None:

@@ -12,6 +12,7 @@ from paribus.config.identity import everything
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.recorder import read_record
+from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
@@ -40,6 +41,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     records, missing = collect(composition, runs, layout)
     experiment = config.experiment
     directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+    shared = compare_vocabularies(records)
     report = write_report(
         records,
         missing=missing,
@@ -48,11 +50,14 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
         factors=composition.factors,
         directory=directory,
         paper=experiment.paper if experiment else None,
+        shared=shared,
     )
     console.print(report.terminal)
     console.print(f"report: {report.files['report.html']} (beside it .md, .csv, .tex)", soft_wrap=True, markup=False)
     with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        for name, value in shared.metrics().items() if shared else ():
+            events.metric(name, value, 0)
         events.artifact(directory, "report")
         events.end("FINISHED")
     message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
@@ -104,7 +109,7 @@ def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory:
     artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    scores = artifacts.get("scores")
+    scores, vocabulary = artifacts.get("scores"), artifacts.get("vocabulary")
     return RunRecord(
         run_id=record["run_id"],
         config=record["identity"],
@@ -113,6 +118,7 @@ def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory:
         training=training,
         scores=scores.path if scores else None,
         directory=directory,
+        vocabulary=vocabulary.path if vocabulary else None,
     )
 
 

@@ -38,6 +38,8 @@ class RunRecord:
     directory: Path
     """Directory of the run, which cells link to."""
     mlflow_url: str | None = None
+    vocabulary: Path | None = None
+    """Directory of the `vocabulary` artefact."""
 
     @property
     def seed(self) -> int:

@@ -4,6 +4,7 @@ With BPE first and Scaffold-BPE of the same size second, what only the first has
 the second has replaced them (Scaffold-BPE, section 1 and Figure 5).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,6 +48,13 @@ def vocabulary_overlap(first: Tokenizer, second: Tokenizer) -> VocabularyOverlap
         share_of_first=shared / max(len(left), 1),
         share_of_second=shared / max(len(right), 1),
     )
+
+
+def overlap_shares(tokenizers: Sequence[Tokenizer]) -> tuple[list[int], list[list[float]]]:
+    """Tokens in use of each vocabulary; and, of the tokens of vocabulary i, the share that j has too, at [i][j]."""
+    spelled = [set(_spellings(tok)) for tok in tokenizers]
+    shares = [[len(mine & theirs) / max(len(mine), 1) for theirs in spelled] for mine in spelled]
+    return [len(mine) for mine in spelled], shares
 
 
 def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> TokenGroup:

@@ -23,6 +23,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy.typing as npt
 
+from paribus.errors import ConfigurationError
 from paribus.tokenization.kernels.registry import KERNELS, Signature
 
 Progress = Callable[[str, int, int], None]
@@ -140,10 +141,19 @@ def _closure(module: str) -> set[str]:
 
 @cache
 def cache_directory() -> Path:
-    """A directory that only this user can write to, since code is run from it."""
+    """A directory that only this user can write to, since code is run from it.
+
+    ConfigurationError where `PARIBUS_CACHE` is none.
+    """
     configured, home = os.environ.get("PARIBUS_CACHE"), os.environ.get("XDG_CACHE_HOME")
+    if configured:
+        if not _is_private(Path(configured)):
+            raise ConfigurationError(
+                f"PARIBUS_CACHE: {configured} must be a directory that this user owns and nobody else can write to, "
+                "since code is run from it; `chmod 700` it, or name another"
+            )
+        return Path(configured)
     for path in (
-        Path(configured) if configured else None,
         Path(home) / "paribus" if home else None,
         Path("~/.cache/paribus").expanduser(),
         Path(tempfile.gettempdir()) / f"paribus-{os.getuid()}",
