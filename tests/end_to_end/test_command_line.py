@@ -70,7 +70,8 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
     (sweep_log,) = (sweep / "paribus_runs/sweeps").glob("*/events.jsonl")
     told = [json.loads(line) for line in sweep_log.read_text(encoding="utf-8").splitlines()]
     shares = {line["name"]: line["value"] for line in told if line["event"] == "metric"}
-    assert set(shares) == {f"vocabulary_overlap/{one} in {other}" for one, other in permutations(("bpe", "scaffold_bpe"))}
+    pairs = permutations(("bpe", "scaffold_bpe"))
+    assert set(shares) == {f"vocabulary_overlap/{one} in {other}" for one, other in pairs}
     assert all(0.5 < share <= 1 for share in shares.values())
     page = (report / "report.html").read_text(encoding="utf-8")
     for run in (sweep / "paribus_runs/runs").iterdir():
