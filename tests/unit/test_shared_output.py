@@ -1,0 +1,88 @@
+"""Threads that fill one array of ids: every text once, in its place, and the first refusal told."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.shared_output import SharedOutput
+from paribus.tokenization.workspace import Ids, RefusedTextError
+
+MEBIBYTE = 1 << 20
+
+
+def encoded(sizes: list[int], threads: int, order: list[int] | None = None) -> tuple[Ids, npt.NDArray[np.int64], int]:
+    """Texts whose ids are half their bytes, all of them the text's number; and how many blocks there were.
+
+    With `order`, blocks are finished in that order, as many at a time as there are threads.
+    """
+    array = np.array(sizes, dtype=np.int64)
+    output, lock, begun = SharedOutput(array, threads), threading.Lock(), 0
+    turns = threading.Condition()
+    finished: list[int] = []
+
+    def encode(texts: slice) -> tuple[Ids, npt.NDArray[np.int64]]:
+        nonlocal begun
+        with lock:
+            block, begun = begun, begun + 1
+        numbers = np.arange(len(sizes), dtype=np.int32)[texts]
+        counts = array[texts] // 2
+        with turns:
+            if order is not None:
+                turns.wait_for(lambda: all(other in finished for other in order[: order.index(block)]), timeout=30)
+            finished.append(block)
+            turns.notify_all()
+        return np.repeat(numbers, counts), np.cumsum(counts)
+
+    with ThreadPoolExecutor(threads) as executor:
+        list(executor.map(lambda _: output.work(encode), range(threads)))
+    return *output.result(), begun
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_every_text_is_in_its_place_for_any_number_of_threads(threads: int) -> None:
+    sizes = np.random.default_rng(threads).integers(0, 100_000, 300).tolist()
+    ids, offsets, blocks = encoded(sizes, threads)
+    counts = [size // 2 for size in sizes]
+    assert np.array_equal(offsets, np.concatenate([[0], np.cumsum(counts)]))
+    assert np.array_equal(ids, np.repeat(np.arange(300, dtype=np.int32), counts))
+    assert blocks > threads
+
+
+@pytest.mark.parametrize("order", [[2, 1, 0, 3], [1, 2, 0, 3], [0, 2, 1, 3]])
+def test_blocks_that_are_finished_early_wait_for_those_before(order: list[int]) -> None:
+    ids, offsets, blocks = encoded([MEBIBYTE] * 4, 3, order)
+    assert blocks == 4
+    assert np.array_equal(offsets, np.arange(5) * (MEBIBYTE // 2))
+    assert np.array_equal(ids, np.repeat(np.arange(4, dtype=np.int32), MEBIBYTE // 2))
+
+
+def test_the_first_refused_text_is_told() -> None:
+    sizes = np.full(64, MEBIBYTE // 2)
+    output = SharedOutput(sizes, 4)
+
+    def encode(texts: slice) -> tuple[Ids, npt.NDArray[np.int64]]:
+        for text in (21, 9, 40):
+            if texts.start <= text < texts.stop:
+                raise RefusedTextError(text - texts.start)
+        count = texts.stop - texts.start
+        return np.zeros(count, np.int32), np.arange(1, count + 1)
+
+    with ThreadPoolExecutor(4) as executor:
+        list(executor.map(lambda _: output.work(encode), range(4)))
+    with pytest.raises(RefusedTextError) as refused:
+        output.result()
+    assert refused.value.index == 9
+
+
+@pytest.mark.parametrize("texts", [["", ""], ["a", ""], ["", "", "中"], ["x" * 3_000_000, "b", "", "dd" * 1_000_000]])
+def test_texts_of_any_size_have_the_ids_of_one_thread(texts: list[str]) -> None:
+    tok = Tokenizer.train(["a b c dd xx 中文"], vocab_size=262)
+    alone, offsets = tok.encode_batch(texts)
+    for threads in (2, 3, 9):
+        ids, places = tok.encode_batch(texts, threads=threads)
+        assert np.array_equal(ids, alone)
+        assert np.array_equal(places, offsets)
