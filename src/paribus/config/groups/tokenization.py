@@ -6,12 +6,7 @@ from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import NonNegative, NonNegativeReal, Positive, Probability, Strings
 from paribus.config.units import Size
 
-VOCAB_DOC = "Tokens of the final vocabulary, units and special tokens included (papers: 32K, 64K, 128K)."
-UNIT_DOC = "Smallest piece: UTF-8 bytes, or Unicode characters of the corpus."
-UNKNOWN_DOC = "With character units, a character outside the alphabet becomes its UTF-8 bytes or one unknown token."
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
-LOSSLESS_DOC = "Refuse settings that lose text: pretokenizer=stripped, and unknown=token with character units."
-SAMPLE_DOC = "Train on the first documents up to this many bytes of text; null uses all of the training split."
 
 
 @group
@@ -51,58 +46,58 @@ PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropy
 
 
 @group
-class BPETokenizer:
-    """Byte-pair encoding: merge the most frequent pair until the vocabulary is full."""
+class TrainedTokenizer:
+    """What every tokenizer that is trained is told."""
 
-    kind: Literal["bpe"] = identity("bpe", doc="Byte-pair encoding.")
-    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
-    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
-    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
+    kind: str = identity(doc="Which one.")
+    vocab_size: Positive = identity(
+        32_000, doc="Tokens of the final vocabulary, units and special tokens included (papers: 32K, 64K, 128K)."
+    )
+    unit: Literal["byte", "character"] = identity(
+        "byte", doc="Smallest piece: UTF-8 bytes, or Unicode characters of the corpus."
+    )
+    unknown: Literal["byte_fallback", "token"] = identity(
+        "byte_fallback",
+        doc="With character units, a character outside the alphabet becomes its UTF-8 bytes or one unknown token.",
+    )
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
-    sample: Size | None = identity(None, doc=SAMPLE_DOC)
-    lossless: bool = identity(True, doc=LOSSLESS_DOC)
+    sample: Size | None = identity(
+        None, doc="Train on the first documents up to this many bytes of text; null uses all of the training split."
+    )
+    lossless: bool = identity(
+        True, doc="Refuse settings that lose text: pretokenizer=stripped, and unknown=token with character units."
+    )
 
 
 @group
-class ScaffoldBPETokenizer:
+class BPETokenizer(TrainedTokenizer):
+    """Byte-pair encoding: merge the most frequent pair until the vocabulary is full."""
+
+    kind: Literal["bpe"] = identity("bpe", doc="Byte-pair encoding.")
+
+
+@group
+class ScaffoldBPETokenizer(TrainedTokenizer):
     """Scaffold-BPE (arXiv 2404.17808): rare intermediate tokens leave the vocabulary and serve as scaffolds only."""
 
     kind: Literal["scaffold_bpe"] = identity("scaffold_bpe", doc="Scaffold-BPE, Algorithm 1.")
-    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
-    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
-    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
-    special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
-    sample: Size | None = identity(None, doc=SAMPLE_DOC)
-    lossless: bool = identity(True, doc=LOSSLESS_DOC)
     demolish: Literal["parents", "shortest"] = identity(
         "parents", doc="Scaffolds become their parents (equation 6), or the fewest normal tokens."
     )
 
 
 @group
-class WordPieceTokenizer:
+class WordPieceTokenizer(TrainedTokenizer):
     """WordPiece by likelihood: merge the pair with the largest f(ij) / (f(i) f(j)) until the vocabulary is full."""
 
     kind: Literal["wordpiece"] = identity("wordpiece", doc="WordPiece, the likelihood objective.")
-    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
-    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
-    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
-    special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
-    sample: Size | None = identity(None, doc=SAMPLE_DOC)
-    lossless: bool = identity(True, doc=LOSSLESS_DOC)
 
 
 @group
-class UnigramTokenizer:
+class UnigramTokenizer(TrainedTokenizer):
     """Unigram language model (Kudo 2018), trained by sentencepiece on the counted pre-tokens."""
 
     kind: Literal["unigram"] = identity("unigram", doc="Unigram language model.")
-    vocab_size: Positive = identity(32_000, doc=VOCAB_DOC)
-    unit: Literal["byte", "character"] = identity("byte", doc=UNIT_DOC)
-    unknown: Literal["byte_fallback", "token"] = identity("byte_fallback", doc=UNKNOWN_DOC)
-    special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
-    sample: Size | None = identity(None, doc=SAMPLE_DOC)
-    lossless: bool = identity(True, doc=LOSSLESS_DOC)
 
 
 @group
