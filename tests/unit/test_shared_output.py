@@ -5,8 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 import pytest
 
+from paribus.errors import DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.shared_output import SharedOutput
 from paribus.tokenization.workspace import Ids, RefusedTextError
@@ -86,3 +88,21 @@ def test_texts_of_any_size_have_the_ids_of_one_thread(texts: list[str]) -> None:
         ids, places = tok.encode_batch(texts, threads=threads)
         assert np.array_equal(ids, alone)
         assert np.array_equal(places, offsets)
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_an_arrow_array_has_the_ids_of_its_strings(kind: pa.DataType) -> None:
+    texts = ["one two", "", "中文 没有", "x" * 40, "naïve café", "", "end"]
+    tok = Tokenizer.train(texts, vocab_size=300)
+    array = pa.array(texts, type=kind)
+    for begin, end in ((0, 7), (2, 5), (1, 2), (3, 3), (6, 7)):
+        ids, offsets = tok.encode_arrow(array[begin:end])
+        expected, places = tok.encode_batch(texts[begin:end])
+        assert np.array_equal(ids, expected)
+        assert np.array_equal(offsets, places)
+
+
+def test_an_arrow_text_that_is_refused_says_which_character() -> None:
+    tok = Tokenizer.train(["abc"], vocab_size=4, unit="character", unknown="refuse", special_tokens=())
+    with pytest.raises(DataError, match="character 'z'"):
+        tok.encode_arrow(pa.array(["abc", "az"]))

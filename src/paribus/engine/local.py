@@ -1,12 +1,13 @@
-"""Map a function over shards in this process or in a pool of processes on this machine.
+"""Map a function over shards in this process, or in a pool of processes or threads on this machine.
 
 Results come back in the order of the items whatever the number of workers, so an artefact never depends on it.
 """
 
 import multiprocessing
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TypeVar
 
 Item = TypeVar("Item")
@@ -19,11 +20,38 @@ class LocalEngine:
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers or os.cpu_count() or 1
 
-    def map(self, function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-        """Results in item order. `function` must be importable (module level); its exceptions propagate."""
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], *, unlocked: bool = False
+    ) -> Iterator[Result]:
+        """Results in item order. `function` must be importable (module level); its exceptions propagate.
+
+        One that is `unlocked`, that hardly holds the interpreter's lock and that threads may call at once, is called
+        by threads of this process, which share what it carries.
+        """
         if self.workers == 1:
             yield from map(function, items)
             return
-        context = multiprocessing.get_context("forkserver")
-        with ProcessPoolExecutor(self.workers, mp_context=context) as pool:
-            yield from pool.map(function, items)
+        with self._pool(unlocked) as pool:
+            yield from _in_order(pool, function, items, 2 * self.workers)
+
+    def _pool(self, unlocked: bool) -> Executor:
+        if unlocked:
+            return ThreadPoolExecutor(self.workers)
+        return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+
+
+def _in_order(
+    pool: Executor, function: Callable[[Item], Result], items: Iterable[Item], ahead: int
+) -> Iterator[Result]:
+    """Results in item order, with no more than `ahead` items handed out that nobody has taken the result of."""
+    waiting: deque[Future[Result]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > ahead:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()

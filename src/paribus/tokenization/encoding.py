@@ -2,6 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
@@ -12,10 +13,13 @@ from paribus.tokenization.kernels.native import address
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.shared_output import SharedOutput
-from paribus.tokenization.text_address import text_addresses
+from paribus.tokenization.text_address import arrow_addresses, text_addresses
 from paribus.tokenization.units import utf8
 from paribus.tokenization.vocabulary import UNIT, Vocabulary
 from paribus.tokenization.workspace import Ids, RefusedTextError, Workspace
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 Offsets = npt.NDArray[np.int64]
 
@@ -58,6 +62,15 @@ class Encoding:
             return self.encode_at(addresses, sizes, threads)
         except RefusedTextError as error:
             raise self._refusal(texts[error.index]) from error
+
+    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Offsets]:
+        """Flat ids of the strings of an Arrow array without nulls, and their offsets."""
+        if self._cutter is not None:
+            return self._encode_cut(texts.to_pylist(), self._cutter, 1)
+        try:
+            return self.encode_at(*arrow_addresses(texts), 1)
+        except RefusedTextError as error:
+            raise self._refusal(texts[error.index].as_py()) from error
 
     def encode_at(
         self, addresses: npt.NDArray[np.int64], sizes: npt.NDArray[np.int64], threads: int

@@ -146,7 +146,8 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     parts.mkdir(parents=True, exist_ok=True)
     with EncodedCorpusWriter(context.output, tokenizer) as writer:
         context.report.progress(0, total, unit="bytes", doing="encoding")
-        for target in context.engine.map(partial(_encode_part, tokenizer), _parts(corpus, parts)):
+        encode = partial(_encode_part, tokenizer)
+        for target in context.engine.map(encode, _parts(corpus, parts), unlocked=tokenizer.cutter is None):
             with np.load(target, allow_pickle=False) as part:
                 writer.append(part["ids"], part["lengths"], part["source_bytes"])
                 done += int(part["source_bytes"].sum())
@@ -200,11 +201,11 @@ def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
 
 
 def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-    texts: list[str] = batch.column("text").to_pylist()
+    texts = batch.column("text")
     try:
-        return tokenizer.encode_batch(texts)
+        return tokenizer.encode_arrow(texts)
     except DataError:
-        for name, text in zip(batch.column("id").to_pylist(), texts, strict=True):
+        for name, text in zip(batch.column("id").to_pylist(), texts.to_pylist(), strict=True):
             try:
                 tokenizer.encode(text)
             except DataError as error:

@@ -3,13 +3,18 @@
 import ctypes
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.units import utf8
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Int64s = npt.NDArray[np.int64]
 
 
 @cache
@@ -25,7 +30,7 @@ def _as_utf8_address() -> int:
     return ctypes.cast(ctypes.pythonapi.PyUnicode_AsUTF8AndSize, ctypes.c_void_p).value or 0
 
 
-def text_addresses(texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def text_addresses(texts: Sequence[str]) -> tuple[Int64s, Int64s]:
     """Address and size in bytes of the UTF-8 of each text; valid while the texts live.
 
     DataError for a text that has no UTF-8.
@@ -41,6 +46,15 @@ def text_addresses(texts: Sequence[str]) -> tuple[npt.NDArray[np.int64], npt.NDA
             utf8(text)
         raise
     return addresses, sizes
+
+
+def arrow_addresses(texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Int64s, Int64s]:
+    """Address and size in bytes of each text of an Arrow array of strings without nulls; valid while it lives."""
+    width = np.dtype(np.int64 if str(texts.type) == "large_string" else np.int32)
+    _, places, data = texts.buffers()
+    ends = np.frombuffer(places, dtype=width, count=len(texts) + 1, offset=texts.offset * width.itemsize)
+    ends = ends.astype(np.int64)
+    return (data.address if data is not None else 0) + ends[:-1], np.diff(ends)
 
 
 def text_address(text: str) -> tuple[int, int]:

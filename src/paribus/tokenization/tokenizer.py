@@ -23,6 +23,7 @@ from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 from paribus.tokenization.workspace import Ids
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from transformers import PreTrainedTokenizerBase
 
 _UNKNOWN_TEXT = "\ufffd".encode()
@@ -140,6 +141,10 @@ class Tokenizer:
         """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads."""
         listed = texts if isinstance(texts, list) else list(texts)
         return self._encoding.encode_batch(listed, threads)
+
+    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
+        """The same for the strings of an Arrow array without nulls, which no Python strings are made of."""
+        return self._encoding.encode_arrow(texts)
 
     def tokenize(self, text: str) -> list[bytes]:
         """The bytes of each token; their concatenation is the text's UTF-8 (an unknown token stands as U+FFFD).

@@ -1,0 +1,60 @@
+"""Maps over items: in order, whatever the workers; threads share what the function carries."""
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from paribus.engine.local import LocalEngine
+
+
+def square(number: int) -> int:
+    time.sleep(0.002 * (number % 3))
+    return number * number
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+@pytest.mark.parametrize("unlocked", [True, False])
+def test_results_come_in_the_order_of_the_items(workers: int, unlocked: bool) -> None:
+    assert list(LocalEngine(workers).map(square, range(30), unlocked=unlocked)) == [number**2 for number in range(30)]
+
+
+def test_threads_take_no_more_items_than_they_can_have_in_hand() -> None:
+    taken = 0
+
+    def items() -> Iterator[int]:
+        nonlocal taken
+        for number in range(100):
+            taken += 1
+            yield number
+
+    results = LocalEngine(2).map(square, items(), unlocked=True)
+    assert next(results) == 0
+    assert taken <= 6
+    assert list(results) == [number**2 for number in range(1, 100)]
+
+
+def test_an_unlocked_function_runs_in_threads_of_this_process() -> None:
+    main, seen = threading.get_ident(), set[int]()
+
+    def note(_: int) -> None:
+        seen.add(threading.get_ident())
+
+    list(LocalEngine(3).map(note, range(50), unlocked=True))
+    assert seen
+    assert main not in seen
+
+
+def test_an_error_ends_the_map_and_what_was_not_begun_is_left() -> None:
+    begun: list[int] = []
+
+    def fail(number: int) -> int:
+        begun.append(number)
+        if number == 3:
+            raise ValueError("three")
+        return number
+
+    with pytest.raises(ValueError, match="three"):
+        list(LocalEngine(2).map(fail, range(1000), unlocked=True))
+    assert len(begun) < 20
