@@ -1,6 +1,7 @@
 import csv
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,12 @@ import pytest
 from rich.console import Console
 
 from paribus.errors import ConfigurationError
+from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.frame import MissingRun
 from paribus.reporting.report import Report, loss_curves, write_report
+from paribus.reporting.shared_tokens import SharedTokens
+from paribus.tokenization import Tokenizer
 from reporting_support import FACTORS, demo_runs, record
 
 PAPER = {
@@ -286,3 +290,32 @@ def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(dem
     assert not any("…" in line for line in tables)
     assert any("bits / byte" in line for line in lines)
     assert any("the report's files have all" in line for line in lines)
+
+
+def test_what_vocabularies_share_is_a_plot_and_numbers(tmp_path: Path) -> None:
+    shared = SharedTokens(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)))
+    runs = demo_runs(tmp_path, items=20, curves=False)
+    report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", shared=shared)
+    assert report.files["plots/vocabulary_overlap.png"].read_bytes().startswith(b"\x89PNG")
+    assert "bpe in 中文/1 50.0 %; 中文/1 in bpe 75.0 %" in read(report, "report.html")
+    assert shared.metrics() == {"vocabulary_overlap/bpe in 中文_1": 0.5, "vocabulary_overlap/中文_1 in bpe": 0.75}
+
+
+def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:
+    for name, text in (("a", "aabb"), ("b", "ccdd"), ("c", "aabbccdd")):
+        Tokenizer.train([text] * 3, vocab_size=258).save(tmp_path / name / "tokenizer")
+    runs = [
+        replace(
+            record(tmp_path, f"{tokenizer}-{order}", {"tokenizer": tokenizer, "ordering": order}, {}),
+            vocabulary=tmp_path / place,
+        )
+        for tokenizer, place in (("bpe", "a"), ("scaffold_bpe", "b"))
+        for order in ("standard", "in_context")
+    ]
+    found = compare_vocabularies(runs)
+    assert found is not None
+    assert found.names == ["bpe", "scaffold_bpe"]
+    assert compare_vocabularies(runs[:2]) is None
+    twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
+    assert twice is not None
+    assert twice.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
