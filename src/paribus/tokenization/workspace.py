@@ -11,8 +11,12 @@ from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.text_address import text_address
 
 Ids = npt.NDArray[np.int32]
-_SMALLEST, _LARGEST = 12, 22
-"""Binary logarithm of the slots of each table: at first, and when nothing more is remembered."""
+_SMALLEST, _LARGEST_SHORT, _LARGEST_LONG = 12, 22, 18
+"""Binary logarithm of the slots of a table: at first, and of short and longer pre-tokens at last.
+
+When they are full, nothing more is remembered. The largest take 128 MiB and 8 MiB, and the bytes of the longer
+pre-tokens at most 40 MiB, for each thread.
+"""
 _ROOM = 64
 _UNIT_WORDS = 8
 
@@ -125,8 +129,8 @@ class Workspace:
     def _grow_table(self, longer: bool) -> None:
         slot, shift, free = _TABLES[longer]
         old, bits = self._arrays[slot], 64 - int(self._slots[shift])
-        if bits >= _LARGEST:
-            self._slots[layout.FULL] = 1
+        if bits >= (_LARGEST_LONG if longer else _LARGEST_SHORT):
+            self._slots[free] = -1
             return
         self._new_table(slot, shift, free, bits + 1)
         table = int(self._slots[slot]), int(self._slots[shift])

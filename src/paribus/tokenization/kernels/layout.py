@@ -45,7 +45,7 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
 (
     SHORT,  # u64 (size, 4): pre-tokens of up to 15 bytes
     SHORT_SHIFT,
-    SHORT_FREE,  # entries that may still be added
+    SHORT_FREE,  # entries that may still be added; -1 when the table has grown enough
     LONG,  # u64 (size, 4): pre-tokens of 16 to LONGEST_KEPT bytes
     LONG_SHIFT,
     LONG_FREE,
@@ -55,7 +55,6 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     IDS,  # i32: ids of pre-tokens that do not fit into their entry
     IDS_USED,
     IDS_SIZE,
-    FULL,  # 1: nothing is added any more
     NEXT,  # the document at hand
     WRITTEN,  # ids written
     OUTPUT_SIZE,  # ids that there is room for
@@ -71,7 +70,7 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     WORK,  # i64: 8 for each unit of the longest document
     RESULT,  # i32: ids of the longest document
     MEMO_SLOTS,
-) = range(28)
+) = range(27)
 
 DIRECT_RANKS = 256
 """Pairs and paths of that many of the first ranks, the bytes, have tables of their own."""

@@ -15,7 +15,6 @@ from paribus.tokenization.kernels.layout import (
     BYTES_SIZE,
     BYTES_USED,
     DONE,
-    FULL,
     GROW_BYTES,
     GROW_IDS,
     GROW_LONG,
@@ -65,10 +64,9 @@ def keep_ids(memo, count):
 @function
 def add_short(memo, low, high, count):
     """Remember the result for a short key that is not there; returns what must grow, or DONE."""
-    if memo[FULL] != 0:
-        return np.int64(DONE)
-    if memo[SHORT_FREE] == 0:
-        return np.int64(GROW_SHORT)
+    free = memo[SHORT_FREE]
+    if free <= 0:
+        return np.int64(GROW_SHORT if free == 0 else DONE)
     result = i32_at(memo[RESULT])
     ids = kept = ZERO
     size = count
@@ -135,10 +133,9 @@ def find_long(memo, text, start, length, value):
 @function
 def add_long(memo, text, start, length, value, slot, count):
     """Remember the result for a longer pre-token in its empty slot; returns what must grow, or DONE."""
-    if memo[FULL] != 0 or length > LONGEST_KEPT:
-        return np.int64(DONE)
-    if memo[LONG_FREE] == 0:
-        return np.int64(GROW_LONG)
+    free = memo[LONG_FREE]
+    if free <= 0 or length > LONGEST_KEPT:
+        return np.int64(GROW_LONG if free == 0 and length <= LONGEST_KEPT else DONE)
     used = memo[BYTES_USED]
     if used + length > memo[BYTES_SIZE]:
         return np.int64(GROW_BYTES)
