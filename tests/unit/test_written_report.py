@@ -17,6 +17,7 @@ from paribus.reporting.frame import MissingRun
 from paribus.reporting.report import Report, loss_curves, write_report
 from paribus.reporting.shared_tokens import SharedTokens
 from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from reporting_support import FACTORS, demo_runs, record
 
 PAPER = {
@@ -293,21 +294,29 @@ def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(dem
 
 
 def test_what_vocabularies_share_is_a_plot_and_numbers(tmp_path: Path) -> None:
-    shared = SharedTokens(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)))
+    shared = SharedTokens(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
     runs = demo_runs(tmp_path, items=20, curves=False)
     report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", shared=shared)
     assert report.files["plots/vocabulary_overlap.png"].read_bytes().startswith(b"\x89PNG")
-    assert "bpe in 中文/1 50.0 %; 中文/1 in bpe 75.0 %" in read(report, "report.html")
-    assert shared.metrics() == {"vocabulary_overlap/bpe in 中文_1": 0.5, "vocabulary_overlap/中文_1 in bpe": 0.75}
+    assert "bpe in 中文/1 50.0 %, others 3.2 in a million; 中文/1 in bpe 75.0 %" in read(report, "report.html")
+    assert shared.metrics() == {
+        "vocabulary_overlap/bpe in 中文_1": 0.5,
+        "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
+        "vocabulary_overlap/中文_1 in bpe": 0.75,
+    }
 
 
 def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:
     for name, text in (("a", "aabb"), ("b", "ccdd"), ("c", "aabbccdd")):
-        Tokenizer.train([text] * 3, vocab_size=258).save(tmp_path / name / "tokenizer")
+        tok = Tokenizer.train([text] * 3, vocab_size=258)
+        tok.save(tmp_path / name / "tokenizer")
+        with EncodedCorpusWriter(tmp_path / name / "tokens", tok) as writer:
+            writer.append(tok.encode(f"{text}x"), np.array([len(tok.encode(f"{text}x"))]), np.array([len(text) + 1]))
     runs = [
         replace(
             record(tmp_path, f"{tokenizer}-{order}", {"tokenizer": tokenizer, "ordering": order}, {}),
             vocabulary=tmp_path / place,
+            tokens=tmp_path / place / "tokens",
         )
         for tokenizer, place in (("bpe", "a"), ("scaffold_bpe", "b"))
         for order in ("standard", "in_context")
@@ -315,6 +324,9 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     found = compare_vocabularies(runs)
     assert found is not None
     assert found.names == ["bpe", "scaffold_bpe"]
+    # "aabbx" is "aa", "bb" and "x": each of the two that the other lacks is one token of three.
+    once_in_three = pytest.approx(1e6 / 3)
+    assert found.frequencies == [[None, once_in_three], [once_in_three, None]]
     assert compare_vocabularies(runs[:2]) is None
     twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert twice is not None

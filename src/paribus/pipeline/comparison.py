@@ -109,7 +109,7 @@ def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory:
     artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    scores, vocabulary = artifacts.get("scores"), artifacts.get("vocabulary")
+    scores, vocabulary, tokens = (artifacts.get(name) for name in ("scores", "vocabulary", "tokens"))
     return RunRecord(
         run_id=record["run_id"],
         config=record["identity"],
@@ -119,6 +119,7 @@ def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory:
         scores=scores.path if scores else None,
         directory=directory,
         vocabulary=vocabulary.path if vocabulary else None,
+        tokens=tokens.path if tokens else None,
     )
 
 

@@ -4,9 +4,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 if TYPE_CHECKING:
     from paribus.reporting.frame import RunRecord
     from paribus.reporting.shared_tokens import SharedTokens
+    from paribus.tokenization import Tokenizer
+
+_COUNTED, _CHUNK = 100_000_000, 1 << 22
+"""Tokens of an encoded corpus that are counted, and how many at a time."""
 
 
 def compare_vocabularies(records: Sequence["RunRecord"]) -> "SharedTokens | None":
@@ -21,8 +28,37 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "SharedTokens | None
             users.setdefault(record.vocabulary, []).append(record)
     if len(users) < 2:
         return None
-    sizes, shares = overlap_shares([Tokenizer.load(path / "tokenizer") for path in users])
-    return SharedTokens(_names(list(users.values())), sizes, shares)
+    tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
+    sizes, shares = overlap_shares(tokenizers)
+    counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
+    frequencies = [
+        [_frequency(mine, theirs, counted) for theirs in tokenizers]
+        for mine, counted in zip(tokenizers, counts, strict=True)
+    ]
+    return SharedTokens(_names(list(users.values())), sizes, shares, frequencies)
+
+
+def _counts(path: Path | None, size: int) -> npt.NDArray[np.int64] | None:
+    """Occurrences of each token (size,) at the beginning of an encoded corpus."""
+    from paribus.tokenization.encoded_corpus import EncodedCorpus
+
+    if path is None:
+        return None
+    counts = np.zeros(size, dtype=np.int64)
+    ids = EncodedCorpus(path).ids[:_COUNTED]
+    for start in range(0, len(ids), _CHUNK):
+        counts += np.bincount(ids[start : start + _CHUNK], minlength=size)
+    return counts
+
+
+def _frequency(mine: "Tokenizer", theirs: "Tokenizer", counts: npt.NDArray[np.int64] | None) -> float | None:
+    """How often, in a million tokens, a token occurs on average that only one has."""
+    from paribus.tokenization.vocabulary_overlap import only_in
+
+    if counts is None or not counts.sum():
+        return None
+    own = only_in(mine, theirs, counts)
+    return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 
 def _names(groups: Sequence[Sequence["RunRecord"]]) -> list[str]:

@@ -40,6 +40,8 @@ class RunRecord:
     mlflow_url: str | None = None
     vocabulary: Path | None = None
     """Directory of the `vocabulary` artefact."""
+    tokens: Path | None = None
+    """Directory of the `tokens` artefact."""
 
     @property
     def seed(self) -> int:

@@ -20,15 +20,21 @@ class SharedTokens:
     sizes: Sequence[int]
     shares: Sequence[Sequence[float]]
     """shares[i][j]: of the tokens of vocabulary i, the share that vocabulary j has too."""
+    frequencies: Sequence[Sequence[float | None]]
+    """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
+    there is none, or nothing was counted."""
 
     def metrics(self) -> dict[str, float]:
-        """Every share of two different vocabularies, named for a tracker."""
-        return {
-            f"vocabulary_overlap/{_plain(first)} in {_plain(second)}": self.shares[i][j]
-            for i, first in enumerate(self.names)
-            for j, second in enumerate(self.names)
-            if i != j
-        }
+        """Every share and frequency of two different vocabularies, named for a tracker."""
+        numbers = {}
+        for i, first in enumerate(map(_plain, self.names)):
+            for j, second in enumerate(map(_plain, self.names)):
+                frequency = self.frequencies[i][j]
+                if i != j:
+                    numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
+                if i != j and frequency is not None:
+                    numbers[f"vocabulary_overlap/occurrences per million of {first} not in {second}"] = frequency
+        return numbers
 
 
 def shared_tokens_plot(shared: SharedTokens) -> Plot:
@@ -42,7 +48,9 @@ def shared_tokens_plot(shared: SharedTokens) -> Plot:
         for row, shares in enumerate(shared.shares):
             for column, share in enumerate(shares):
                 colour = "white" if share > _DARK else "#222222"
-                axes.text(column, row, f"{100 * share:.1f}", ha="center", va="center", color=colour)
+                frequency = shared.frequencies[row][column]
+                text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
+                axes.text(column, row, text, ha="center", va="center", color=colour)
         axes.set_xticks(
             range(count), shared.names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center"
         )
@@ -52,14 +60,19 @@ def shared_tokens_plot(shared: SharedTokens) -> Plot:
         axes.grid(visible=False)
 
     caption = "Tokens that vocabularies share, by their bytes: of the tokens of each row, the percentage that the "
-    caption += "vocabulary of the column has too. Special tokens and scaffolds are out."
+    caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
+    caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
     told = "; ".join(
-        f"{first} in {second} {100 * shared.shares[i][j]:.1f} %"
+        f"{first} in {second} {100 * shared.shares[i][j]:.1f} %{_told(shared.frequencies[i][j])}"
         for i, first in enumerate(shared.names)
         for j, second in enumerate(shared.names)
         if i != j
     )
     return picture("vocabulary_overlap", caption, f"{caption} {told}.", (3.2 + 1.1 * count, 1.6 + 0.9 * count), draw)
+
+
+def _told(frequency: float | None) -> str:
+    return "" if frequency is None else f", others {frequency:.1f} in a million"
 
 
 def _plain(name: str) -> str:
