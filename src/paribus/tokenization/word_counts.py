@@ -16,6 +16,7 @@ from paribus.errors import DataError
 from paribus.tokenization.kernel_state import KernelState
 from paribus.tokenization.kernels import counting_layout as slot
 from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.key_masks import key_masks
 from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.units import utf8
 
@@ -160,6 +161,8 @@ class _Table:
         self._state = state = KernelState(slot.COUNTING_SLOTS)
         state.hold(slot.CLASSES, classes)
         state.hold(slot.SCRATCH, np.zeros(64, np.uint8))
+        state.hold(slot.TAIL, np.zeros(32, np.uint8))
+        state.hold(slot.KEY_MASKS, key_masks())
         state.hold(slot.SHORT_KEYS, np.zeros(3 * slot.KEPT, np.uint64))
         state.hold(slot.LONG_KEYS, np.zeros(2 * slot.KEPT, np.int64))
         state.hold(slot.BYTES, np.empty(_SMALLEST_BYTES, np.uint8), slot.BYTES_SIZE)

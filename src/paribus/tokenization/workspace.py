@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.kernels.native import address, kernel
+from paribus.tokenization.key_masks import key_masks
 from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.text_address import text_address
 
@@ -46,7 +47,7 @@ class Workspace:
         self._hold(layout.POSITIONS, np.empty(layout.CHUNK + 130, dtype=np.int64))
         self._hold(layout.KEYS, np.empty(3 * (layout.CHUNK + 130), dtype=np.uint64))
         self._hold(layout.TAIL, np.zeros(32, dtype=np.uint8))
-        self._hold(layout.KEY_MASKS, _key_masks())
+        self._hold(layout.KEY_MASKS, key_masks())
         self._one = np.zeros(3, dtype=np.int64)
         self._one_address = address(self._one)
         self._longest = -1
@@ -138,13 +139,6 @@ class Workspace:
 
 
 _TABLES = (layout.SHORT, layout.SHORT_SHIFT, layout.SHORT_FREE), (layout.LONG, layout.LONG_SHIFT, layout.LONG_FREE)
-
-
-def _key_masks() -> npt.NDArray[np.uint64]:
-    """Bytes of a key that a short pre-token of each length fills (17, 2)."""
-    filled = np.arange(16) < np.arange(17)[:, None]
-    filled[16] = False
-    return np.where(filled, np.uint8(0xFF), np.uint8(0)).view(np.uint64)
 
 
 def _doubled(array: npt.NDArray[Any]) -> npt.NDArray[Any]:

@@ -20,6 +20,7 @@ from paribus.tokenization.kernels.counting_layout import (
     GROW_MASKS,
     GROW_SHORT,
     KEPT,
+    KEY_MASKS,
     LONG,
     LONG_BYTES,
     LONG_KEPT,
@@ -40,6 +41,7 @@ from paribus.tokenization.kernels.counting_layout import (
     SPAN,
     STARTS,
     STRIDE,
+    TAIL,
     TEXT,
     TEXT_COUNT,
     TEXTS,
@@ -58,8 +60,9 @@ from paribus.tokenization.kernels.intrinsics import (
     u8_at,
     u64_at,
 )
+from paribus.tokenization.kernels.keys import LENGTH_SHIFT, SHORTEST_LONG, hash_words, keep_tail, short_key
 from paribus.tokenization.kernels.layout import NONE, STRIPPED
-from paribus.tokenization.kernels.memo import hash_long, hash_words, same_bytes
+from paribus.tokenization.kernels.memo import hash_long, same_bytes
 from paribus.tokenization.kernels.scan import scan
 
 
@@ -76,7 +79,7 @@ def add_short(state, table, slot, mask, low, high, count):
         if table[4 * slot + 1] == ZERO:
             table[4 * slot], table[4 * slot + 1] = low, high
             state[SHORT_USED] += 1
-            state[TOTAL_BYTES] += np.int64(high >> np.uint64(56))
+            state[TOTAL_BYTES] += np.int64(high >> LENGTH_SHIFT)
             break
         slot = slot + 1 & mask
     table[4 * slot + 2] += count
@@ -143,46 +146,12 @@ def keep_long(state, address, length):
     state[LONG_BYTES] += length
 
 
-@inline
-def first_word(word, length):
-    """Of eight bytes, the first `length`."""
-    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
-    return word if length >= 8 else word & kept
-
-
-@inline
-def second_word(word, length):
-    """Of the eight bytes after the first eight, those within `length`, and the length."""
-    kept = (ONE << np.uint64((length & 7) << 3)) - ONE
-    return (word & kept if length > 8 else ZERO) | np.uint64(length) << np.uint64(56)
-
-
-@function
-def load_tail(text, start, length):
-    """Both words of a pre-token that ends within sixteen bytes of its text's end."""
-    low = high = ZERO
-    for offset in range(length):
-        byte = np.uint64(text[start + offset])
-        if offset < 8:
-            low |= byte << np.uint64(offset << 3)
-        else:
-            high |= byte << np.uint64((offset - 8) << 3)
-    return low, high | np.uint64(length) << np.uint64(56)
-
-
-@inline
-def short_key(text, start, length, size):
-    """The two words of a pre-token of at most fifteen bytes in a text of `size` bytes."""
-    if start + 16 > size:
-        return load_tail(text, start, length)
-    return first_word(load64(text, start), length), second_word(load64(text, start + 8), length)
-
-
 @function
 def keep_word(state):
     """Keep the pre-tokens that end in one word of the start masks, and the last one at the end of the stretch."""
     address, size = i64_at(state[TEXTS])[state[TEXT]], i64_at(state[SIZES])[state[TEXT]]
-    text, keys, kept = u8_at(address), u64_at(state[SHORT_KEYS]), state[SHORT_KEPT]
+    keys, kept = u64_at(state[SHORT_KEYS]), state[SHORT_KEPT]
+    key_masks, tail = u64_at(state[KEY_MASKS]), state[TAIL]
     table, shift = state[SHORT], np.uint64(state[SHORT_SHIFT])
     masks, spaces, stripped = u64_at(state[MASKS]), SPACES * state[STRIDE], state[PATTERN] == STRIPPED
     word, span, begin, end = state[WORD], state[SPAN], state[BEGIN], state[END]
@@ -196,8 +165,8 @@ def keep_word(state):
         span = position
         if length == 0 or (stripped and has(masks, spaces, start - begin)):
             continue
-        if length < 16:
-            low, high = short_key(text, start, length, size)
+        if length < SHORTEST_LONG:
+            low, high = short_key(address, tail, size, key_masks, start, length)
             value = hash_words(low, high)
             keys[3 * kept], keys[3 * kept + 1], keys[3 * kept + 2] = low, high, value
             prefetch(table + 32 * np.int64(value >> shift))
@@ -238,6 +207,8 @@ def next_stretch(state):
             return np.int64(-1)
     address = i64_at(state[TEXTS])[state[TEXT]]
     text, begin, end = u8_at(address), state[END], size[state[TEXT]]
+    if begin == 0:
+        keep_tail(text, end, u8_at(state[TAIL]))
     if state[PATTERN] != NONE:
         end = stretch_end(text, begin, end, state[SCANNED])
     words = (end - begin + 63) >> 6
@@ -328,7 +299,7 @@ def list_words(state, spellings, offsets, counts):
         high = table[4 * slot + 1]
         if high == ZERO:
             continue
-        size = np.int64(high >> np.uint64(56))
+        size = np.int64(high >> LENGTH_SHIFT)
         for offset in range(size):
             word = table[4 * slot] if offset < 8 else high
             spellings[place + offset] = np.uint8(word >> np.uint64((offset & 7) << 3) & np.uint64(0xFF))

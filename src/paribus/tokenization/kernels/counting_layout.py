@@ -11,6 +11,8 @@
     STRIDE,
     STARTS,  # u64 (STRIDE)
     SCRATCH,  # u8 (64)
+    TAIL,  # u8 (32), see `keys`
+    KEY_MASKS,  # u64 (17, 2), see `keys`
     TEXT,  # the text at hand
     BEGIN,  # the stretch of it that is scanned
     END,
@@ -34,7 +36,7 @@
     NEXT_SLOT,  # of the table being added to another
     WANTED,  # what a buffer must hold before the kernel can go on
     COUNTING_SLOTS,
-) = range(33)
+) = range(35)
 
 KEPT = 256
 """Pre-tokens looked up together."""

@@ -10,13 +10,13 @@ from paribus.tokenization.kernels.intrinsics import (
     copy16,
     i32_at,
     i64_at,
-    load64,
     lowest_bit,
     popcount,
     prefetch,
     u8_at,
     u64_at,
 )
+from paribus.tokenization.kernels.keys import LENGTH_SHIFT, hash_words, keep_tail, short_key
 from paribus.tokenization.kernels.layout import (
     CHUNK,
     CLASSES,
@@ -54,13 +54,10 @@ from paribus.tokenization.kernels.memo import (
     add_short,
     find_long,
     hash_long,
-    hash_words,
 )
 from paribus.tokenization.kernels.pieces import encode_piece
 from paribus.tokenization.kernels.scan import scan
 
-SHORTEST_LONG = 16
-LENGTH_SHIFT = np.uint64(56)
 SKIPPED = ONE
 """In the place of a key without length: a pre-token that is dropped."""
 
@@ -88,26 +85,14 @@ def extract(starts, word, words, positions, count):
     return count, word
 
 
-@function
-def keep_tail(text, size, tail):
-    """Copy the last sixteen bytes, after which `tail` has sixteen zeros; returns where they begin in the text."""
-    begin = max(size - 16, np.int64(0))
-    for offset in range(16):
-        tail[offset] = text[begin + offset] if begin + offset < size else np.uint8(0)
-    return begin
-
-
 @inline
-def look_ahead(memo, text, size, tail_begin, positions, count, keys):
+def look_ahead(memo, text, size, positions, count, keys):
     """Keys and slots of a chunk's pre-tokens, whose places in the memo are on their way when it is probed."""
     table, shift = memo[SHORT], np.uint64(memo[SHORT_SHIFT])
-    masks, tail, begin = u64_at(memo[KEY_MASKS]), memo[TAIL] - tail_begin, address_of(text)
+    masks, tail, begin = u64_at(memo[KEY_MASKS]), memo[TAIL], address_of(text)
     for index in range(count):
         start = positions[index]
-        length = min(positions[index + 1] - start, SHORTEST_LONG)
-        source = u8_at(begin if start + 16 <= size else tail)
-        low = load64(source, start) & masks[2 * length]
-        high = load64(source, start + 8) & masks[2 * length + 1] | np.uint64(length & 15) << LENGTH_SHIFT
+        low, high = short_key(begin, tail, size, masks, start, positions[index + 1] - start)
         slot = hash_words(low, high) >> shift
         keys[3 * index], keys[3 * index + 1], keys[3 * index + 2] = low, high, slot
         prefetch(table + (np.int64(slot) << 5))
@@ -203,7 +188,7 @@ def drop_spaces(memo, positions, count, keys):
 def encode_remembering(model, memo, text, size, words, output, written):
     """Append the ids of a scanned document by way of the memo; returns (status, written)."""
     starts, positions, keys = u64_at(memo[STARTS]), i64_at(memo[POSITIONS]), u64_at(memo[KEYS])
-    tail_begin = keep_tail(text, size, u8_at(memo[TAIL]))
+    keep_tail(text, size, u8_at(memo[TAIL]))
     count = word = np.int64(0)
     while word < words:
         count, word = extract(starts, word, words, positions, count)
@@ -211,7 +196,7 @@ def encode_remembering(model, memo, text, size, words, output, written):
         if word == words:
             positions[count] = size
             pieces = count
-        look_ahead(memo, text, size, tail_begin, positions, pieces, keys)
+        look_ahead(memo, text, size, positions, pieces, keys)
         if model[PATTERN] == STRIPPED:
             drop_spaces(memo, positions, pieces, keys)
         status, written = look_up(model, memo, text, positions, pieces, keys, output, written)

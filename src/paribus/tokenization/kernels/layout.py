@@ -62,10 +62,10 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     STRIDE,
     STARTS,  # u64 (STRIDE)
     SCRATCH,  # u8 (64)
-    TAIL,  # u8 (32): the last 16 bytes of the document and 16 zeros
+    TAIL,  # u8 (32), see `keys`
     POSITIONS,  # i64 (CHUNK + 130)
     KEYS,  # u64 (CHUNK + 130, 3): both words of a short pre-token's key, and its slot
-    KEY_MASKS,  # u64 (17, 2): what belongs to the key of a pre-token of that length; nothing of 16 and more
+    KEY_MASKS,  # u64 (17, 2), see `keys`
     UNITS,  # i32: units of the longest document
     WORK,  # i64: 8 for each unit of the longest document
     RESULT,  # i32: ids of the longest document

@@ -8,8 +8,9 @@ A longer one has its hash, its place among the kept bytes, the place of its ids,
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
-from paribus.tokenization.kernels.intrinsics import i32_at, load64, multiply_high, u8_at, u64_at
+from paribus.tokenization.kernels.classes import ONE, ZERO, function
+from paribus.tokenization.kernels.intrinsics import i32_at, load64, u8_at, u64_at
+from paribus.tokenization.kernels.keys import FIRST, SECOND, hash_words
 from paribus.tokenization.kernels.layout import (
     BYTES,
     BYTES_SIZE,
@@ -35,17 +36,7 @@ from paribus.tokenization.kernels.layout import (
 KEY_BITS = np.uint64(0x0FFFFFFFFFFFFFFF)
 COUNT_SHIFT = np.uint64(60)
 MANY = np.int64(15)
-FIRST = np.uint64(0x9E3779B97F4A7C15)
-SECOND = np.uint64(0xC2B2AE3D27D4EB4F)
-LOW = np.uint64(0xFFFFFFFF)
 BITS = np.uint64(32)
-
-
-@inline
-def hash_words(low, high):
-    """64 well-mixed bits of a key of two words: both halves of a product of 128 bits, folded."""
-    left, right = low ^ FIRST, high ^ SECOND
-    return multiply_high(left, right) ^ (left * right)
 
 
 @function
@@ -134,8 +125,10 @@ def find_long(memo, text, start, length, value):
 def add_long(memo, text, start, length, value, slot, count):
     """Remember the result for a longer pre-token in its empty slot; returns what must grow, or DONE."""
     free = memo[LONG_FREE]
-    if free <= 0 or length > LONGEST_KEPT:
-        return np.int64(GROW_LONG if free == 0 and length <= LONGEST_KEPT else DONE)
+    if length > LONGEST_KEPT:
+        return np.int64(DONE)
+    if free <= 0:
+        return np.int64(GROW_LONG if free == 0 else DONE)
     used = memo[BYTES_USED]
     if used + length > memo[BYTES_SIZE]:
         return np.int64(GROW_BYTES)
@@ -153,16 +146,19 @@ def add_long(memo, text, start, length, value, slot, count):
 
 
 def grow_table(old, size, table, shift, longer):
-    """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are."""
-    moved, told = np.int64(0), np.int64(0 if longer != 0 else 1)
+    """Put the entries of an old table of `size` slots into an empty larger one; returns how many there are.
+
+    A slot is taken where the second word of an entry is not zero, or, of `longer` pre-tokens, the first.
+    """
+    moved, taken = np.int64(0), np.int64(0 if longer != 0 else 1)
     mask = np.int64((ONE << np.uint64(64 - shift)) - ONE)
     for index in range(size):
-        if old[4 * index + told] == ZERO:
+        if old[4 * index + taken] == ZERO:
             continue
         low, high = old[4 * index], old[4 * index + 1]
         value = low if longer != 0 else hash_words(low, high & KEY_BITS)
         slot = np.int64(value >> np.uint64(shift))
-        while table[4 * slot + told] != ZERO:
+        while table[4 * slot + taken] != ZERO:
             slot = slot + 1 & mask
         for part in range(4):
             table[4 * slot + part] = old[4 * index + part]
