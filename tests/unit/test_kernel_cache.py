@@ -6,28 +6,28 @@ from pathlib import Path
 import pytest
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.kernels import native
+from paribus.native import loader
 
 
 @pytest.mark.parametrize(
     "damage", [lambda data: data[:-1], lambda data: data[:40], lambda data: b"", lambda data: data[:-1] + b"?"]
 )
 def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
-    native.kernel("grow_table")
-    whole = native.kernel_path("grow_table").read_bytes()
+    loader.kernel("grow_table")
+    whole = loader.kernel_path("grow_table").read_bytes()
     copy = tmp_path / "kernel.o"
     copy.write_bytes(whole)
-    assert native._read(copy) is not None
+    assert loader._read(copy) is not None
     copy.write_bytes(damage(whole))
-    assert native._read(copy) is None
+    assert loader._read(copy) is None
 
 
 def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> None:
     private, shared = tmp_path / "private", tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert native._is_private(private)
-    assert not native._is_private(shared)
+    assert loader._is_private(private)
+    assert not loader._is_private(shared)
     assert private.stat().st_mode & 0o077 == 0
 
 
@@ -35,12 +35,14 @@ def test_a_configured_directory_that_others_can_write_to_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
-    assert native.cache_directory.__wrapped__() == tmp_path
+    assert loader.cache_directory.__wrapped__() == tmp_path
     tmp_path.chmod(0o777)
     with pytest.raises(ConfigurationError, match=f"PARIBUS_CACHE: {tmp_path} must be a directory that this user owns"):
-        native.cache_directory.__wrapped__()
+        loader.cache_directory.__wrapped__()
 
 
 def test_a_kernel_depends_on_its_own_sources_alone() -> None:
-    assert "train_bpe" not in native._closure("encode")
-    assert {"encode", "memo", "classes", "build"} <= native._closure("encode")
+    own = {name.removeprefix("paribus.") for name in loader._closure("paribus.tokenization.kernels.encode")}
+    assert "tokenization.kernels.train_bpe" not in own
+    assert {f"tokenization.kernels.{name}" for name in ("encode", "memo", "classes")} < own
+    assert {"native.build", "native.intrinsics"} < own

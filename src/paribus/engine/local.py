@@ -21,21 +21,21 @@ class LocalEngine:
         self.workers = workers or os.cpu_count() or 1
 
     def map(
-        self, function: Callable[[Item], Result], items: Iterable[Item], *, unlocked: bool = False
+        self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
     ) -> Iterator[Result]:
         """Results in item order. `function` must be importable (module level); its exceptions propagate.
 
-        One that is `unlocked`, that hardly holds the interpreter's lock and that threads may call at once, is called
-        by threads of this process, which share what it carries.
+        One that `releases_gil`, the global interpreter lock, for most of its time and that threads may call at once is
+        called by threads of this process, which share what it carries.
         """
         if self.workers == 1:
             yield from map(function, items)
             return
-        with self._pool(unlocked) as pool:
+        with self._pool(releases_gil) as pool:
             yield from _in_order(pool, function, items, 2 * self.workers)
 
-    def _pool(self, unlocked: bool) -> Executor:
-        if unlocked:
+    def _pool(self, releases_gil: bool) -> Executor:
+        if releases_gil:
             return ThreadPoolExecutor(self.workers)
         return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
 
@@ -48,7 +48,7 @@ def _in_order(
     try:
         for item in items:
             waiting.append(pool.submit(function, item))
-            if len(waiting) > ahead:
+            if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

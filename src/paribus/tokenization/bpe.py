@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.tokenization.kernel_state import KernelState
+from paribus.native.kernel_state import KernelState
+from paribus.native.loader import address, kernel
+from paribus.native.table_memory import table_zeros
 from paribus.tokenization.kernels import training_layout as slot
-from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.symbol_corpus import SymbolCorpus
-from paribus.tokenization.table_memory import table_zeros
 
 Stopped = Literal["vocab_size", "no_pair_left", "exhausted"]
 """Why training ended: the vocabulary was full, no pair was left to merge, or (Unigram) no more pieces were found."""

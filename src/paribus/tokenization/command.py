@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.kernels.native import ensure_compiled, missing_kernels
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
 from paribus.tokenization.storage import SETTINGS
@@ -41,14 +41,14 @@ def main(argv: list[str]) -> int:
 
 def _compile() -> None:
     """Compile the kernels on first use, with a bar on standard error."""
-    if not missing_kernels():
+    if not missing_kernels("tokenization"):
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("compiling kernels (once)")
-        ensure_compiled(lambda name, done, total: bar.update(task, completed=done, total=total))
+        ensure_compiled("tokenization", lambda name, done, total: bar.update(task, completed=done, total=total))
         bar.update(task, completed=1, total=1)
 
 

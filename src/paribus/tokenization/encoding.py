@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
+from paribus.native.loader import address
 from paribus.tokenization.encoding_tables import EncodingTables, check_servable
-from paribus.tokenization.kernels.native import address
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.shared_output import SharedOutput

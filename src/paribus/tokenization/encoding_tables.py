@@ -6,11 +6,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.native.loader import address, kernel
+from paribus.native.table_memory import CACHE_LINE, table_zeros
 from paribus.tokenization.demolition import child_sequences
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.settings import Settings
-from paribus.tokenization.table_memory import CACHE_LINE, table_zeros
 from paribus.tokenization.token_trie import table_bits, token_trie
 from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.unit_sequences import UnitTable, unit_sequences, unit_table

@@ -10,8 +10,8 @@ from itertools import pairwise
 import numpy as np
 
 from paribus.errors import ConfigurationError
+from paribus.native.loader import address, kernel
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.unicode_classes import CODES, class_table
 from paribus.tokenization.units import utf8
 

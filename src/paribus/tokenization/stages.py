@@ -23,9 +23,9 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
+from paribus.native.loader import ensure_compiled
 from paribus.pipeline.context import JSON, Reporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
-from paribus.tokenization.kernels.native import ensure_compiled
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.spans import PredictiveEntropyPretokenizer as ModelPretokenizer
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
@@ -88,7 +88,11 @@ class _Sample:
 
 def compile_kernels(report: Reporter) -> None:
     """Compile what this machine has not compiled yet, and say so."""
-    ensure_compiled(lambda name, done, total: report.progress(done, total, unit="kernels", doing=f"compiling {name}"))
+
+    def progress(name: str, done: int, total: int) -> None:
+        report.progress(done, total, unit="kernels", doing=f"compiling {name}")
+
+    ensure_compiled("tokenization", progress)
 
 
 def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
@@ -147,7 +151,7 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     with EncodedCorpusWriter(context.output, tokenizer) as writer:
         context.report.progress(0, total, unit="bytes", doing="encoding")
         encode = partial(_encode_part, tokenizer)
-        for target in context.engine.map(encode, _parts(corpus, parts), unlocked=tokenizer.cutter is None):
+        for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
             with np.load(target, allow_pickle=False) as part:
                 writer.append(part["ids"], part["lengths"], part["source_bytes"])
                 done += int(part["source_bytes"].sum())

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.tokenization.kernels.native import address, kernel
+from paribus.native.loader import address, kernel
 from paribus.tokenization.word_counts import WordCounts
 
 _CODEPOINTS = 0x110000

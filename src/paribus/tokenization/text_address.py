@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.tokenization.kernels.native import address, kernel
+from paribus.native.loader import address, kernel
 from paribus.tokenization.units import utf8
 
 if TYPE_CHECKING:

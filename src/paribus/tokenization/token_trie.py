@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
+from paribus.native.loader import address, kernel
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.kernels.native import address, kernel
 
 Int32s = npt.NDArray[np.int32]
 Int64s = npt.NDArray[np.int64]

@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
-from paribus.tokenization.kernel_state import KernelState
+from paribus.native.kernel_state import KernelState
+from paribus.native.loader import address, kernel
+from paribus.native.table_memory import table_zeros
 from paribus.tokenization.kernels import counting_layout as slot
-from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.key_masks import key_masks
-from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.units import utf8
 
 _BATCH_BYTES = 4 * 2**20

@@ -9,9 +9,9 @@ is. Encoding takes the longest match from the left.
 
 import numpy as np
 
+from paribus.native.loader import kernel
 from paribus.tokenization.bpe import MergeTrainer, Progress, Training
 from paribus.tokenization.kernels import training_layout as slot
-from paribus.tokenization.kernels.native import kernel
 from paribus.tokenization.symbol_corpus import SymbolCorpus
 
 _SMALLEST_ROOM = 1024

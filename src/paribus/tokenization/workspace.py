@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paribus.native.loader import address, kernel
+from paribus.native.table_memory import table_zeros
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.kernels.native import address, kernel
 from paribus.tokenization.key_masks import key_masks
-from paribus.tokenization.table_memory import table_zeros
 from paribus.tokenization.text_address import text_address
 
 Ids = npt.NDArray[np.int32]

@@ -8,7 +8,7 @@ continue a number or a space of several bytes). What is no UTF-8 counts as one o
 import numba
 import numpy as np
 
-from paribus.tokenization.kernels.intrinsics import (
+from paribus.native.intrinsics import (
     apostrophes,
     ascii_digits,
     ascii_letters,

@@ -6,6 +6,16 @@ every pattern cuts it: before a blank between two ASCII letters.
 
 import numpy as np
 
+from paribus.native.intrinsics import (
+    i64_at,
+    load64,
+    lowest_bit,
+    not_ascii,
+    prefetch,
+    store64,
+    u8_at,
+    u64_at,
+)
 from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, decode, function, inline
 from paribus.tokenization.kernels.counting_layout import (
     BEGIN,
@@ -50,16 +60,6 @@ from paribus.tokenization.kernels.counting_layout import (
     WORD,
 )
 from paribus.tokenization.kernels.gpt4 import has
-from paribus.tokenization.kernels.intrinsics import (
-    i64_at,
-    load64,
-    lowest_bit,
-    not_ascii,
-    prefetch,
-    store64,
-    u8_at,
-    u64_at,
-)
 from paribus.tokenization.kernels.keys import LENGTH_SHIFT, SHORTEST_LONG, hash_words, keep_tail, short_key
 from paribus.tokenization.kernels.layout import NONE, STRIPPED
 from paribus.tokenization.kernels.memo import hash_long, same_bytes

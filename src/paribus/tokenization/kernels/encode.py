@@ -2,10 +2,7 @@
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
-from paribus.tokenization.kernels.dropout import mix
-from paribus.tokenization.kernels.gpt4 import has
-from paribus.tokenization.kernels.intrinsics import (
+from paribus.native.intrinsics import (
     address_of,
     copy16,
     i32_at,
@@ -16,6 +13,9 @@ from paribus.tokenization.kernels.intrinsics import (
     u8_at,
     u64_at,
 )
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
+from paribus.tokenization.kernels.dropout import mix
+from paribus.tokenization.kernels.gpt4 import has
 from paribus.tokenization.kernels.keys import LENGTH_SHIFT, hash_words, keep_tail, short_key
 from paribus.tokenization.kernels.layout import (
     CHUNK,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paribus.native.intrinsics import lowest_bit
 from paribus.tokenization.kernels.classes import (
     LETTERS,
     NUMBERS,
@@ -13,7 +14,6 @@ from paribus.tokenization.kernels.classes import (
     function,
     inline,
 )
-from paribus.tokenization.kernels.intrinsics import lowest_bit
 
 
 @inline

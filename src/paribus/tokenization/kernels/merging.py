@@ -6,8 +6,8 @@ the new pairs replaces by where their occurrences begin, or -1.
 
 import numpy as np
 
+from paribus.native.intrinsics import i32_at, i64_at, prefetch
 from paribus.tokenization.kernels.classes import function, inline
-from paribus.tokenization.kernels.intrinsics import i32_at, i64_at, prefetch
 from paribus.tokenization.kernels.training_layout import (
     AFTER,
     BEFORE,

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paribus.native.intrinsics import lowest_bit
 from paribus.tokenization.kernels.classes import (
     APOSTROPHES,
     BLANKS,
@@ -18,7 +19,6 @@ from paribus.tokenization.kernels.classes import (
     low_bits,
 )
 from paribus.tokenization.kernels.gpt4 import gpt4_starts
-from paribus.tokenization.kernels.intrinsics import lowest_bit
 from paribus.tokenization.kernels.layout import GPT2, GPT2_DIGITS, GPT4, NONE, STRIPPED
 
 

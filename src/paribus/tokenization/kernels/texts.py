@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.tokenization.kernels.intrinsics import call_with_place
+from paribus.native.intrinsics import call_with_place
 
 
 def find_texts(strings, count, as_utf8, addresses, sizes):

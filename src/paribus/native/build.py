@@ -7,14 +7,16 @@ from typing import Any
 import numba
 from numba import types
 
-from paribus.tokenization.kernels.native import compile_to_cache
-from paribus.tokenization.kernels.registry import Signature
+from paribus.native.loader import compile_to_cache
+from paribus.native.registry import Signature
 
 _TYPES: dict[str, Any] = {
     "i64": types.int64,
     "f64": types.float64,
     "u8*": types.CPointer(types.uint8),
     "i32*": types.CPointer(types.int32),
+    "u32*": types.CPointer(types.uint32),
+    "f32*": types.CPointer(types.float32),
     "i64*": types.CPointer(types.int64),
     "u64*": types.CPointer(types.uint64),
     "f64*": types.CPointer(types.float64),
@@ -23,7 +25,7 @@ _TYPES: dict[str, Any] = {
 
 def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
     """Symbol and object code of one kernel with all it calls."""
-    module = importlib.import_module(f"{__package__}.{signature.module}")
+    module = importlib.import_module(signature.module)
     arguments = tuple(_TYPES[argument] for argument in signature.arguments)
     options = {"error_model": "numpy", "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     compiled = numba.njit(types.int64(*arguments), **options)(getattr(module, name))

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.tokenization.kernels.native import address
+from paribus.native.loader import address
 
 Array = npt.NDArray[Any]
 

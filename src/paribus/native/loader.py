@@ -24,13 +24,14 @@ import llvmlite.binding as llvm
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.kernels.registry import KERNELS, Signature
+from paribus.native.registry import KERNELS, Signature
 
 Progress = Callable[[str, int, int], None]
 """Called with the kernel being compiled, how many are done, and how many there are."""
 
 _CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "f64": ctypes.c_double}
-_IMPORT = re.compile(r"^from paribus\.tokenization\.kernels\.(\w+) import", re.MULTILINE)
+_IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels\.\w+|native\.intrinsics)) import", re.MULTILINE)
+_COMPILER = "paribus.native.build"
 
 
 class Kernel:
@@ -42,7 +43,7 @@ class Kernel:
     def __init__(self, engine: Any, symbol: str, signature: Signature) -> None:
         self._engine = engine
         types = [_CTYPES.get(name, ctypes.c_void_p) for name in signature.arguments]
-        make = ctypes.PYFUNCTYPE if signature.locked else ctypes.CFUNCTYPE
+        make = ctypes.PYFUNCTYPE if signature.holds_gil else ctypes.CFUNCTYPE
         prototype = make(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)
         self._function = prototype(engine.get_function_address(symbol))
 
@@ -73,15 +74,16 @@ def kernel(name: str) -> Kernel:
     return Kernel(engine, symbol, KERNELS[name])
 
 
-def missing_kernels() -> list[str]:
-    """Kernels that this machine has not got, or whose file is damaged."""
-    return [name for name in KERNELS if _read(kernel_path(name)) is None]
+def missing_kernels(package: str) -> list[str]:
+    """Kernels of a stage package that this machine has not got, or whose file is damaged."""
+    own = [name for name, signature in KERNELS.items() if signature.package == package]
+    return [name for name in own if _read(kernel_path(name)) is None]
 
 
-def ensure_compiled(progress: Progress | None = None) -> int:
-    """Compile every kernel that is missing or damaged, in one process a core; returns how many that were."""
-    missing = missing_kernels()
-    command = [sys.executable, "-m", f"{__package__}.build"]
+def ensure_compiled(package: str, progress: Progress | None = None) -> int:
+    """Compile every kernel of a stage package that is missing or damaged, in one process a core; returns how many."""
+    missing = missing_kernels(package)
+    command = [sys.executable, "-m", _COMPILER]
     running = [subprocess.Popen([*command, *share]) for share in _shares(missing) if share]
     while running:
         for process in [process for process in running if process.poll() is not None]:
@@ -115,9 +117,8 @@ def kernel_path(name: str) -> Path:
 def fingerprint(module: str) -> str:
     """Digest of everything the object code depends on: sources, numba, processor."""
     digest = hashlib.sha256(_platform())
-    directory = Path(__file__).parent
     for name in sorted(_closure(module)):
-        digest.update(name.encode() + b"\0" + (directory / f"{name}.py").read_bytes() + b"\0")
+        digest.update(name.encode() + b"\0" + _source(name).read_bytes() + b"\0")
     return digest.hexdigest()[:32]
 
 
@@ -129,14 +130,17 @@ def _platform() -> bytes:
 
 
 def _closure(module: str) -> set[str]:
-    found, rest = set[str](), ["build", module]
+    found, rest = {_COMPILER}, [module]
     while rest:
         name = rest.pop()
         if name not in found:
             found.add(name)
-            if name not in ("build", "native", "registry"):
-                rest += _IMPORT.findall(Path(__file__).with_name(f"{name}.py").read_text(encoding="utf-8"))
+            rest += _IMPORT.findall(_source(name).read_text(encoding="utf-8"))
     return found
+
+
+def _source(module: str) -> Path:
+    return Path(__file__).parents[2].joinpath(*module.split(".")).with_suffix(".py")
 
 
 @cache
@@ -174,7 +178,7 @@ def _is_private(path: Path) -> bool:
 
 def compile_to_cache(name: str) -> tuple[str, bytes]:
     """Compile one kernel in this process and keep it; returns its symbol and object code."""
-    from paribus.tokenization.kernels.build import compile_kernel
+    from paribus.native.build import compile_kernel
 
     symbol, code = compile_kernel(name, KERNELS[name])
     path = kernel_path(name)

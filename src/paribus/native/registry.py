@@ -1,0 +1,53 @@
+"""The kernels and their signatures, readable without numba."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Where a kernel's code is and the types of its arguments; every kernel returns an int64.
+
+    Types: `i64`, `f64`, and pointers `u8*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that calls Python
+    `holds_gil`, the global interpreter lock.
+    """
+
+    package: str
+    """Stage package below `paribus` whose `kernels` hold the code."""
+    file: str
+    arguments: tuple[str, ...]
+    holds_gil: bool = False
+
+    @property
+    def module(self) -> str:
+        """Full name of the module."""
+        return f"paribus.{self.package}.kernels.{self.file}"
+
+
+def _tokenization(file: str, arguments: str, *, holds_gil: bool = False) -> Signature:
+    return Signature("tokenization", file, tuple(arguments.split()), holds_gil)
+
+
+KERNELS: dict[str, Signature] = {
+    "pretoken_starts": _tokenization("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
+    "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
+    "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),
+    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64"),
+    "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
+    "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
+    "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),
+    "grow_table": _tokenization("memo", "u64* i64 u64* i64 i64"),
+    "find_invalid_text": _tokenization("count", "i64*"),
+    "count_texts": _tokenization("count", "i64*"),
+    "add_counts": _tokenization("count", "i64* i64*"),
+    "list_words": _tokenization("count", "i64* u8* i64* i64*"),
+    "observe_characters": _tokenization("symbols", "u8* i64 u8*"),
+    "lay_out_bytes": _tokenization("symbols", "u8* i64* i64 i64* i64 i32* i64*"),
+    "lay_out_characters": _tokenization("symbols", "u8* i64* i64 i64* i32* i64 i32* i64*"),
+    "spell_tokens": _tokenization("symbols", "i32* i32* i64 i64* i32*"),
+    "count_pairs": _tokenization("pair_index", "i64*"),
+    "move_pairs": _tokenization("pair_index", "i64* i64 i64* i64 i64"),
+    "locate_pairs": _tokenization("pair_index", "i64*"),
+    "train_bpe": _tokenization("train_bpe", "i64*"),
+    "link_pairs": _tokenization("train_wordpiece", "i64*"),
+    "train_wordpiece": _tokenization("train_wordpiece", "i64*"),
+}
