@@ -15,7 +15,7 @@ from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.frame import MissingRun
 from paribus.reporting.report import Report, loss_curves, write_report
-from paribus.reporting.shared_tokens import SharedTokens
+from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from reporting_support import FACTORS, demo_runs, record
@@ -293,13 +293,13 @@ def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(dem
     assert any("the report's files have all" in line for line in lines)
 
 
-def test_what_vocabularies_share_is_a_plot_and_numbers(tmp_path: Path) -> None:
-    shared = SharedTokens(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
+def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> None:
+    overlap = OverlapMatrix(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
     runs = demo_runs(tmp_path, items=20, curves=False)
-    report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", shared=shared)
+    report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", overlap=overlap)
     assert report.files["plots/vocabulary_overlap.png"].read_bytes().startswith(b"\x89PNG")
     assert "bpe in 中文/1 50.0 %, others 3.2 in a million; 中文/1 in bpe 75.0 %" in read(report, "report.html")
-    assert shared.metrics() == {
+    assert overlap.metrics() == {
         "vocabulary_overlap/bpe in 中文_1": 0.5,
         "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
         "vocabulary_overlap/中文_1 in bpe": 0.75,

@@ -41,7 +41,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     records, missing = collect(composition, runs, layout)
     experiment = config.experiment
     directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
-    shared = compare_vocabularies(records)
+    overlap = compare_vocabularies(records)
     report = write_report(
         records,
         missing=missing,
@@ -50,13 +50,13 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
         factors=composition.factors,
         directory=directory,
         paper=experiment.paper if experiment else None,
-        shared=shared,
+        overlap=overlap,
     )
     console.print(report.terminal)
     console.print(f"report: {report.files['report.html']} (beside it .md, .csv, .tex)", soft_wrap=True, markup=False)
     with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
-        for name, value in shared.metrics().items() if shared else ():
+        for name, value in overlap.metrics().items() if overlap else ():
             events.metric(name, value, 0)
         events.artifact(directory, "report")
         events.end("FINISHED")

@@ -9,16 +9,16 @@ import numpy.typing as npt
 
 if TYPE_CHECKING:
     from paribus.reporting.frame import RunRecord
-    from paribus.reporting.shared_tokens import SharedTokens
+    from paribus.reporting.vocabulary_overlap import OverlapMatrix
     from paribus.tokenization import Tokenizer
 
 _COUNTED, _CHUNK = 100_000_000, 1 << 22
 """Tokens of an encoded corpus that are counted, and how many at a time."""
 
 
-def compare_vocabularies(records: Sequence["RunRecord"]) -> "SharedTokens | None":
-    """What the different vocabularies of these runs share; None where there are not two."""
-    from paribus.reporting.shared_tokens import SharedTokens
+def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | None":
+    """The overlap of the different vocabularies of these runs; None where there are not two."""
+    from paribus.reporting.vocabulary_overlap import OverlapMatrix
     from paribus.tokenization import Tokenizer
     from paribus.tokenization.vocabulary_overlap import overlap_shares
 
@@ -35,7 +35,7 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "SharedTokens | None
         [_frequency(mine, theirs, counted) for theirs in tokenizers]
         for mine, counted in zip(tokenizers, counts, strict=True)
     ]
-    return SharedTokens(_names(list(users.values())), sizes, shares, frequencies)
+    return OverlapMatrix(_names(list(users.values())), sizes, shares, frequencies)
 
 
 def _counts(path: Path | None, size: int) -> npt.NDArray[np.int64] | None:

@@ -14,13 +14,13 @@ from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.layout import heading
 from paribus.reporting.measures import Column
 from paribus.reporting.picture import COLOURS, DASHES, MARKERS, Plot, picture, style
-from paribus.reporting.shared_tokens import SharedTokens, shared_tokens_plot
 from paribus.reporting.token_plots import Segmentation, token_frequencies, token_lengths
+from paribus.reporting.vocabulary_overlap import OverlapMatrix, overlap_plot
 
 Curve = Sequence[tuple[int, float]]
 
 
-def plots(comparison: Comparison, curves: Mapping[str, Curve], shared: SharedTokens | None = None) -> list[Plot]:
+def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapMatrix | None = None) -> list[Plot]:
     """All plots for which there is something to show: accuracy, bits per byte, loss curves, tokens, vocabularies.
 
     `curves` has, by run id, (step, training loss in nats a token) in order.
@@ -31,7 +31,7 @@ def plots(comparison: Comparison, curves: Mapping[str, Curve], shared: SharedTok
             _losses(comparison, curves),
             token_lengths(segmentations(comparison), "the held-out text"),
             token_frequencies(segmentations(comparison), "the held-out text"),
-            shared_tokens_plot(shared) if shared else None,
+            overlap_plot(overlap) if overlap else None,
         ]
     return [plot for plot in made if plot is not None]
 

@@ -22,8 +22,8 @@ from paribus.reporting.markdown import markdown_report
 from paribus.reporting.notes import notes
 from paribus.reporting.page import page
 from paribus.reporting.plots import Curve, plots
-from paribus.reporting.shared_tokens import SharedTokens
 from paribus.reporting.tables import csv_table, latex_table, lines_table, terminal_table
+from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tracking.reader import EventReader
 
 EVENTS, LOSS = "events.jsonl", "train/loss"
@@ -49,7 +49,7 @@ def write_report(
     question: str = "",
     missing: Sequence[MissingRun] = (),
     curves: Mapping[str, Curve] | None = None,
-    shared: SharedTokens | None = None,
+    overlap: OverlapMatrix | None = None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
 
@@ -61,7 +61,7 @@ def write_report(
         question: what the table is meant to answer.
         missing: what was asked for and has no finished run; it is listed, and its cells are empty.
         curves: (step, training loss) by run id; read from each run's events where not given.
-        shared: what the vocabularies of the runs have in common, for a plot of it.
+        overlap: how the vocabularies of the runs overlap, for a plot of it.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
@@ -76,7 +76,7 @@ def write_report(
         comparison=comparison,
         tables=layouts(comparison, directory),
         notes=notes(comparison),
-        plots=plots(comparison, loss_curves(runs) if curves is None else curves, shared),
+        plots=plots(comparison, loss_curves(runs) if curves is None else curves, overlap),
         paper=reference,
         directory=directory,
     )

@@ -1,4 +1,4 @@
-"""What the vocabularies of a comparison have in common, as numbers and as a picture."""
+"""The overlap of a comparison's vocabularies, as numbers and as a picture."""
 
 import re
 from collections.abc import Sequence
@@ -13,8 +13,8 @@ _DARK = 0.6
 
 
 @dataclass(frozen=True)
-class SharedTokens:
-    """Vocabularies of a comparison by name, their tokens without special ones, and what they share."""
+class OverlapMatrix:
+    """Vocabularies of a comparison by name, their tokens without special ones, and the overlap of each two."""
 
     names: Sequence[str]
     sizes: Sequence[int]
@@ -37,22 +37,22 @@ class SharedTokens:
         return numbers
 
 
-def shared_tokens_plot(shared: SharedTokens) -> Plot:
+def overlap_plot(overlap: OverlapMatrix) -> Plot:
     """A square for each pair of vocabularies."""
-    count = len(shared.names)
-    labels = [f"{name}\n{size:,} tokens" for name, size in zip(shared.names, shared.sizes, strict=True)]
+    count = len(overlap.names)
+    labels = [f"{name}\n{size:,} tokens" for name, size in zip(overlap.names, overlap.sizes, strict=True)]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
-        axes.imshow(shared.shares, vmin=0, vmax=1, cmap="Blues")
-        for row, shares in enumerate(shared.shares):
+        axes.imshow(overlap.shares, vmin=0, vmax=1, cmap="Blues")
+        for row, shares in enumerate(overlap.shares):
             for column, share in enumerate(shares):
                 colour = "white" if share > _DARK else "#222222"
-                frequency = shared.frequencies[row][column]
+                frequency = overlap.frequencies[row][column]
                 text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
                 axes.text(column, row, text, ha="center", va="center", color=colour)
         axes.set_xticks(
-            range(count), shared.names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center"
+            range(count), overlap.names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center"
         )
         axes.set_yticks(range(count), labels)
         axes.set_xlabel("are in the vocabulary of")
@@ -63,9 +63,9 @@ def shared_tokens_plot(shared: SharedTokens) -> Plot:
     caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
     caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
     told = "; ".join(
-        f"{first} in {second} {100 * shared.shares[i][j]:.1f} %{_told(shared.frequencies[i][j])}"
-        for i, first in enumerate(shared.names)
-        for j, second in enumerate(shared.names)
+        f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %{_told(overlap.frequencies[i][j])}"
+        for i, first in enumerate(overlap.names)
+        for j, second in enumerate(overlap.names)
         if i != j
     )
     return picture("vocabulary_overlap", caption, f"{caption} {told}.", (3.2 + 1.1 * count, 1.6 + 0.9 * count), draw)
