@@ -10,6 +10,7 @@ from paribus.tokenization import Tokenizer, statistics
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
 from paribus.tokenization.statistics import (
     corpus_statistics,
+    count_ids,
     count_tokens,
     encoded_statistics,
     rank_curve,
@@ -103,6 +104,19 @@ def test_an_encoded_corpus_has_the_statistics_of_its_texts(
             ids = tok.encode(text)
             writer.append(ids, np.array([len(ids)]), np.array([len(text.encode())]))
     assert encoded_statistics(EncodedCorpus(tmp_path)) == corpus_statistics(tok, TEXTS)
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 4, 1 << 22])
+@pytest.mark.parametrize("limit", [0, 1, 6, 8, 9, 100])
+def test_the_first_ids_of_an_encoded_corpus_are_counted(
+    chunk: int, limit: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statistics, "_CHUNK", chunk)
+    ids = np.array([3, 1, 3, 0, 259, 3, 1, 1, 2], dtype=np.int32)
+    with EncodedCorpusWriter(tmp_path, Tokenizer.train(TEXTS, vocab_size=260)) as writer:
+        writer.append(ids, np.array([4, 0, 5]), np.array([4, 0, 5]))
+    counts = count_ids(EncodedCorpus(tmp_path), 260, limit)
+    assert dict(enumerate(counts.tolist())) == dict.fromkeys(range(260), 0) | Counter(ids[:limit].tolist())
 
 
 def test_words_of_stripped_text_are_its_tokens_that_continue_no_word(tmp_path: Path) -> None:

@@ -4,16 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import numpy.typing as npt
-
 if TYPE_CHECKING:
     from paribus.reporting.frame import RunRecord
     from paribus.reporting.vocabulary_overlap import OverlapMatrix
     from paribus.tokenization import Tokenizer
+    from paribus.tokenization.statistics import Counts
 
-_COUNTED, _CHUNK = 100_000_000, 1 << 22
-"""Tokens of an encoded corpus that are counted, and how many at a time."""
+_COUNTED = 100_000_000
+"""Tokens of an encoded corpus that are counted, from its beginning."""
 
 
 def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | None":
@@ -38,20 +36,15 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
     return OverlapMatrix(_names(list(users.values())), sizes, shares, frequencies)
 
 
-def _counts(path: Path | None, size: int) -> npt.NDArray[np.int64] | None:
+def _counts(path: Path | None, size: int) -> "Counts | None":
     """Occurrences of each token (size,) at the beginning of an encoded corpus."""
     from paribus.tokenization.encoded_corpus import EncodedCorpus
+    from paribus.tokenization.statistics import count_ids
 
-    if path is None:
-        return None
-    counts = np.zeros(size, dtype=np.int64)
-    ids = EncodedCorpus(path).ids[:_COUNTED]
-    for start in range(0, len(ids), _CHUNK):
-        counts += np.bincount(ids[start : start + _CHUNK], minlength=size)
-    return counts
+    return None if path is None else count_ids(EncodedCorpus(path), size, _COUNTED)
 
 
-def _frequency(mine: "Tokenizer", theirs: "Tokenizer", counts: npt.NDArray[np.int64] | None) -> float | None:
+def _frequency(mine: "Tokenizer", theirs: "Tokenizer", counts: "Counts | None") -> float | None:
     """How often, in a million tokens, a token occurs on average that only one has."""
     from paribus.tokenization.vocabulary_overlap import only_in
 

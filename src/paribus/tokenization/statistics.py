@@ -5,7 +5,7 @@ Words are what ASCII whitespace separates, which is exact on bytes whatever the 
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any
@@ -112,8 +112,7 @@ def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
     begins_spaced, ends_spaced, inner = _word_starts(tok)
     ids = np.zeros(tok.vocab_size, dtype=np.int64)
     words, after_space = 0, True
-    for start in range(0, corpus.tokens, _CHUNK):
-        chunk = np.asarray(corpus.ids[start : start + _CHUNK], dtype=np.int64)
+    for start, chunk in _chunks(corpus, corpus.tokens):
         ids += np.bincount(chunk, minlength=tok.vocab_size)
         after = np.concatenate([[after_space], ends_spaced[chunk]])
         first, last = np.searchsorted(corpus.offsets, [start, start + len(chunk)])
@@ -121,6 +120,14 @@ def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
         words += int(inner[chunk].sum()) + int((after[:-1] & ~begins_spaced[chunk]).sum())
         after_space = bool(after[-1])
     return TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words)
+
+
+def count_ids(corpus: EncodedCorpus, vocab_size: int, limit: int) -> Counts:
+    """Occurrences by id among the first `limit` ids of an encoded corpus, shape (vocab_size,)."""
+    counts = np.zeros(vocab_size, dtype=np.int64)
+    for _, chunk in _chunks(corpus, limit):
+        counts += np.bincount(chunk, minlength=vocab_size)
+    return counts
 
 
 def count_statistics(tok: Tokenizer, counted: TokenCounts) -> CorpusStatistics:
@@ -186,6 +193,13 @@ def rank_curve(counts: Counts) -> tuple[tuple[int, int], ...]:
     spaced = [space(1, len(ordered), _CURVE_POINTS) for space in (np.geomspace, np.linspace)]
     ranks = np.unique(np.round(np.concatenate(spaced)).astype(np.int64))
     return tuple(zip(ranks.tolist(), ordered[ranks - 1].tolist(), strict=True))
+
+
+def _chunks(corpus: EncodedCorpus, limit: int) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    """The first `limit` ids of an encoded corpus in pieces that memory holds, each with the place of its first."""
+    end = min(limit, corpus.tokens)
+    for start in range(0, end, _CHUNK):
+        yield start, np.asarray(corpus.ids[start : min(start + _CHUNK, end)], dtype=np.int64)
 
 
 def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], Counts]:
