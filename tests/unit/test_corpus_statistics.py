@@ -16,7 +16,7 @@ from paribus.tokenization.statistics import (
     rank_curve,
     renyi_entropy,
 )
-from paribus.tokenization.vocabulary_overlap import only_in, overlap_shares, vocabulary_overlap
+from paribus.tokenization.vocabulary_overlap import only_in, overlap_shares, spellings, vocabulary_overlap
 
 TEXTS = [
     "the theory of the thing, then the other thing",
@@ -147,8 +147,9 @@ def test_the_overlap_of_vocabularies_is_by_bytes() -> None:
 
 def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
     toks = [Tokenizer.train([text], vocab_size=size) for text, size in (("aabb", 257), ("aabbaabb", 259), ("c", 256))]
-    sizes, shares = overlap_shares(toks)
-    assert sizes == [257, 259, 256]
+    spelled = [spellings(tok) for tok in toks]
+    assert [len(mine) for mine in spelled] == [257, 259, 256]
+    shares = overlap_shares(spelled)
     assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
     for i, first in enumerate(toks):
         assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from paribus.reporting.frame import RunRecord
     from paribus.reporting.vocabulary_overlap import OverlapMatrix
-    from paribus.tokenization import Tokenizer
     from paribus.tokenization.statistics import Counts
+    from paribus.tokenization.vocabulary_overlap import Spellings
 
 _COUNTED = 100_000_000
 """Tokens of an encoded corpus that are counted, from its beginning."""
@@ -18,7 +18,7 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
     """The overlap of the different vocabularies of these runs; None where there are not two."""
     from paribus.reporting.vocabulary_overlap import OverlapMatrix
     from paribus.tokenization import Tokenizer
-    from paribus.tokenization.vocabulary_overlap import overlap_shares
+    from paribus.tokenization.vocabulary_overlap import overlap_shares, spellings
 
     users: dict[Path, list[RunRecord]] = {}
     for record in records:
@@ -27,13 +27,14 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
     if len(users) < 2:
         return None
     tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
-    sizes, shares = overlap_shares(tokenizers)
     counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
+    spelled = [spellings(tok) for tok in tokenizers]
     frequencies = [
-        [_frequency(mine, theirs, counted) for theirs in tokenizers]
-        for mine, counted in zip(tokenizers, counts, strict=True)
+        [None if mine is theirs else _frequency(mine, theirs, counted) for theirs in spelled]
+        for mine, counted in zip(spelled, counts, strict=True)
     ]
-    return OverlapMatrix(_names(list(users.values())), sizes, shares, frequencies)
+    sizes = [len(mine) for mine in spelled]
+    return OverlapMatrix(_names(list(users.values())), sizes, overlap_shares(spelled), frequencies)
 
 
 def _counts(path: Path | None, size: int) -> "Counts | None":
@@ -44,13 +45,13 @@ def _counts(path: Path | None, size: int) -> "Counts | None":
     return None if path is None else count_ids(EncodedCorpus(path), size, _COUNTED)
 
 
-def _frequency(mine: "Tokenizer", theirs: "Tokenizer", counts: "Counts | None") -> float | None:
+def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
     """How often, in a million tokens, a token occurs on average that only one has."""
-    from paribus.tokenization.vocabulary_overlap import only_in
+    from paribus.tokenization.vocabulary_overlap import spelled_only_in
 
     if counts is None or not counts.sum():
         return None
-    own = only_in(mine, theirs, counts)
+    own = spelled_only_in(mine, theirs, counts)
     return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 

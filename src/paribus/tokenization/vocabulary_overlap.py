@@ -13,7 +13,8 @@ import numpy.typing as npt
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN
 
-Spelling = tuple[bytes, bool]
+Spellings = dict[tuple[bytes, bool], int]
+"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word."""
 
 
 @dataclass(frozen=True)
@@ -40,27 +41,28 @@ class VocabularyOverlap:
 
 def vocabulary_overlap(first: Tokenizer, second: Tokenizer) -> VocabularyOverlap:
     """How much the vocabularies in use, scaffolds out, have in common."""
-    left, right = set(_spellings(first)), set(_spellings(second))
-    shared = len(left & right)
+    left, right = spellings(first), spellings(second)
+    shared = len(left.keys() & right.keys())
     return VocabularyOverlap(
         shared=shared,
-        jaccard=shared / max(len(left | right), 1),
+        jaccard=shared / max(len(left) + len(right) - shared, 1),
         share_of_first=shared / max(len(left), 1),
         share_of_second=shared / max(len(right), 1),
     )
 
 
-def overlap_shares(tokenizers: Sequence[Tokenizer]) -> tuple[list[int], list[list[float]]]:
-    """Tokens in use of each vocabulary; and, of the tokens of vocabulary i, the share that j has too, at [i][j]."""
-    spelled = [set(_spellings(tok)) for tok in tokenizers]
-    shares = [[len(mine & theirs) / max(len(mine), 1) for theirs in spelled] for mine in spelled]
-    return [len(mine) for mine in spelled], shares
+def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
+    """Of the tokens of vocabulary i, the share that vocabulary j has too, at [i][j]."""
+    return [[len(mine.keys() & theirs.keys()) / max(len(mine), 1) for theirs in spelled] for mine in spelled]
 
 
 def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> TokenGroup:
     """The tokens of `tok` that `other` lacks, with their `counts` (vocab_size,) in texts that `tok` encoded."""
-    theirs = set(_spellings(other))
-    mine = _spellings(tok)
+    return spelled_only_in(spellings(tok), spellings(other), counts)
+
+
+def spelled_only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
+    """The same of the spellings of two vocabularies, with the `counts` of the first."""
     ids = [identity for spelling, identity in mine.items() if spelling not in theirs]
     return TokenGroup(
         tokens=len(ids),
@@ -69,8 +71,8 @@ def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> 
     )
 
 
-def _spellings(tok: Tokenizer) -> dict[Spelling, int]:
-    """Id of each spelling in use."""
+def spellings(tok: Tokenizer) -> Spellings:
+    """Id of each spelling in use; special tokens and the unknown token are out."""
     columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id.tolist()
     return {
         (columns.spellings[rank], bool(columns.continuations[rank])): identity
