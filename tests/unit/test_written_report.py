@@ -18,6 +18,7 @@ from paribus.reporting.report import Report, loss_curves, write_report
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
+from paribus.tracking.batches import MAX_NAME_LENGTH
 from reporting_support import FACTORS, demo_runs, record
 
 PAPER = {
@@ -304,6 +305,16 @@ def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> No
         "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
         "vocabulary_overlap/中文_1 in bpe": 0.75,
     }
+
+
+def test_long_and_similar_names_of_vocabularies_make_distinct_metrics_that_mlflow_takes() -> None:
+    names = ("x" * 300 + "a", "x" * 300 + "b", "a/b", "a·b", "y" * 90)
+    shares = [[0.5] * 5] * 5
+    found = OverlapMatrix(names, [1] * 5, shares, shares).metrics()
+    assert len(found) == 2 * 5 * 4
+    assert max(map(len, found)) <= MAX_NAME_LENGTH
+    assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in found)
+    assert any(name.endswith("in " + "y" * 90) for name in found)
 
 
 def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """The overlap of a comparison's vocabularies, as numbers and as a picture."""
 
+import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,8 @@ from paribus.reporting.picture import Plot, picture
 
 _DARK = 0.6
 """Share from which on the text in a cell is white."""
+_LABEL_LENGTH = 90
+"""Characters of a vocabulary's name in that of a metric: two of them and what is between fit in MLflow's 250."""
 
 
 @dataclass(frozen=True)
@@ -27,8 +30,9 @@ class OverlapMatrix:
     def metrics(self) -> dict[str, float]:
         """Every share and frequency of two different vocabularies, named for a tracker."""
         numbers = {}
-        for i, first in enumerate(map(_plain, self.names)):
-            for j, second in enumerate(map(_plain, self.names)):
+        labels = _metric_labels(self.names)
+        for i, first in enumerate(labels):
+            for j, second in enumerate(labels):
                 frequency = self.frequencies[i][j]
                 if i != j:
                     numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
@@ -75,6 +79,18 @@ def _told(frequency: float | None) -> str:
     return "" if frequency is None else f", others {frequency:.1f} in a million"
 
 
-def _plain(name: str) -> str:
-    """A name with nothing in it that a tracker refuses."""
-    return re.sub(r"[^\w. -]", "_", name)
+def _metric_labels(names: Sequence[str]) -> list[str]:
+    """Distinct names with nothing in them that a tracker refuses.
+
+    One that is too long, or like another once the refused characters are replaced, ends in its digest.
+    """
+    plain = [re.sub(r"[^\w. -]", "_", name) for name in names]
+    return [
+        label if len(label) <= _LABEL_LENGTH and plain.count(label) == 1 else _with_digest(label, name)
+        for label, name in zip(plain, names, strict=True)
+    ]
+
+
+def _with_digest(label: str, name: str) -> str:
+    ending = f" {hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return label[: _LABEL_LENGTH - len(ending)] + ending
