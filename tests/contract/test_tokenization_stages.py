@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from paribus.config.groups.corpus import PydocsCorpus
@@ -211,3 +212,9 @@ def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
         pass
     with pytest.raises(DataError, match=r"training split .* is empty"):
         vocabulary(tmp_path, tmp_path / "empty", run_config())
+
+
+def test_a_document_without_text_is_refused_by_its_name() -> None:
+    batch = pa.record_batch({"id": ["one", "two"], "text": pa.array(["text", None], pa.large_string())})
+    with pytest.raises(DataError, match="document 'two': its text is null"):
+        stages._encode(Tokenizer.train(["text"], vocab_size=256), batch)

@@ -13,7 +13,7 @@ from paribus.tokenization.encoding_tables import EncodingTables, check_servable
 from paribus.tokenization.pretokenization import Cutter
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.shared_output import SharedOutput
-from paribus.tokenization.text_address import arrow_addresses, text_addresses
+from paribus.tokenization.text_address import arrow_addresses, arrow_texts, text_addresses
 from paribus.tokenization.units import utf8
 from paribus.tokenization.vocabulary import UNIT, Vocabulary
 from paribus.tokenization.workspace import Ids, RefusedTextError, Workspace
@@ -66,7 +66,7 @@ class Encoding:
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, Offsets]:
         """Flat ids of the strings of an Arrow array without nulls, and their offsets."""
         if self._cutter is not None:
-            return self._encode_cut(texts.to_pylist(), self._cutter, 1)
+            return self._encode_cut(arrow_texts(texts), self._cutter, 1)
         try:
             return self.encode_at(*arrow_addresses(texts), 1)
         except RefusedTextError as error:

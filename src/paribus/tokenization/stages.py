@@ -210,6 +210,8 @@ def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[np.ndarray, np
         return tokenizer.encode_arrow(texts)
     except DataError:
         for name, text in zip(batch.column("id").to_pylist(), texts.to_pylist(), strict=True):
+            if text is None:
+                raise DataError(f"document {name!r}: its text is null") from None
             try:
                 tokenizer.encode(text)
             except DataError as error:

@@ -143,7 +143,10 @@ class Tokenizer:
         return self._encoding.encode_batch(listed, threads)
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
-        """The same for the strings of an Arrow array without nulls, which no Python strings are made of."""
+        """The same for the strings of an Arrow array, which no Python strings are made of.
+
+        DataError for an array of another type than string or large_string, a chunked array, or one with nulls.
+        """
         return self._encoding.encode_arrow(texts)
 
     def tokenize(self, text: str) -> list[bytes]:
