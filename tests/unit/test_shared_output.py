@@ -19,29 +19,26 @@ MEBIBYTE = 1 << 20
 def encoded(sizes: list[int], threads: int, order: list[int] | None = None) -> tuple[Ids, npt.NDArray[np.int64], int]:
     """Texts whose ids are half their bytes, all of them the text's number; and how many blocks there were.
 
-    With `order`, blocks are finished in that order, as many at a time as there are threads.
+    With `order`, blocks are finished in the order of their first texts, as many at a time as there are threads.
     """
     array = np.array(sizes, dtype=np.int64)
-    output, lock, begun = SharedOutput(array, threads), threading.Lock(), 0
+    output = SharedOutput(array, threads)
     turns = threading.Condition()
     finished: list[int] = []
 
     def encode(texts: slice) -> tuple[Ids, npt.NDArray[np.int64]]:
-        nonlocal begun
-        with lock:
-            block, begun = begun, begun + 1
         numbers = np.arange(len(sizes), dtype=np.int32)[texts]
         counts = array[texts] // 2
+        before = order[: order.index(texts.start)] if order else []
         with turns:
-            if order is not None:
-                turns.wait_for(lambda: all(other in finished for other in order[: order.index(block)]), timeout=30)
-            finished.append(block)
+            assert turns.wait_for(lambda: set(before) <= set(finished), timeout=30)
+            finished.append(texts.start)
             turns.notify_all()
         return np.repeat(numbers, counts), np.cumsum(counts)
 
     with ThreadPoolExecutor(threads) as executor:
         list(executor.map(lambda _: output.work(encode), range(threads)))
-    return *output.result(), begun
+    return *output.result(), len(finished)
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
