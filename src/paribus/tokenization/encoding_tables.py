@@ -51,7 +51,7 @@ class EncodingTables:
             self._arrays[slot] = value
 
     def _lay_out(self) -> None:
-        """Put all arrays next to each other, the smallest first, which are looked up most."""
+        """Put all arrays next to each other, the smallest first, each from the start of a cache line."""
         arrays = sorted(self._arrays.items(), key=lambda item: item[1].nbytes)
         sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for _, array in arrays]
         self._memory = table_zeros((sum(sizes),), np.uint8)
