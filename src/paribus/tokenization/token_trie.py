@@ -51,7 +51,7 @@ def token_trie(units: Int32s, offsets: Int64s, ranks: Int32s, size: int) -> Toke
     kernel("number_nodes")(address(order), address(begins), count, address(numbers), address(stack))
     wide = children > _MANY_CHILDREN
     return TokenTrie(
-        nodes=_nodes(paths, order, begins, numbers),
+        nodes=_nodes(paths, order, begins, numbers, wide),
         edges=_edges(paths, numbers, np.flatnonzero(wide[paths.parents] & (np.arange(count) > 0))),
         heads=_heads(paths, numbers),
         shorter=shorter,
@@ -78,13 +78,17 @@ def _grow(units: Int32s, offsets: Int64s, ranks: Int32s, shorter: Int32s) -> _Pa
     return _Paths(paths.parents[:count], paths.units[:count], paths.tokens[:count])
 
 
-def _nodes(paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s) -> npt.NDArray[np.uint64]:
-    """One word a node, by number; the children of node i, as it was made, are order[begins[i] : begins[i + 1]]."""
+def _nodes(
+    paths: _Paths, order: Int32s, begins: Int64s, numbers: Int32s, wide: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.uint64]:
+    """One word a node, by number; the children of node i, as it was made, are order[begins[i] : begins[i + 1]].
+
+    `wide` says of each node, as it was made, whether its children are looked up in the hash table.
+    """
     firsts = np.zeros(len(numbers), dtype=np.uint64)
-    children = np.diff(begins)
-    inner = children > 0
+    inner = np.diff(begins) > 0
     firsts[inner] = numbers[order[begins[:-1][inner]]]
-    firsts[children > _MANY_CHILDREN] = layout.WIDE
+    firsts[wide] = layout.WIDE
     lasts = np.zeros(len(numbers), dtype=np.uint64)
     lasts[order[begins[1:][inner] - 1]] = 1
     token_shift = np.uint64(layout.UNIT_BITS + layout.NODE_BITS)
