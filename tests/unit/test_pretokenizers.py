@@ -13,7 +13,7 @@ from paribus.tokenization.unicode_classes import class_table
 
 
 def pieces(name: str, text: str) -> list[str]:
-    return list(Pretokenizer(name).pretokenize(text))
+    return Pretokenizer(name).pieces(text)
 
 
 def test_gpt2_keeps_numbers_whole_and_the_space_with_the_word() -> None:

@@ -4,7 +4,6 @@ Every pattern matches every character, so the pieces in order are the text; only
 Special tokens are never looked for: where their text occurs in a document it is cut and encoded as ordinary text.
 """
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -73,7 +72,3 @@ class Pretokenizer:
             return pieces
         table = class_table()
         return [piece for piece in pieces if table[ord(piece[0])] != CODES["spaces"]]
-
-    def pretokenize(self, text: str) -> Iterator[str]:
-        """Iterate over the pre-tokens of `text` in order."""
-        return iter(self.pieces(text))
