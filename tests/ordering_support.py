@@ -1,12 +1,17 @@
-"""Stage contexts of the ordering stages on a small corpus."""
+"""Stage contexts and artefacts of the ordering stages on a small corpus."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import InContextOrdering, OrderingConfig, TfidfEmbedder
+from paribus.config.groups.ordering import InContextOrdering, OrderingConfig
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
@@ -14,9 +19,13 @@ from paribus.corpus.artifact import CorpusWriter
 from paribus.engine.local import LocalEngine
 from paribus.pipeline.context import SilentReporter, StageContext
 
-IN_CONTEXT = InContextOrdering(
-    embedder=TfidfEmbedder(dimensions=64), retrieved_neighbours=10, path_neighbours=5, duplicate_threshold=0.95
-)
+IN_CONTEXT = InContextOrdering(neighbours=5)
+GROUPS: dict[str, Any] = {
+    "embedder": TfidfEmbedder(dimensions=64),
+    "neighbours": NeighboursConfig(retrieved=10),
+    "duplicates": NoDuplicates(),
+}
+SHARD_BYTES = 64 * 2**20
 
 
 def topics(count: int) -> list[str]:
@@ -28,16 +37,48 @@ def topics(count: int) -> list[str]:
     ]
 
 
-def write_corpus(path: Path, texts: Sequence[str]) -> Path:
-    """A corpus artefact whose training split is `texts`."""
-    with CorpusWriter(path, heldout=0.0) as writer:
+def write_corpus(path: Path, texts: Sequence[str], *, shard_bytes: int = SHARD_BYTES) -> Path:
+    """A corpus artefact whose training split is `texts`; a document's id is its number."""
+    with CorpusWriter(path, heldout=0.0, shard_bytes=shard_bytes) as writer:
         for number, text in enumerate(texts):
             writer.add(str(number), text, "test")
     return path
 
 
-def stage_context(root: Path, stage: str, ordering: OrderingConfig, *, seed: int = 0, **inputs: Path) -> StageContext:
-    """A context that writes to `root`/`stage`."""
+def formula_vectors(documents: int = 200, dimensions: int = 8) -> npt.NDArray[np.float32]:
+    """Unit vectors from a formula, the last quarter a copy of the first, so that pins do not depend on an embedder."""
+    grid = (np.arange(documents * dimensions) ** 2 * 7919 % 10007 / 5003 - 1).reshape(documents, dimensions)
+    grid[documents * 3 // 4 :] = grid[: documents - documents * 3 // 4]
+    unit: npt.NDArray[np.float32] = (grid / np.linalg.norm(grid, axis=1, keepdims=True)).astype(np.float32)
+    return unit
+
+
+def all_neighbours(vectors: npt.NDArray[np.floating], count: int) -> tuple[list[list[int]], list[list[float]]]:
+    """Ids and cosines of the nearest documents of each, of equal ones the smaller first, slowly; -1 and 0 for none."""
+    ids, cosines = [], []
+    for i, vector in enumerate(vectors):
+        similar = (vectors.astype(np.float64) @ vector.astype(np.float64)).round(6).tolist()
+        others = [j for j in range(len(vectors)) if j != i and vector.any() and vectors[j].any()]
+        nearest = sorted(others, key=lambda j: (-similar[j], j))[:count]
+        ids.append(nearest + [-1] * (count - len(nearest)))
+        cosines.append([similar[j] for j in nearest] + [0.0] * (count - len(nearest)))
+    return ids, cosines
+
+
+def stage_context(
+    root: Path,
+    stage: str,
+    ordering: OrderingConfig = IN_CONTEXT,
+    *,
+    groups: Mapping[str, Any] = GROUPS,
+    seed: int = 0,
+    workers: int = 1,
+    **inputs: Path,
+) -> StageContext:
+    """A context that writes to `root`/`stage` and works in `root`/`stage`.work.
+
+    `groups` are configuration groups that are not those of `GROUPS`.
+    """
     output, work = root / stage, root / f"{stage}.work"
     output.mkdir(parents=True)
     work.mkdir(exist_ok=True)
@@ -47,7 +88,6 @@ def stage_context(root: Path, stage: str, ordering: OrderingConfig, *, seed: int
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=ordering,
-        model=ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
         budget=EqualTokensBudget(tokens=1),
         training=TrainingConfig(),
         evaluation=EvaluationConfig(),
@@ -55,5 +95,23 @@ def stage_context(root: Path, stage: str, ordering: OrderingConfig, *, seed: int
         engine=EngineConfig(),
         scale=ScaleConfig(),
         seed=seed,
+        **{"model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8), **GROUPS, **groups},
     )
-    return StageContext(config, inputs, output, work, SilentReporter(), LocalEngine())
+    return StageContext(config, inputs, output, work, SilentReporter(), LocalEngine(workers))
+
+
+def write_embeddings(directory: Path, vectors: npt.NDArray[np.floating], *, shards: int = 1) -> Path:
+    """An embeddings artefact of `vectors`, (n, d), scaled to unit rows; rows of zeros stay."""
+    from paribus.ordering.embeddings import EmbeddingsWriter
+
+    directory.mkdir(parents=True, exist_ok=True)
+    writer = EmbeddingsWriter(directory)
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0).astype(np.float16)
+    for number, part in enumerate(np.array_split(unit, min(shards, len(unit)))):
+        path = directory / f"part_{number}.npy"
+        np.save(path, part)
+        writer.add([path])
+        path.unlink()
+    writer.close()
+    return directory

@@ -10,10 +10,12 @@ from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import BudgetConfig, EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
+from paribus.ordering.order import write_order
 from paribus.pipeline.context import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
@@ -25,10 +27,15 @@ TRAINING = TrainingConfig(
     device="cpu", log_every=5,
 )  # fmt: skip
 MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=16)
+PACKING = ConcatenatePacking()
 BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_length)
 
 
-def config(budget: BudgetConfig = BUDGET, training: TrainingConfig = TRAINING) -> RunConfig:
+def config(
+    budget: BudgetConfig = BUDGET,
+    training: TrainingConfig = TRAINING,
+    packing: PackingConfig = PACKING,
+) -> RunConfig:
     """A run with a model of a few thousand parameters."""
     return RunConfig(
         corpus=PydocsCorpus(),
@@ -36,6 +43,7 @@ def config(budget: BudgetConfig = BUDGET, training: TrainingConfig = TRAINING) -
         tokenizer=BytesTokenizer(),
         encoder=MergeRankEncoder(),
         ordering=StandardOrdering(),
+        packing=packing,
         model=MODEL,
         budget=budget,
         training=training,
@@ -55,7 +63,7 @@ def write_inputs(root: Path, text: str = "all else being equal ") -> dict[str, P
             ids = tokenizer.encode(document)
             writer.append(ids, np.array([len(ids)]), np.array([len(document.encode())]))
     (root / "order").mkdir()
-    np.save(root / "order" / "order.npy", np.random.default_rng(3).permutation(len(texts)))
+    write_order(root / "order", np.random.default_rng(3).permutation(len(texts)), kept=len(texts), removed=0)
     return {"tokens": root / "tokens", "order": root / "order"}
 
 

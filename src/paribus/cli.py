@@ -10,6 +10,7 @@ VERBS = {
     "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
+    "order": "what orderings do to contexts, when a document is read, and what is near to it",
     "tokenize": "encode standard input with a trained tokenizer",
     "sync": "replay what MLflow has not seen yet",
     "rerun": "run a recorded run again from nothing and compare every artefact",

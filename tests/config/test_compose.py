@@ -107,7 +107,18 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("tokenizer=bytes", "encoder=longest_first"), "encoder.kind"),
         (("tokenizer.vocab_size=100",), "tokenizer.vocab_size"),
         (("encoder=longest_first", "encoder.candidates=expanded"), "encoder.candidates"),
-        (("ordering=in_context", "ordering.retrieved_neighbours=5"), "ordering.path_neighbours"),
+        (("ordering=in_context", "neighbours.retrieved=5"), "ordering.neighbours"),
+        (("ordering=in_context_released", "neighbours.retrieved=5"), "ordering.neighbours"),
+        (("ordering=nn", "neighbours.retrieved=5"), "ordering.neighbours"),
+        (("ordering=nn", "packing=best_fit"), "packing.kind"),
+        (("ordering=nn", "packing=one_document"), "packing.kind"),
+        (("neighbours.index=ivf", "neighbours.code_size=16"), "neighbours.code_size"),
+        (("neighbours=exact", "neighbours.code_size=16"), "neighbours.code_size"),
+        (("neighbours=exact", "neighbours.probes=8"), "neighbours.index"),
+        (("neighbours=exact", "neighbours.lists=8"), "neighbours.index"),
+        (("neighbours.lists=8", "neighbours.probes=16"), "neighbours.probes"),
+        (("embedder=transformers", "embedder.path=''"), "embedder.path"),
+        (("training.warmup_steps=10000",), "training.warmup_steps"),
         (("model.heads=3",), "model.heads"),
         (("budget.tokens=10",), "budget.tokens"),
         (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
@@ -117,6 +128,25 @@ def test_a_required_value_says_what_it_is_for() -> None:
 )
 def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...], path: str) -> None:
     assert set(problems(*arguments)) == {path}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("ordering=lexical", "neighbours.retrieved=5"),
+        ("ordering=in_context", "neighbours.retrieved=20"),
+        ("ordering=in_context", "packing=best_fit"),
+        ("neighbours=paper",),
+        ("embedder=transformers", "embedder.path=owner/name"),
+    ],
+)
+def test_what_only_looks_impossible_is_accepted(arguments: tuple[str, ...]) -> None:
+    assert len(compose(*arguments).jobs) == 1
+
+
+@pytest.mark.parametrize("packing", ["best_fit", "one_document"])
+def test_how_long_a_padded_budget_lasts_is_not_judged_from_full_contexts(packing: str) -> None:
+    assert compose(f"packing={packing}", "training.warmup_steps=10000").jobs
 
 
 def test_several_values_without_a_multirun_are_refused_with_the_remedy() -> None:

@@ -29,21 +29,83 @@ def changed(tmp_path: object, *arguments: str, base: tuple[str, ...] = ()) -> se
 
 def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
     overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_size=7", "root=elsewhere")
-    assert changed(tmp_path, *overrides, "tracking.uri=http://localhost:1", "training.device=cpu") == set()
+    searched = ("neighbours.shard_documents=1000", "neighbours.device=cpu", "factors=[duplicates]")
+    placed = ("tracking.uri=http://localhost:1", "training.device=cpu")
+    assert changed(tmp_path, *overrides, *searched, *placed, base=("ordering=in_context",)) == set()
 
 
 def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
     assert changed(tmp_path, "encoder=longest_first") == {"tokens", "checkpoints", "scores"}
 
 
-def test_an_ordering_leaves_vocabulary_and_tokens_alone(tmp_path: object) -> None:
-    expected = {"embeddings", "neighbours", "order", "checkpoints", "scores"}
-    assert changed(tmp_path, "ordering=in_context") == expected
+ORDERED = {"order", "checkpoints", "scores"}
+NEIGHBOURS = {"embeddings", "neighbours"}
 
 
-def test_a_tokenizer_leaves_neighbours_alone(tmp_path: object) -> None:
-    found = changed(tmp_path, "tokenizer=scaffold_bpe", base=("ordering=in_context",))
-    assert found == {"vocabulary", "tokens", "checkpoints", "scores"}
+@pytest.mark.parametrize(
+    ("ordering", "needed"),
+    [
+        ("sequential", set()),
+        ("nn", NEIGHBOURS),
+        ("cluster", {"embeddings"}),
+        ("in_context", NEIGHBOURS),
+        ("in_context_released", NEIGHBOURS),
+        ("lexical", {"lexical_neighbours"}),
+    ],
+)
+def test_an_ordering_makes_what_it_needs_and_leaves_vocabulary_and_tokens_alone(
+    tmp_path: object, ordering: str, needed: set[str]
+) -> None:
+    assert changed(tmp_path, f"ordering={ordering}", "duplicates=off") == needed | ORDERED
+
+
+@pytest.mark.parametrize(("duplicates", "needed"), [("exact", set()), ("minhash", set()), ("embedding", NEIGHBOURS)])
+def test_removing_duplicates_leaves_vocabulary_and_tokens_alone(
+    tmp_path: object, duplicates: str, needed: set[str]
+) -> None:
+    assert changed(tmp_path, f"duplicates={duplicates}") == needed | {"duplicates"} | ORDERED
+
+
+def test_an_embedder_and_its_neighbours_decide_the_order_alone(tmp_path: object) -> None:
+    base = ("ordering=in_context", "duplicates=embedding")
+    searched = {"neighbours", "duplicates"} | ORDERED
+    assert changed(tmp_path, "embedder.dimensions=64", base=base) == {"embeddings"} | searched
+    assert changed(tmp_path, "neighbours.retrieved=30", base=base) == searched
+    assert changed(tmp_path, "duplicates.threshold=0.9", base=base) == {"duplicates"} | ORDERED
+    assert changed(tmp_path, "ordering.neighbours=10", base=base) == ORDERED
+
+
+def test_lexical_neighbours_depend_on_their_own_settings_alone(tmp_path: object) -> None:
+    base, found = ("ordering=lexical", "duplicates=minhash"), {"lexical_neighbours"} | ORDERED
+    assert changed(tmp_path, "ordering.query_terms=32", base=base) == found
+    assert changed(tmp_path, "ordering.neighbours=10", base=base) == found
+    assert changed(tmp_path, "duplicates.threshold=0.7", base=base) == {"duplicates"} | ORDERED
+    assert changed(tmp_path, "embedder.dimensions=64", "neighbours.retrieved=30", base=base) == set()
+
+
+@pytest.mark.parametrize("ordering", ["standard", "sequential"])
+def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering: str) -> None:
+    unused = ("embedder.dimensions=64", "neighbours.retrieved=30", "neighbours.recall=0.9")
+    assert changed(tmp_path, *unused, base=(f"ordering={ordering}",)) == set()
+    assert changed(tmp_path, "neighbours.retrieved=30", base=("ordering=cluster",)) == set()
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [("packing=best_fit",), ("packing=one_document",), ("packing.attention=document",), ("packing.shuffle=false",)],
+)
+def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, overrides: tuple[str, ...]) -> None:
+    assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"checkpoints", "scores"}
+
+
+def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:
+    for ordering in ("in_context", "lexical"):
+        found = changed(tmp_path, "tokenizer=scaffold_bpe", base=(f"ordering={ordering}",))
+        assert found == {"vocabulary", "tokens", "checkpoints", "scores"}
+
+
+def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
+    assert changed(tmp_path, "seed=7", base=("ordering=sequential",)) == {"checkpoints", "scores"}
 
 
 def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:

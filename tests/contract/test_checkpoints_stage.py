@@ -9,14 +9,23 @@ import pytest
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
+from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
+from paribus.ordering.order import write_order
 from paribus.tokenization import Tokenizer
 from training_inputs import BUDGET, MODEL, STEPS, TRAINING, config, execute, write_inputs
 
 VOCAB_SIZE = 257
+PACKINGS = [
+    ConcatenatePacking(shuffle=False),
+    ConcatenatePacking(attention="document"),
+    BestFitPacking(window=4),
+    BestFitPacking(window=None, attention="document", shuffle=False),
+    OneDocumentPacking(),
+]
 
 
 @pytest.fixture(scope="module")
@@ -66,6 +75,7 @@ def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[
     assert result["tokens"] == BUDGET.tokens == metrics[-1]["train/tokens"]
     assert result["text_bytes"] == metrics[-1]["train/text_bytes"]
     assert result["parameters"] == parameter_count(MODEL, VOCAB_SIZE)
+    assert result["positions"] == BUDGET.tokens
     assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
     assert result["final_loss"] == metrics[-1]["train/loss"] < metrics[0]["train/loss"]
     assert (result["precision"], result["device"], result["damaged_checkpoints"]) == ("fp32", "cpu", [])
@@ -108,6 +118,49 @@ def _contexts(inputs: dict[str, Path], root: Path, budget: EqualTokensBudget | E
     root.mkdir()
     execute(root, "run", inputs, config(budget=budget))
     return (root / "run" / "output" / "contexts.json").read_text()
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_every_packing_trains_and_counts_what_it_predicts(
+    packing: PackingConfig, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    budget = EqualTokensBudget(tokens=700)
+    result = execute(tmp_path, "run", inputs, config(budget=budget, packing=packing))
+    output = tmp_path / "run" / "output"
+    metrics = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+    record = json.loads((output / "contexts.json").read_text())
+    tokens = [0, *(line["train/tokens"] for line in metrics)]
+    assert tokens[-2] < 700 <= tokens[-1] == result["tokens"] == record["tokens"]
+    assert max(np.diff(tokens)) <= TRAINING.global_batch * MODEL.context_length
+    assert result["text_bytes"] == metrics[-1]["train/text_bytes"] <= tokens[-1]
+    assert result["epochs"] == pytest.approx(result["steps"] * TRAINING.global_batch / record["contexts"])
+    assert result["positions"] == result["steps"] * TRAINING.global_batch * MODEL.context_length >= tokens[-1]
+    assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, result["positions"])
+    assert metrics[-1]["train/loss"] < metrics[0]["train/loss"]
+
+
+def test_attention_within_documents_changes_the_losses_and_not_the_contexts(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    records, losses = [], []
+    for attention in ("context", "document"):
+        packing = BestFitPacking(attention=attention)
+        execute(tmp_path, attention, inputs, config(packing=packing))
+        output = tmp_path / attention / "output"
+        records.append((output / "contexts.json").read_bytes())
+        losses.append([json.loads(line)["train/loss"] for line in (output / "metrics.jsonl").read_text().splitlines()])
+    assert records[0] == records[1]
+    assert losses[0][-1] != losses[1][-1]
+
+
+def test_each_context_begins_where_a_group_of_the_order_does(inputs: dict[str, Path], tmp_path: Path) -> None:
+    order = tmp_path / "order"
+    order.mkdir()
+    documents = np.stack([np.arange(40), (np.arange(40) + 1) % 40], axis=1).flatten()
+    write_order(order, documents, groups=np.arange(0, 81, 2), kept=40, removed=0)
+    execute(tmp_path, "run", {**inputs, "order": order})
+    record = json.loads((tmp_path / "run" / "output" / "contexts.json").read_text())
+    assert record["contexts"] == 40
 
 
 def test_a_corpus_smaller_than_one_context_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-SWEEP = ("tokenizer=bpe,scaffold_bpe", "ordering=standard,in_context")
+SWEEP = ("tokenizer=bpe,scaffold_bpe", "ordering=standard,in_context", "duplicates=embedding")
 
 
 def made(directory: Path) -> Counter[str]:
@@ -37,6 +37,7 @@ def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
         "tokens": 2,
         "embeddings": 1,
         "neighbours": 1,
+        "duplicates": 1,
         "order": 2,
         "checkpoints": 4,
         "tasks": 1,
@@ -95,7 +96,7 @@ def test_a_report_refuses_runs_that_differ_in_more_than_the_declared_factors(swe
 
 
 def test_a_report_lists_runs_that_are_missing(sweep: Path) -> None:
-    done = paribus(sweep, "report", "-m", *OVERRIDES, "tokenizer=bpe,bytes", expect=1)
+    done = paribus(sweep, "report", "-m", *OVERRIDES, "tokenizer=bpe,bytes", "duplicates=embedding", expect=1)
     assert "not started" in done.stdout
 
 
@@ -106,7 +107,7 @@ def test_a_run_made_again_from_nothing_has_the_same_bytes(sweep: Path) -> None:
 
 
 def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
-    plan = paribus(sweep, "plan", "-m", *OVERRIDES, "seed=0,5").stdout
+    plan = paribus(sweep, "plan", "-m", *OVERRIDES, "seed=0,5", "duplicates=embedding").stdout
     lines = {line.split("│")[1].strip(): line for line in plan.splitlines() if line.startswith("│")}
     assert "1 cached" in lines["vocabulary"]
     assert "1 cached, 1 missing" in lines["checkpoints"]
@@ -114,7 +115,7 @@ def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
 
 def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sweep: Path, tmp_path: Path) -> None:
     write_corpus(tmp_path)
-    arguments = ("run", *OVERRIDES, "tokenizer=bpe", "ordering=standard")
+    arguments = ("run", *OVERRIDES, "tokenizer=bpe", "ordering=standard", "duplicates=embedding")
     process = subprocess.Popen(command(arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
     partial = tmp_path / "paribus_runs/artifacts/partial"
     deadline = time.monotonic() + 300
@@ -153,6 +154,18 @@ def test_ctrl_c_stops_the_sweep_says_how_to_go_on_and_leaves_no_half_artefact(tm
     for directory in (tmp_path / "paribus_runs/artifacts").glob("*/*/"):
         if directory.parent.name not in ("claims", "partial"):
             assert (directory / "record.json").is_file()
+
+
+def test_a_sweep_whose_table_would_be_refused_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = ("-m", *OVERRIDES, "ordering=standard,in_context")
+    refused = paribus(tmp_path, "run", *arguments, expect=2).stderr
+    assert 'duplicates.kind: "off" in standard; "minhash" in in_context' in refused
+    assert "duplicates=off or duplicates=minhash" in refused
+    assert made(tmp_path) == {}
+    planned = paribus(tmp_path, "plan", *arguments).stdout
+    assert planned.startswith("paribus run would refuse this")
+    assert "would refuse" not in paribus(tmp_path, "plan", *arguments, "factors=[duplicates]").stdout
 
 
 def test_one_failing_run_leaves_the_others_alone(tmp_path: Path) -> None:

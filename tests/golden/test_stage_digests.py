@@ -21,10 +21,10 @@ PINNED = {
     "corpus": (1, "47e2b4c34720028b"),
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
-    "order": (1, "648174ae20e15d2b"),
+    "order": (2, "648174ae20e15d2b"),
     "tasks": (1, "3170605bf9c6cc8a"),
 }
-UNPINNED = {"embeddings", "neighbours", "checkpoints", "scores"}
+UNPINNED = {"embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores"}
 
 
 @pytest.fixture(scope="module")

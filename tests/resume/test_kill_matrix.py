@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,19 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 from command_line import OVERRIDES, command, paribus, write_corpus
 
-STAGES = ("corpus", "vocabulary", "tokens", "embeddings", "neighbours", "order", "checkpoints", "tasks", "scores")
-ARGUMENTS = ("run", *OVERRIDES, "ordering=in_context")
+from paribus.pipeline.stages import STAGES
+
+COMMANDS = {
+    "in_context": ("run", *OVERRIDES, "ordering=in_context", "duplicates=embedding"),
+    "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
+    "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
+}
+KILLED = [
+    *(("in_context", stage) for stage in STAGES if stage not in ("lexical_neighbours", "contexts")),
+    ("lexical", "lexical_neighbours"),
+    ("lexical", "duplicates"),
+    ("statistics", "contexts"),
+]
 DELAYS = (0.0, 0.5, 2.0)
 
 pytestmark = pytest.mark.kill_matrix
@@ -29,25 +41,40 @@ def artifacts(directory: Path) -> dict[str, dict[str, Any]]:
     return {path.parent.parent.name: json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
 
 
+@dataclass(frozen=True)
+class Finished:
+    """A command that nothing disturbed: what was typed and where it was done."""
+
+    arguments: tuple[str, ...]
+    directory: Path
+
+
 @pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     directory = tmp_path_factory.mktemp("undisturbed")
     write_corpus(directory)
-    paribus(directory, *ARGUMENTS)
-    assert set(artifacts(directory)) == set(STAGES)
-    return directory
+    arguments = COMMANDS[request.param]
+    paribus(directory, *arguments)
+    assert {stage for name, stage in KILLED if name == request.param} <= set(artifacts(directory))
+    return Finished(arguments, directory)
+
+
+def test_every_stage_is_killed() -> None:
+    assert {stage for _, stage in KILLED} == set(STAGES)
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize(("undisturbed", "stage"), KILLED, indirect=["undisturbed"])
 def test_a_kill_in_any_stage_costs_nothing_but_time(
-    undisturbed: Path, tmp_path: Path, stage: str, delay: float
+    undisturbed: Finished, tmp_path: Path, stage: str, delay: float
 ) -> None:
-    shutil.copytree(undisturbed, tmp_path, dirs_exist_ok=True)
-    store = tmp_path / "paribus_runs/artifacts"
-    for later in STAGES[STAGES.index(stage) :]:
-        shutil.rmtree(store / later)
-    process = subprocess.Popen(command(ARGUMENTS), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
+    shutil.copytree(undisturbed.directory, tmp_path, dirs_exist_ok=True)
+    store, names = tmp_path / "paribus_runs/artifacts", list(STAGES)
+    for later in names[names.index(stage) :]:
+        shutil.rmtree(store / later, ignore_errors=True)
+    process = subprocess.Popen(
+        command(undisturbed.arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
+    )
     while not list((store / "partial").glob(f"{stage}-*")) and process.poll() is None:
         time.sleep(0.01)
     time.sleep(delay)
@@ -56,6 +83,6 @@ def test_a_kill_in_any_stage_costs_nothing_but_time(
     for path in store.glob("*/*/"):
         if path.parent.name not in ("claims", "partial"):
             assert (path / "record.json").is_file()
-    paribus(tmp_path, *ARGUMENTS)
-    assert artifacts(tmp_path) == artifacts(undisturbed)
+    paribus(tmp_path, *undisturbed.arguments)
+    assert artifacts(tmp_path) == artifacts(undisturbed.directory)
     assert list((store / "partial").iterdir()) == []

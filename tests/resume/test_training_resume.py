@@ -12,7 +12,7 @@ from safetensors.numpy import load_file
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
 RESUMED = (
     "before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step",
-    "damaged",
+    "damaged", "padded",
 )  # fmt: skip
 
 
@@ -31,6 +31,11 @@ def files(directory: Path) -> dict[str, bytes]:
     return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
+def straight(root: Path, name: str) -> Path:
+    """The run that trained straight through as `name` is configured."""
+    return root / ("padded_straight" if name == "padded" else "straight")
+
+
 def without_seconds(result: Path) -> dict[str, object]:
     values = json.loads(result.read_text())
     return {name: value for name, value in values.items() if name not in ("seconds", "damaged_checkpoints")}
@@ -38,20 +43,20 @@ def without_seconds(result: Path) -> dict[str, object]:
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_killed_run_resumes_to_the_same_bytes(root: Path, name: str) -> None:
-    expected, found = files(root / "straight" / "output"), files(root / name / "output")
+    expected, found = files(straight(root, name) / "output"), files(root / name / "output")
     assert list(found) == list(expected)
     assert [path for path in expected if found[path] != expected[path]] == []
-    assert without_seconds(root / name / "result.json") == without_seconds(root / "straight" / "result.json")
+    assert without_seconds(root / name / "result.json") == without_seconds(straight(root, name) / "result.json")
 
 
 @pytest.mark.parametrize("name", RESUMED)
 def test_a_resumed_run_reports_the_metrics_of_the_straight_one(root: Path, name: str) -> None:
-    straight, resumed = (
-        {(metric, step): value for metric, value, step in json.loads((root / run / "reported.json").read_text())}
-        for run in ("straight", name)
+    expected, resumed = (
+        {(metric, step): value for metric, value, step in json.loads((run / "reported.json").read_text())}
+        for run in (straight(root, name), root / name)
     )
     same = [key for key in resumed if key[0] != "train/tokens_per_second"]
-    assert all(resumed[key] == straight[key] for key in same)
+    assert all(resumed[key] == expected[key] for key in same)
 
 
 def test_a_damaged_checkpoint_is_named_in_the_result(root: Path) -> None:

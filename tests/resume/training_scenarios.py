@@ -14,6 +14,8 @@ from pathlib import Path
 
 import paribus.training.checkpoint as checkpoint_module
 import paribus.training.stages as stages_module
+from paribus.config.groups.packing import BestFitPacking
+from paribus.config.schema import RunConfig
 from training_inputs import EVERY, STEPS, TRAINING, config, execute, write_inputs
 
 POINTS = ("before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step")
@@ -61,18 +63,26 @@ def damage_newest(work: Path) -> None:
     weights.write_bytes(weights.read_bytes()[:-100])
 
 
-def killed_then_resumed(root: Path, point: str, name: str, inputs: dict[str, Path], *, damaged: bool = False) -> None:
+def killed_then_resumed(
+    root: Path,
+    point: str,
+    name: str,
+    inputs: dict[str, Path],
+    *,
+    damaged: bool = False,
+    run: RunConfig | None = None,
+) -> None:
     """Kill a run at `point`, possibly damage its newest checkpoint, and run it again."""
 
     def first() -> None:
         kill_at(point)
-        execute(root, name, inputs)
+        execute(root, name, inputs, run)
 
     if not os.WIFSIGNALED(in_child(first)):
         raise RuntimeError(f"the run was not killed at {point}")
     if damaged:
         damage_newest(root / name / "work")
-    if in_child(lambda: execute(root, name, inputs)) != 0:
+    if in_child(lambda: execute(root, name, inputs, run)) != 0:
         raise RuntimeError(f"the run killed at {point} did not resume")
 
 
@@ -85,6 +95,9 @@ def main(root: Path) -> None:
     for point in POINTS:
         killed_then_resumed(root, point, point, inputs)
     killed_then_resumed(root, "between_checkpoints", "damaged", inputs, damaged=True)
+    padded = config(packing=BestFitPacking(attention="document"))
+    in_child(lambda: execute(root, "padded_straight", inputs, padded))
+    killed_then_resumed(root, "between_checkpoints", "padded", inputs, run=padded)
 
 
 if __name__ == "__main__":

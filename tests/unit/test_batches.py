@@ -1,25 +1,30 @@
 """Batches as a pure function of the step."""
 
 import numpy as np
+import pytest
 
-from paribus.ordering.contexts import PackedStream
-from paribus.training.batches import Batches, context_text_bytes
+from packing_support import FixedOrder
+from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pack import pack
+from paribus.training.batches import Batches, context_targets, context_text_bytes
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
 EOD = 7
 
 
-def stream(documents: int = 23, context_length: int = 5) -> PackedStream:
+def packed(packing: PackingConfig | None = None, documents: int = 23, context_length: int = 5) -> Contexts:
     random = np.random.default_rng(0)
     sizes = random.integers(0, 9, documents)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     ids = random.integers(0, EOD, offsets[-1]).astype(np.uint16)
-    return PackedStream(ids, offsets, random.permutation(documents), EOD, context_length)
+    order = FixedOrder(random.permutation(documents))
+    return pack(packing or ConcatenatePacking(), ids, offsets, order, EOD, context_length)
 
 
 def test_every_epoch_reads_every_context_once_in_another_order() -> None:
-    batches = Batches(stream(), global_batch=4, seed=0)
-    count = batches.stream.count
+    batches = Batches(packed(), global_batch=4, seed=0)
+    count = batches.contexts.count
     steps = np.concatenate([batches.indices(step) for step in range(count)])
     epochs = steps.reshape(4, count)
     assert all(sorted(epoch) == list(range(count)) for epoch in epochs.tolist())
@@ -27,31 +32,74 @@ def test_every_epoch_reads_every_context_once_in_another_order() -> None:
 
 
 def test_a_step_is_the_same_whether_or_not_others_were_asked_for_before() -> None:
-    walked = Batches(stream(), global_batch=4, seed=1)
-    rows = [walked.contexts(step) for step in range(40)]
-    sought = Batches(stream(), global_batch=4, seed=1)
-    assert np.array_equal(sought.contexts(39), rows[39])
-    assert np.array_equal(sought.contexts(7), rows[7])
+    walked = Batches(packed(), global_batch=4, seed=1)
+    rows = [walked.rows(step) for step in range(40)]
+    sought = Batches(packed(), global_batch=4, seed=1)
+    assert np.array_equal(sought.rows(39), rows[39])
+    assert np.array_equal(sought.rows(7), rows[7])
 
 
 def test_pieces_of_a_batch_are_rows_of_it() -> None:
-    batches = Batches(stream(), global_batch=7, seed=2)
+    batches = Batches(packed(), global_batch=7, seed=2)
     for micro_batch in (1, 2, 3, 7):
-        pieces = [batches.contexts(5, start, start + micro_batch) for start in range(0, 7, micro_batch)]
-        assert np.array_equal(np.concatenate(pieces), batches.contexts(5))
+        pieces = [batches.rows(5, start, start + micro_batch) for start in range(0, 7, micro_batch)]
+        assert np.array_equal(np.concatenate(pieces, axis=1), batches.rows(5))
 
 
 def test_a_larger_global_batch_reads_the_same_contexts_in_the_same_order() -> None:
-    small, large = (Batches(stream(), global_batch=size, seed=3) for size in (2, 8))
+    small, large = (Batches(packed(), global_batch=size, seed=3) for size in (2, 8))
     assert np.array_equal(np.concatenate([small.indices(step) for step in range(4, 8)]), large.indices(1))
 
 
 def test_another_seed_reads_in_another_order() -> None:
-    first, second = (Batches(stream(), global_batch=8, seed=seed) for seed in (0, 1))
+    first, second = (Batches(packed(), global_batch=8, seed=seed) for seed in (0, 1))
     assert not np.array_equal(first.indices(0), second.indices(0))
 
 
-def test_text_bytes_are_those_of_each_contexts_targets() -> None:
-    packed = stream()
-    expected = [LENGTHS[packed.context(index)[1:]].sum() for index in range(packed.count)]
-    assert context_text_bytes(packed, LENGTHS).tolist() == expected
+def test_without_a_shuffle_contexts_are_read_in_their_sequence_epoch_after_epoch() -> None:
+    batches = Batches(packed(), global_batch=4, seed=0, shuffle=False)
+    read = np.concatenate([batches.indices(step) for step in range(20)])
+    assert read.tolist() == [number % batches.contexts.count for number in range(80)]
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("global_batch", [1, 4, 60])
+def test_the_steps_that_read_a_context_are_found_without_looking_at_others(shuffle: bool, global_batch: int) -> None:
+    batches = Batches(packed(), global_batch, seed=5, shuffle=shuffle)
+    count = batches.contexts.count
+    for steps in (0, 1, 7, 40):
+        read = [(step, context) for step in range(steps) for context in batches.indices(step).tolist()]
+        for chosen in ([], [3], [count - 1, 0, 3, 3], list(range(count))):
+            assert batches.steps_of(chosen, steps) == sorted(pair for pair in read if pair[1] in chosen)
+
+
+def test_the_steps_that_saw_a_document_are_those_whose_rows_have_its_tokens() -> None:
+    ids = np.repeat(np.arange(20), 3)
+    order = FixedOrder(np.random.default_rng(0).permutation(20))
+    contexts = pack(BestFitPacking(window=None), ids, np.arange(0, 61, 3), order, 20, 6)
+    batches = Batches(contexts, global_batch=3, seed=1)
+    for document in range(20):
+        seen = [step for step in range(12) if (batches.rows(step)[0] == document).any()]
+        assert sorted({step for step, _ in batches.steps_of(contexts.contexts_of(document), 12)}) == seen
+
+
+PACKINGS = [ConcatenatePacking(), BestFitPacking(), OneDocumentPacking()]
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_text_bytes_are_those_of_each_contexts_targets(packing: PackingConfig) -> None:
+    contexts = packed(packing)
+    expected = [sum(LENGTHS[t] for t in row if t >= 0) for row in all_targets(contexts)]
+    assert context_text_bytes(contexts, LENGTHS).tolist() == expected
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_targets_are_those_of_each_context(packing: PackingConfig) -> None:
+    contexts = packed(packing)
+    expected = [sum(t >= 0 for t in row) for row in all_targets(contexts)]
+    assert context_targets(contexts).tolist() == expected
+
+
+def all_targets(contexts: Contexts) -> list[list[int]]:
+    targets: list[list[int]] = contexts.rows(np.arange(contexts.count))[1].tolist()
+    return targets

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from paribus.ordering.shuffle import permute
+from paribus.ordering.packing.shuffle import permute, unpermute
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 7, 8, 9, 63, 64, 65, 100, 255, 256, 257, 1000, 4097, 100_003])
@@ -61,3 +61,18 @@ def test_all_six_permutations_of_three_contexts_are_about_equally_frequent() -> 
     counts = np.array([seen.count(permutation) for permutation in sorted(set(seen))])
     assert len(counts) == 6
     assert np.all(np.abs(counts - 200) < 5 * np.sqrt(200))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 16, 17, 255, 256, 257, 4097, 100_003])
+def test_what_is_permuted_can_be_sent_back(n: int) -> None:
+    images = permute(np.arange(n), n, seed=3, epoch=2)
+    assert np.array_equal(unpermute(images, n, seed=3, epoch=2), np.arange(n))
+    assert np.array_equal(permute(unpermute(np.arange(n), n, seed=3, epoch=2), n, seed=3, epoch=2), np.arange(n))
+
+
+def test_sending_back_keeps_the_shape_and_refuses_what_is_outside() -> None:
+    places = unpermute(np.zeros((2, 3), dtype=int), 10**12, seed=0, epoch=0)
+    assert places.shape == (2, 3)
+    assert not permute(places, 10**12, seed=0, epoch=0).any()
+    with pytest.raises(ValueError, match="range"):
+        unpermute([5], 5, seed=0, epoch=0)

@@ -11,6 +11,8 @@ from paribus.cli import VERBS
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.describe import describe
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.prepare import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -38,7 +40,7 @@ def arguments_of(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("page", "line"), commands())
-def test_every_documented_command_exists_and_composes(page: str, line: str) -> None:
+def test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise(page: str, line: str) -> None:
     for part in line.split("&&"):
         words = arguments_of(part)
         if not words:
@@ -46,7 +48,8 @@ def test_every_documented_command_exists_and_composes(page: str, line: str) -> N
         assert words[0] in VERBS or words[0].startswith("--"), f"{page}: {line}"
         command = parse(words[1:])
         if words[0] in COMPOSED and not command.shows:
-            assert compose_command(command).jobs
+            composition = compose_command(command)
+            assert undeclared(prepare(composition, tolerate_missing=True)) is None
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/huggingface.md"])

@@ -6,33 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from transformers import BertConfig, BertModel, BertTokenizerFast
+from transformers import BertModel
 
-from paribus.config.groups.ordering import InContextOrdering, StandardOrdering, TfidfEmbedder, TransformersEmbedder
+from embedding_support import WORDS, encoder_config, write_encoder
 from paribus.errors import ConfigurationError, DataError, NumericalError
-from paribus.ordering.embed.encoder import MeanPoolingEncoder, embed_resumably
-from paribus.ordering.fingerprint import fingerprint
+from paribus.ordering.embed.encoder import Encoder
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "sky", "sea"]
 TEXTS = ["red green", "", "blue sky sea red green blue sky", "sea sea", "sky " * 40]
 
 
 @pytest.fixture
 def directory(tmp_path: Path) -> Path:
-    path = tmp_path / "encoder"
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=8,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=16,
-    )
-    BertModel(config).save_pretrained(path)
-    (tmp_path / "vocab.txt").write_text("\n".join(WORDS))
-    BertTokenizerFast(vocab=str(tmp_path / "vocab.txt")).save_pretrained(path)
-    return path
+    return write_encoder(tmp_path / "encoder")
 
 
 def one_chunk_at_a_time(directory: Path, text: str, max_tokens: int, max_chunks: int) -> np.ndarray:
@@ -47,47 +32,53 @@ def one_chunk_at_a_time(directory: Path, text: str, max_tokens: int, max_chunks:
 
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_a_document_is_the_mean_over_chunks_of_the_mean_over_tokens(directory: Path, batch_size: int) -> None:
-    config = TransformersEmbedder(path=str(directory), max_tokens=3, max_chunks=4, batch_size=batch_size, device="cpu")
-    embeddings = MeanPoolingEncoder(config).embed(TEXTS)
+    config = encoder_config(directory, max_tokens=3, max_chunks=4, batch_size=batch_size)
+    embeddings = Encoder(directory, config).embed(TEXTS)
+    expected = [one_chunk_at_a_time(directory, text, 3, 4) if text else np.zeros(8) for text in TEXTS]
     assert embeddings.dtype == np.float32
-    assert np.allclose(embeddings, [one_chunk_at_a_time(directory, text, 3, 4) for text in TEXTS], atol=1e-5)
+    assert np.allclose(embeddings, expected, atol=1e-5)
 
 
-def test_blocks_done_before_a_kill_are_not_computed_again(
-    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("paribus.ordering.embed.encoder.DOCUMENTS_A_BLOCK", 2)
-    config = TransformersEmbedder(path=str(directory), max_tokens=8, device="cpu")
-    blocks = embed_resumably(iter(TEXTS), len(TEXTS), config, tmp_path)
-    next(blocks)
-    blocks.close()
-    marked = np.full((2, 8), 7, dtype=np.float32)
-    np.save(tmp_path / "embeddings_000000000000.npy", marked)
-    (tmp_path / "embeddings_000000000002.partial").write_bytes(b"half")
-    embeddings = np.concatenate(list(embed_resumably(iter(TEXTS), len(TEXTS), config, tmp_path)))
-    assert np.array_equal(embeddings[:2], marked)
-    assert np.allclose(embeddings[2:], MeanPoolingEncoder(config).embed(TEXTS[2:]), atol=1e-6)
+def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
+    embeddings = Encoder(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
+    ids = torch.tensor([[2, WORDS.index("red"), WORDS.index("sea"), 3]])
+    with torch.no_grad():
+        state = BertModel.from_pretrained(directory).eval()(ids).last_hidden_state[0, 0].numpy()
+    assert np.allclose(embeddings, state / np.linalg.norm(state), atol=1e-5)
 
 
-def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> None:
-    config = TransformersEmbedder(path=str(tmp_path / "nowhere"))
-    with pytest.raises(DataError, match=r"`ordering\.embedder\.path` = .*nowhere is not a directory"):
-        MeanPoolingEncoder(config)
+def test_documents_without_a_token_are_rows_of_zeros(directory: Path) -> None:
+    embeddings = Encoder(directory, encoder_config(directory)).embed(["", "  \n", "red"])
+    assert not embeddings[:2].any() and np.linalg.norm(embeddings[2]) == pytest.approx(1, abs=1e-6)
+
+
+def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory: Path) -> None:
+    encoder, results = Encoder(directory, encoder_config(directory)), []
+    before = torch.get_num_threads()
+    for threads in (1, 2):
+        torch.set_num_threads(threads)
+        results.append(encoder.embed(TEXTS * 50))
+        assert torch.get_num_threads() == threads
+    torch.set_num_threads(before)
+    assert np.array_equal(*results)
+
+
+def test_a_directory_without_an_encoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no config\.json"):
-        MeanPoolingEncoder(TransformersEmbedder(path=str(tmp_path)))
+        Encoder(tmp_path, encoder_config(tmp_path))
 
 
 def test_chunks_longer_than_the_encoder_reads_are_refused(directory: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"max_tokens` = 15 .* 16 positions .* 14 or less"):
-        MeanPoolingEncoder(TransformersEmbedder(path=str(directory), max_tokens=15, device="cpu"))
+    with pytest.raises(ConfigurationError, match=r"`embedder.max_tokens` = 15 .* 16 positions .* 14 or less"):
+        Encoder(directory, encoder_config(directory, max_tokens=15))
 
 
 def test_weights_that_are_not_finite_are_reported(directory: Path) -> None:
     model = BertModel.from_pretrained(directory)
     torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
     model.save_pretrained(directory)
-    with pytest.raises(NumericalError, match="not finite"):
-        MeanPoolingEncoder(TransformersEmbedder(path=str(directory), max_tokens=8, device="cpu")).embed(TEXTS)
+    with pytest.raises(NumericalError, match=rf"The encoder in {directory} gives vectors that are not finite"):
+        Encoder(directory, encoder_config(directory)).embed(TEXTS)
 
 
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:
@@ -95,27 +86,5 @@ def test_code_in_the_directory_is_never_run(directory: Path) -> None:
     config["auto_map"] = {"AutoModel": "evil.Evil"}
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "evil.py").write_text(f"open({str(directory / 'ran')!r}, 'w')\nclass Evil: pass\n")
-    MeanPoolingEncoder(TransformersEmbedder(path=str(directory), max_tokens=8, device="cpu")).embed(TEXTS)
+    Encoder(directory, encoder_config(directory)).embed(TEXTS)
     assert not (directory / "ran").exists()
-
-
-def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(directory: Path, tmp_path: Path) -> None:
-    cache = tmp_path / "cache"
-    cache.mkdir()
-    before = fingerprint(in_context(directory), cache)
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(before)
-    moved = directory.rename(tmp_path / "elsewhere")
-    (moved / "README.md").write_text("read by nobody")
-    assert fingerprint(in_context(moved), cache) == before
-    (moved / "tokenizer_config.json").write_text("{}")
-    after = fingerprint(in_context(moved), cache)
-    assert [name for name in after if after[name] != before[name]] == ["tokenizer_config.json"]
-
-
-def test_orders_without_an_encoder_have_no_fingerprint(tmp_path: Path) -> None:
-    assert fingerprint(StandardOrdering(), tmp_path) == {}
-    assert fingerprint(InContextOrdering(embedder=TfidfEmbedder()), tmp_path) == {}
-
-
-def in_context(directory: Path) -> InContextOrdering:
-    return InContextOrdering(embedder=TransformersEmbedder(path=str(directory)))

@@ -1,15 +1,22 @@
 """Nearest neighbours against all pairs in double precision."""
 
-import faiss
+from pathlib import Path
+
 import numpy as np
 import numpy.typing as npt
 import pytest
-from threadpoolctl import threadpool_limits
 
+from paribus.config.groups.embedding import NeighboursConfig
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours import find_neighbours
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.ordering.neighbours.recall import share_found
+from paribus.ordering.neighbours.rule import SearchPlan, plan_search
+from paribus.ordering.neighbours.search import Search
 
 Vectors = npt.NDArray[np.float32]
+Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
 
 
 def clustered(count: int, dimensions: int = 24, seed: int = 0) -> Vectors:
@@ -18,79 +25,195 @@ def clustered(count: int, dimensions: int = 24, seed: int = 0) -> Vectors:
     return unit_rows(centres[generator.integers(0, 12, count)] + 0.4 * generator.normal(size=(count, dimensions)))
 
 
-def all_pairs(vectors: Vectors, count: int) -> tuple[list[list[int]], list[list[float]]]:
-    ids, cosines = [], []
-    for i, vector in enumerate(vectors.astype(np.float64)):
-        similar = np.clip((vectors.astype(np.float64) * vector).sum(axis=1), -1, 1).astype(np.float32)
+def write_embeddings(directory: Path, vectors: Vectors, *, shard: int = 1000) -> Embeddings:
+    directory.mkdir(parents=True)
+    writer = EmbeddingsWriter(directory)
+    for number, start in enumerate(range(0, len(vectors), shard)):
+        part = directory / f"part_{number}.npy"
+        np.save(part, vectors[start : start + shard].astype(np.float16))
+        writer.add([part])
+    writer.close()
+    return Embeddings(directory)
+
+
+def search(
+    root: Path, vectors: Vectors, *, workers: int = 1, **settings: object
+) -> tuple[Embeddings, SearchPlan, Found, float | None]:
+    """Embeddings as they were stored, the plan, all lists, and the share of the sample's neighbours that were found."""
+    embeddings = write_embeddings(root / "embeddings", vectors)
+    (root / "work").mkdir()
+    config = NeighboursConfig(**settings)  # type: ignore[arg-type]
+    plan, blocks, sample = Search(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None).run()
+    parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
+    found = (np.concatenate(parts[0]), np.concatenate(parts[1]))
+    truth = list(zip(*map(sample.blocks.read, range(sample.blocks.count)), strict=True))
+    share = None
+    if truth:
+        width = sample.blocks.width
+        some = (found[0][sample.documents][:, :width], found[1][sample.documents][:, :width])
+        share = share_found(some, (np.concatenate(truth[0]), np.concatenate(truth[1])))
+    return embeddings, plan, found, share
+
+
+def all_pairs(vectors: Vectors, count: int) -> Found:
+    ids = np.full((len(vectors), count), -1)
+    cosines = np.zeros((len(vectors), count), dtype=np.float32)
+    exact = vectors.astype(np.float64)
+    for i, vector in enumerate(exact):
+        similar = np.clip((exact * vector).sum(axis=1), -1, 1).astype(np.float32)
         others = [j for j in range(len(vectors)) if j != i and vectors[i].any() and vectors[j].any()]
         nearest = sorted(others, key=lambda j: (-similar[j], j))[:count]
-        ids.append(nearest + [-1] * (count - len(nearest)))
-        cosines.append([float(similar[j]) for j in nearest] + [0.0] * (count - len(nearest)))
+        ids[i, : len(nearest)], cosines[i, : len(nearest)] = nearest, similar[nearest]
     return ids, cosines
 
 
-def assert_exact(vectors: Vectors, count: int) -> None:
-    ids, cosines = find_neighbours(vectors, count)
-    expected_ids, expected_cosines = all_pairs(vectors, count)
-    assert ids.dtype == np.int64 and cosines.dtype == np.float32
+def assert_exact(root: Path, vectors: Vectors, count: int, **settings: object) -> None:
+    embeddings, _, (ids, cosines), share = search(root, vectors, retrieved=count, **settings)
+    expected_ids, expected_cosines = all_pairs(embeddings.rows(0, len(embeddings)), count)
     assert np.allclose(cosines, expected_cosines, atol=1e-7)
-    assert np.array_equal(ids, expected_ids)
+    # Where two cosines differ by rounding alone, either may stand first.
+    differing = ids != expected_ids
+    assert np.allclose(cosines[differing], expected_cosines[differing], atol=1e-7)
+    assert differing.mean() < 0.001
+    assert share in (None, 1.0)
 
 
-def test_flat_search_finds_the_nearest_of_all_pairs() -> None:
-    assert_exact(clustered(600), 10)
+@pytest.mark.parametrize("shard", [10_000, 600, 250, 70])
+def test_flat_search_finds_the_nearest_of_all_pairs_in_shards_of_any_size(tmp_path: Path, shard: int) -> None:
+    assert_exact(tmp_path, clustered(600), 10, index="flat", shard_documents=shard)
 
 
-def test_equal_documents_are_listed_by_id_even_when_there_are_more_than_neighbours() -> None:
+@pytest.mark.parametrize("shard", [1000, 50])
+def test_equal_documents_are_listed_by_id_even_when_there_are_more_than_neighbours(tmp_path: Path, shard: int) -> None:
     vectors = clustered(120)
     vectors[10:90] = vectors[10]
-    assert_exact(vectors, 5)
+    embeddings, _, (ids, cosines), _ = search(tmp_path, vectors, retrieved=5, shard_documents=shard)
+    assert ids[50].tolist() == [10, 11, 12, 13, 14]
+    assert ids[10].tolist() == [11, 12, 13, 14, 15]
+    assert (cosines[10:90] > 0.999999).all()
+    assert np.array_equal(ids, all_pairs(embeddings.rows(0, 120), 5)[0])
 
 
-def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours() -> None:
+def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours(tmp_path: Path) -> None:
     vectors = clustered(6)
     vectors[2] = 0
-    assert_exact(vectors, 9)
-    assert (find_neighbours(vectors, 9)[0][2] == -1).all()
+    assert_exact(tmp_path, vectors, 9)
+    _, _, (ids, _), _ = search(tmp_path / "again", vectors, retrieved=9)
+    assert (ids[2] == -1).all() and 2 not in ids
+
+
+@pytest.mark.parametrize("index", ["auto", "flat", "ivf"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_handful_of_documents_has_padding(tmp_path: Path, count: int, index: str) -> None:
+    _, _, (ids, cosines), _ = search(tmp_path, clustered(count), retrieved=3, index=index)
+    expected = {1: [[-1, -1, -1]], 2: [[1, -1, -1], [0, -1, -1]]}
+    assert ids.tolist() == expected[count]
+    assert (cosines[ids < 0] == 0).all()
 
 
 @pytest.mark.parametrize("index", ["flat", "ivf"])
-@pytest.mark.parametrize("count", [0, 1])
-def test_nothing_to_compare_gives_padding(count: int, index: str) -> None:
-    ids, cosines = find_neighbours(clustered(count), 3, index=index)  # type: ignore[arg-type]
-    assert ids.tolist() == [[-1] * 3] * count
-    assert cosines.tolist() == [[0.0] * 3] * count
+def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index: str) -> None:
+    _, _, (ids, _), share = search(tmp_path, np.zeros((40, 8), dtype=np.float32), retrieved=3, index=index)
+    assert (ids == -1).all() and share == 1.0
 
 
-def test_an_inverted_file_finds_nearly_all_of_them_with_exact_cosines() -> None:
-    vectors = clustered(2000)
-    flat, _ = find_neighbours(vectors, 10)
-    found, cosines = find_neighbours(vectors, 10, index="ivf", probes=16)
-    assert np.mean([len(set(a) & set(b)) / 10 for a, b in zip(flat.tolist(), found.tolist(), strict=True)]) > 0.95
-    exact = np.einsum("nd,nkd->nk", vectors.astype(np.float64), vectors[found].astype(np.float64))
+@pytest.mark.parametrize("index", ["flat", "ivf"])
+def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
+    vectors = np.tile(clustered(1), (300, 1))
+    _, _, (ids, cosines), share = search(tmp_path, vectors, retrieved=4, index=index, lists=4)
+    assert (cosines > 0.999999).all() and share == 1.0
+    assert all(len(set(row)) == 4 and number not in row for number, row in enumerate(ids.tolist()))
+
+
+def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32)
+    for recall in (0.6, 0.97):
+        settings = {"index": "ivf", "recall": recall, "recall_sample": 500, "retrieved": 10}
+        _, plan, _, share = search(tmp_path / str(recall), unit_rows(vectors), **settings)
+        assert share is not None and share >= recall - 0.02
+        assert plan.lists == 125 and (plan.probes < 32) == (recall < 0.9)
+
+
+def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
+    embeddings, _, (ids, cosines), _ = search(tmp_path, clustered(3000), retrieved=10, index="ivf", probes=4)
+    stored = embeddings.rows(0, 3000).astype(np.float64)
+    exact = np.einsum("nd,nkd->nk", stored, stored[ids])
     assert np.allclose(cosines, exact, atol=1e-7)
+    assert (np.diff(cosines, axis=1) <= 0).all()
 
 
-def test_probing_every_list_is_exact() -> None:
-    vectors = clustered(800)
-    assert np.array_equal(find_neighbours(vectors, 8)[0], find_neighbours(vectors, 8, index="ivf", probes=10_000)[0])
+def test_probing_every_list_is_exact(tmp_path: Path) -> None:
+    assert_exact(tmp_path, clustered(800), 8, index="ivf", lists=16, probes=16)
 
 
-@pytest.mark.parametrize("index", ["flat", "ivf"])
-def test_the_result_does_not_depend_on_the_number_of_threads(index: str) -> None:
-    vectors = np.concatenate([clustered(3000, 64), clustered(100, 64)])
-    results = []
-    before = faiss.omp_get_max_threads()
-    for threads in (1, 2):
-        faiss.omp_set_num_threads(threads)
-        with threadpool_limits(threads):
-            results.append(find_neighbours(vectors, 10, index=index))  # type: ignore[arg-type]
-    faiss.omp_set_num_threads(before)
+def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
+    vectors = clustered(12_000, 48)
+    settings = {"index": "ivf_pq", "retrieved": 10, "recall_sample": 400}
+    _, plan, found, share = search(tmp_path / "one", vectors, **settings)
+    assert plan.code_size == 16 and share is not None and share > 0.85
+    _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=5000, probes=plan.probes, **settings)
+    # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
+    assert share_found(sharded, found) > 0.999
+
+
+@pytest.mark.parametrize(("index", "count"), [("flat", 3000), ("ivf", 3000), ("ivf_pq", 11_000)])
+def test_the_result_does_not_depend_on_the_number_of_workers(tmp_path: Path, index: str, count: int) -> None:
+    vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
+    results = [
+        search(tmp_path / str(workers), vectors, workers=workers, index=index, retrieved=10)[2] for workers in (1, 3)
+    ]
     assert np.array_equal(results[0][0], results[1][0])
     assert np.array_equal(results[0][1], results[1][1])
 
 
-def test_progress_reaches_the_number_of_documents() -> None:
-    seen: list[int] = []
-    find_neighbours(clustered(2500), 2, progress=seen.append)
-    assert seen == [2048, 2500]
+def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clustered(9000, 16)
+    config = NeighboursConfig(index="ivf", retrieved=5, shard_documents=4000, recall_sample=100)
+    _, _, whole, _ = search(
+        tmp_path / "whole", vectors, index="ivf", retrieved=5, shard_documents=4000, recall_sample=100
+    )
+    embeddings = write_embeddings(tmp_path / "embeddings", vectors)
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def stop(done: float, total: float, doing: str) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Search(embeddings, config, LocalEngine(1), work, stop).run()
+    begun: list[float] = []
+    _, blocks, _ = Search(embeddings, config, LocalEngine(1), work, lambda done, *_: begun.append(done)).run()
+    searched = [done for done in begun if done > 0]
+    assert searched[0] == 8 and len(searched) == 3 * blocks.count - 7
+    ids = np.concatenate([blocks.read(block)[0] for block in range(blocks.count)])
+    assert np.array_equal(ids, whole[0])
+
+
+def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path) -> None:
+    vectors = clustered(50)
+    vectors[33, 3] = np.nan
+    with pytest.raises(DataError, match="vector of document 33 has a number that is not finite"):
+        search(tmp_path, vectors, retrieved=3)
+
+
+@pytest.mark.parametrize(
+    ("documents", "plan"),
+    [
+        (20_000, "flat (exact)"),
+        (100_000, "IVF512, 0 probes"),
+        (2_000_001, "IVF2048,PQ256, 0 probes"),
+        (235_266_464, "IVF32768,PQ256, 0 probes"),
+    ],
+)
+def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: str) -> None:
+    found = plan_search(documents, 768, NeighboursConfig())
+    assert str(found) == plan
+    assert found.training_vectors == 48 * found.lists
+
+
+def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
+    with pytest.raises(ConfigurationError, match=r"neighbours.index: ivf_pq learns its codes from 10,000 documents"):
+        plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
+    with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
+        plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))

@@ -82,6 +82,29 @@ def test_a_stage_that_only_some_runs_need_is_no_difference(pair: list[RunRecord]
     assert paths(pair) == ["environment.code_version.vocabulary"]
 
 
+def with_files(run: RunRecord, **fingerprints: object) -> RunRecord:
+    return replace(run, config={**run.config, "fingerprints": fingerprints})
+
+
+def test_files_that_only_some_runs_read_are_no_difference_but_other_files_are(pair: list[RunRecord]) -> None:
+    pair[1] = with_files(pair[1], embedder={"model.safetensors": "aa"})
+    assert paths(pair) == []
+    pair[0] = with_files(pair[0], embedder={"model.safetensors": "bb"})
+    assert paths(pair) == ["fingerprints.embedder.model.safetensors"]
+    pair[0] = with_files(pair[0], embedder={"weights.bin": "aa"})
+    assert paths(pair) == ["fingerprints.embedder.model.safetensors", "fingerprints.embedder.weights.bin"]
+
+
+@pytest.mark.parametrize(
+    ("factor", "equal"), [("embedder", True), ("embedder.path", True), ("embedder.pooling", False)]
+)
+def test_a_factor_covers_the_files_it_names(pair: list[RunRecord], factor: str, equal: bool) -> None:
+    for position, digest in enumerate(("aa", "bb")):
+        config = {**pair[position].config, "embedder": {"pooling": "mean"}}
+        pair[position] = with_files(replace(pair[position], config=config), embedder={"model.safetensors": digest})
+    assert (paths(pair, (*FACTORS, factor)) == []) == equal
+
+
 def test_an_environment_entry_that_one_run_lacks_is_a_difference(pair: list[RunRecord]) -> None:
     pair[1] = replace(pair[1], environment={key: value for key, value in ENVIRONMENT.items() if key != "device"})
     assert paths(pair) == ["environment.device"]

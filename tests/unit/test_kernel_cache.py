@@ -1,12 +1,14 @@
 """Compiled kernels in the user's cache: damaged files are never loaded."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.native import loader
+from paribus.native.announce import compile_kernels
+from paribus.native.registry import KERNELS
 
 
 @pytest.mark.parametrize(
@@ -46,3 +48,33 @@ def test_a_kernel_depends_on_its_own_sources_alone() -> None:
     assert "tokenization.kernels.train_bpe" not in own
     assert {f"tokenization.kernels.{name}" for name in ("encode", "memo", "classes")} < own
     assert {"native.build", "native.intrinsics"} < own
+
+
+class Heard:
+    """What was reported."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, float, str, str]] = []
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        self.lines.append((done, total, unit, doing))
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
+    loader.cache_directory.cache_clear()
+    yield
+    loader.cache_directory.cache_clear()
+
+
+@pytest.mark.slow
+def test_the_kernels_of_a_package_are_compiled_once_and_announced(empty_cache: None) -> None:
+    heard, own = Heard(), {name for name, signature in KERNELS.items() if signature.package == "ordering"}
+    compile_kernels("ordering", heard)
+    assert heard.lines[-1][:3] == (len(own), len(own), "kernels")
+    assert {doing.removeprefix("compiling ") for *_, doing in heard.lines} <= own
+    assert loader.missing_kernels("ordering") == []
+    compile_kernels("ordering", again := Heard())
+    assert again.lines == []

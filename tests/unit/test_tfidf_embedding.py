@@ -1,16 +1,21 @@
 """TF-IDF with truncated SVD against dense linear algebra."""
 
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_limits
 
-from paribus.config.groups.ordering import TfidfEmbedder
+from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.errors import DataError
-from paribus.ordering.embed.tfidf import embed_tfidf
+from paribus.ordering.embed.tfidf import TfidfSvd
 
 TEXTS = ["red green green blue", "red green", "blue blue sky", "sky over red sea", "sea sky", "green over sea"]
+
+
+def embed_tfidf(texts: list[str], config: TfidfEmbedder) -> np.ndarray:
+    return TfidfSvd.fit(texts, config).embed(texts)
 
 
 def dense_tfidf(texts: list[str]) -> np.ndarray:
@@ -73,7 +78,7 @@ def test_text_without_spaces_is_compared_by_character() -> None:
 
 
 def test_a_corpus_without_words_is_refused() -> None:
-    with pytest.raises(DataError, match=r"ordering\.embedder"):
+    with pytest.raises(DataError, match=r"`embedder`"):
         embed_tfidf(["!?", "..."], TfidfEmbedder())
 
 
@@ -85,3 +90,31 @@ def test_the_number_of_threads_does_not_change_a_bit() -> None:
         with threadpool_limits(threads):
             results.append(embed_tfidf(texts, TfidfEmbedder(dimensions=32)))
     assert np.array_equal(*results)
+
+
+def test_documents_outside_the_sample_are_projected_on_what_was_learned_from_it() -> None:
+    fitted = TfidfSvd.fit(TEXTS, TfidfEmbedder(dimensions=3))
+    unseen = ["green sky", "yellow submarine", "sea sea red"]
+    _, _, directions = np.linalg.svd(dense_tfidf(TEXTS), full_matrices=False)
+    in_documents = Counter(term for text in TEXTS for term in set(text.split()))
+    for text, vector in zip(unseen, fitted.embed(unseen), strict=True):
+        counts = Counter(text.split())
+        row = [
+            (1 + np.log(counts[term])) * (1 + np.log(7 / (1 + in_documents[term]))) if counts[term] else 0.0
+            for term in sorted(in_documents)
+        ]
+        projected = directions[:3] @ row
+        assert np.linalg.norm(vector) == pytest.approx(1 if projected.any() else 0, abs=1e-6)
+        if projected.any():
+            assert abs(fitted.directions @ row @ vector) == pytest.approx(np.linalg.norm(projected), rel=1e-5)
+    assert not fitted.embed(unseen)[1].any()
+
+
+def test_what_was_fitted_is_read_back_as_it_was_written(tmp_path: Path) -> None:
+    config = TfidfEmbedder(dimensions=3)
+    fitted = TfidfSvd.fit([*TEXTS, "今天"], config)
+    fitted.save(tmp_path / "fitted")
+    read = TfidfSvd.load(tmp_path / "fitted", config)
+    assert np.array_equal(read.embed(TEXTS), fitted.embed(TEXTS))
+    assert read.facts() == {"kind": "tfidf_svd", "fit_documents": 7, "terms": 8, "directions": 3}
+    assert [path.name for path in tmp_path.iterdir()] == ["fitted"]

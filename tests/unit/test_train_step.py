@@ -14,6 +14,7 @@ from paribus.training.step import train_step
 
 MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
 CONTEXTS = np.random.default_rng(0).integers(0, 32, (6, 9))
+INPUTS, TARGETS = CONTEXTS[:, :-1], CONTEXTS[:, 1:]
 
 
 def config(**changes: object) -> TrainingConfig:
@@ -25,7 +26,7 @@ def stepped(training: TrainingConfig, steps: int = 3) -> tuple[list[tuple[float,
     model = build_model(MODEL, 32, 0)
     model, optimizer = accelerator.prepare(model, make_optimizer(model, training))
     results = [
-        train_step(accelerator, model, optimizer, CONTEXTS, step=step + 1, rate=0.01, training=training)
+        train_step(accelerator, model, optimizer, INPUTS, TARGETS, step=step + 1, rate=0.01, training=training)
         for step in range(steps)
     ]
     return results, model.state_dict()
@@ -69,7 +70,8 @@ def test_a_loss_that_is_not_a_number_names_the_step_and_leaves_the_weights() -> 
         model.model.norm.weight[0] = float("nan")
     before = model.model.embed_tokens.weight.clone()
     with pytest.raises(NumericalError, match=r"the loss is nan at step 7 .*training\.learning_rate"):
-        train_step(accelerator, model, make_optimizer(model, training), CONTEXTS, step=7, rate=0.01, training=training)
+        optimizer = make_optimizer(model, training)
+        train_step(accelerator, model, optimizer, INPUTS, TARGETS, step=7, rate=0.01, training=training)
     assert torch.equal(before, model.model.embed_tokens.weight)
 
 

@@ -1,8 +1,12 @@
 """Combinations of valid values that cannot work together."""
 
+import difflib
 from collections.abc import Iterator
+from typing import Any
 
-from paribus.config.groups.ordering import InContextOrdering
+from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
+from paribus.config.groups.packing import ConcatenatePacking, pads
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
@@ -15,16 +19,37 @@ from paribus.config.groups.tokenization import (
     ViterbiEncoder,
 )
 from paribus.config.groups.training import EqualTokensBudget
+from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 
 
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of every impossible combination."""
+    yield from _factors(config)
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
     yield from _training(config)
     yield from _evaluation(config)
+
+
+def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """A declared factor must lead to a group or field of the configuration."""
+    for position, factor in enumerate(config.factors):
+        block: Any = everything(config)
+        for part in factor.split("."):
+            if not isinstance(block, dict) or part not in block:
+                yield f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, block)}"
+                break
+            block = block[part]
+
+
+def _nearest(part: str, block: Any) -> str:
+    """The names to choose from; none below a field."""
+    if not isinstance(block, dict):
+        return ""
+    close = difflib.get_close_matches(part, block, n=1, cutoff=0.5)
+    return f"; {f'did you mean {close[0]!r}? ' if close else ''}known: {', '.join(block)}"
 
 
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -80,10 +105,22 @@ def _loss(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
-    ordering = config.ordering
-    if isinstance(ordering, InContextOrdering) and ordering.path_neighbours > ordering.retrieved_neighbours:
-        message = f"{ordering.path_neighbours} exceeds ordering.retrieved_neighbours={ordering.retrieved_neighbours}"
-        yield "ordering.path_neighbours", message
+    ordering, retrieved = config.ordering, config.neighbours.retrieved
+    match ordering:
+        case InContextOrdering() | InContextReleasedOrdering() | NearestOrdering() if ordering.neighbours > retrieved:
+            yield "ordering.neighbours", f"{ordering.neighbours} exceeds neighbours.retrieved={retrieved}"
+    if isinstance(ordering, NearestOrdering) and not isinstance(config.packing, ConcatenatePacking):
+        message = f"{config.packing.kind} does not begin a context at each document, as ordering=nn wants"
+        yield "packing.kind", f"{message}; use packing=concatenate"
+    neighbours = config.neighbours
+    if neighbours.index in ("flat", "ivf") and neighbours.code_size is not None:
+        yield "neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq"
+    if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
+        yield "neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq"
+    if neighbours.lists and neighbours.probes and neighbours.probes > neighbours.lists:
+        yield "neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}"
+    if isinstance(config.embedder, TransformersEmbedder) and config.embedder.path == "":
+        yield "embedder.path", "must name a directory or a model of the hub"
 
 
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -99,7 +136,7 @@ def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
     training, budget = config.training, config.budget
     step_tokens = training.global_batch * config.model.context_length
-    if isinstance(budget, EqualTokensBudget):
+    if isinstance(budget, EqualTokensBudget) and not pads(config.packing):
         if budget.tokens < step_tokens:
             step = f"training.global_batch x model.context_length = {step_tokens} tokens"
             yield "budget.tokens", f"{budget.tokens} is less than one step ({step})"

@@ -39,7 +39,10 @@ class Job:
 
 @dataclass(frozen=True)
 class Composition:
-    """All runs of a command, and the paths in which they differ on purpose (the seed is not one of them)."""
+    """All runs of a command, and the paths in which they differ on purpose (the seed is not one of them).
+
+    These are the swept ones, then those declared in `factors`.
+    """
 
     jobs: tuple[Job, ...]
     factors: tuple[str, ...]
@@ -60,10 +63,12 @@ def compose_command(command: Command) -> Composition:
         base = _compose(usable.plain, problems)
         jobs, factors, multirun = _expand(command, usable, base, problems)
         reusable = base if not multirun else None
-        configs = [_job(overrides, reusable or _compose(overrides, problems), problems) for overrides in jobs]
+        composed = [_job(overrides, reusable or _compose(overrides, problems), problems) for overrides in jobs]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
-    return Composition(tuple(job for job in configs if job is not None), factors, multirun)
+    configured = [job for job in composed if job is not None]
+    declared = (factor for job in configured for factor in job.config.factors)
+    return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun)
 
 
 def run_with_hydra(command: Command, extra: Sequence[str], function: Callable[[RunConfig, int], None]) -> None:

@@ -10,12 +10,18 @@ from typing import Any, get_args
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.corpus import CorpusConfig
+from paribus.config.groups.embedding import (
+    DuplicatesConfig,
+    EmbedderConfig,
+    NeighboursConfig,
+    NoDuplicates,
+    TfidfEmbedder,
+)
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, SweepConfig, TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig
-from paribus.config.groups.ordering import (
-    OrderingConfig,
-)
+from paribus.config.groups.ordering import OrderingConfig
+from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.config.groups.tokenization import (
     EncoderConfig,
     PretokenizerConfig,
@@ -29,6 +35,10 @@ from paribus.config.groups.training import (
 from paribus.config.groups.types import NonNegative
 
 
+def _defaults(cls: Any) -> Any:
+    return cls()
+
+
 @group
 class RunConfig:
     """One run: one tokenizer, one order, one model, one set of scores."""
@@ -37,7 +47,19 @@ class RunConfig:
     pretokenizer: PretokenizerConfig = identity(doc="Pieces of text that tokens do not cross.")
     tokenizer: TokenizerConfig = identity(doc="How the vocabulary is trained.")
     encoder: EncoderConfig = identity(doc="How text becomes tokens of that vocabulary.")
+    embedder: EmbedderConfig = identity(
+        _defaults(TfidfEmbedder), doc="How a document becomes a vector, where an ordering or duplicates need one."
+    )
+    neighbours: NeighboursConfig = identity(
+        _defaults(NeighboursConfig), doc="How the documents nearest to each are found."
+    )
+    duplicates: DuplicatesConfig = identity(
+        _defaults(NoDuplicates), doc="Which near duplicates are removed from the training split."
+    )
     ordering: OrderingConfig = identity(doc="In which order documents are read.")
+    packing: PackingConfig = identity(
+        _defaults(ConcatenatePacking), doc="How ordered documents become contexts of one length."
+    )
     model: ModelConfig = identity(doc="Architecture and size.")
     budget: BudgetConfig = identity(doc="What is equal between runs: tokens or text.")
     training: TrainingConfig = identity(doc="Optimizer, schedule, batch, checkpoints.")
@@ -46,6 +68,9 @@ class RunConfig:
     engine: EngineConfig = execution(doc="Processes, threads and claims.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")
     seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")
+    factors: tuple[str, ...] = execution(
+        (), doc="Paths that differ between the runs of a sweep on purpose, beside those that it sweeps: [duplicates]."
+    )
     experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
     sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")
     root: str = execution("paribus_runs", doc="Directory of artefacts, runs, reports and the default MLflow store.")

@@ -41,7 +41,10 @@ def flops_per_token(model: ModelConfig, vocab_size: int) -> int:
 
 
 def training_flops(model: ModelConfig, vocab_size: int, tokens: int) -> int:
-    """FLOPs of training on `tokens` tokens, see `flops_per_token`."""
+    """FLOPs of training on `tokens` input tokens, see `flops_per_token`.
+
+    Padding is computed like any token and counts; that a mask may keep attention inside documents is not subtracted.
+    """
     return flops_per_token(model, vocab_size) * tokens
 
 

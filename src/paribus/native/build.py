@@ -12,6 +12,7 @@ from paribus.native.registry import Signature
 
 _TYPES: dict[str, Any] = {
     "i64": types.int64,
+    "u64": types.uint64,
     "f64": types.float64,
     "u8*": types.CPointer(types.uint8),
     "i32*": types.CPointer(types.int32),

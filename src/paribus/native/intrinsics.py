@@ -10,6 +10,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(ir.IntType(8), 64)
 u8p, i32p = types.CPointer(types.uint8), types.CPointer(types.int32)
 i64p, u64p, f64p = types.CPointer(types.int64), types.CPointer(types.uint64), types.CPointer(types.float64)
+f32p, u32p = types.CPointer(types.float32), types.CPointer(types.uint32)
 
 
 def _pointer(kind: Any) -> Any:
@@ -131,6 +132,25 @@ def multiply_high(typing: Any, left: Any, right: Any) -> Any:
         return builder.trunc(builder.lshr(product, wide(64)), _I64)
 
     return types.uint64(types.uint64, types.uint64), generate
+
+
+@intrinsic
+def within16(typing: Any, pointer: Any, index: Any, low: Any, span: Any) -> Any:
+    """Which of sixteen int32 from (pointer, index) are in [low, low + span): bit i of the uint64 is number i."""
+    lanes = ir.VectorType(_I32, 16)
+
+    def spread(builder: Any, value: Any) -> Any:
+        first = builder.insert_element(ir.Constant(lanes, ir.Undefined), value, _I32(0))
+        return builder.shuffle_vector(first, ir.Constant(lanes, ir.Undefined), ir.Constant(lanes, [0] * 16))
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        place = builder.gep(arguments[0], [arguments[1]])
+        values = builder.load(builder.bitcast(place, lanes.as_pointer()), align=4)
+        shifted = builder.sub(values, spread(builder, arguments[2]))
+        inside = builder.icmp_unsigned("<", shifted, spread(builder, arguments[3]))
+        return builder.zext(builder.bitcast(inside, ir.IntType(16)), _I64)
+
+    return types.uint64(i32p, types.int64, types.int32, types.int32), generate
 
 
 def _splat(value: int) -> ir.Constant:

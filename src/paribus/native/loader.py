@@ -29,7 +29,7 @@ from paribus.native.registry import KERNELS, Signature
 Progress = Callable[[str, int, int], None]
 """Called with the kernel being compiled, how many are done, and how many there are."""
 
-_CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "f64": ctypes.c_double}
+_CTYPES: dict[str, type[Any]] = {"i64": ctypes.c_int64, "u64": ctypes.c_uint64, "f64": ctypes.c_double}
 _IMPORT = re.compile(r"^from (paribus\.(?:\w+\.kernels\.\w+|native\.intrinsics)) import", re.MULTILINE)
 _COMPILER = "paribus.native.build"
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Signature:
     """Where a kernel's code is and the types of its arguments; every kernel returns an int64.
 
-    Types: `i64`, `f64`, and pointers `u8*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that calls Python
-    `holds_gil`, the global interpreter lock.
+    Types: `i64`, `u64`, `f64`, and pointers `u8*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that calls
+    Python `holds_gil`, the global interpreter lock.
     """
 
     package: str
@@ -25,6 +25,10 @@ class Signature:
 
 def _tokenization(file: str, arguments: str, *, holds_gil: bool = False) -> Signature:
     return Signature("tokenization", file, tuple(arguments.split()), holds_gil)
+
+
+def _ordering(file: str, arguments: str) -> Signature:
+    return Signature("ordering", file, tuple(arguments.split()))
 
 
 KERNELS: dict[str, Signature] = {
@@ -50,4 +54,12 @@ KERNELS: dict[str, Signature] = {
     "train_bpe": _tokenization("train_bpe", "i64*"),
     "link_pairs": _tokenization("train_wordpiece", "i64*"),
     "train_wordpiece": _tokenization("train_wordpiece", "i64*"),
+    "survey_lists": _ordering("graph", "i32* i32* i64 i64 i64 i64*"),
+    "compact_lists": _ordering("lists", "i32* i32* i64 i64 i32* i64 i32* i32* u64*"),
+    "part_edges": _ordering("graph", "i32* i32* i64 i64 u64 i64 i64 i64 i64* i32*"),
+    "place_edges": _ordering("graph", "i32* i64* i64 i64 i64 i64 i64 i64* u64* i64*"),
+    "count_edges": _ordering("graph", "i32* i64 i64 i64* u64* u64* u32*"),
+    "score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*"),
+    "sort_landings": _ordering("walk", "u32* i64 i64* i64 u64 u32*"),
+    "walk": _ordering("walk", "i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
 }

@@ -1,5 +1,5 @@
 """Document orders and the contexts cut out of them."""
 
-from paribus.ordering.in_context import traverse
+from paribus.ordering.orders.in_context import traverse
 
 __all__ = ["traverse"]

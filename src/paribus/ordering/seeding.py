@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SHUFFLE, JUMPS, CONTEXTS = range(3)
+SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES = range(6)
 """Purposes. Two purposes with one seed never share random numbers."""
 
 

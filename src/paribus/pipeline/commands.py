@@ -62,6 +62,12 @@ def _sync(arguments: Sequence[str]) -> int:
     return main(arguments)
 
 
+def _order(arguments: Sequence[str]) -> int:
+    from paribus.pipeline.orders import order_command
+
+    return order_command(arguments, Console(highlight=False))
+
+
 def _rerun(arguments: Sequence[str]) -> int:
     from paribus.pipeline.rerun import rerun_command
 
@@ -74,6 +80,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "status": _with_overrides(_status),
     "report": _with_overrides(_report),
     "doctor": _with_overrides(_doctor),
+    "order": _order,
     "sync": _sync,
     "rerun": _rerun,
 }

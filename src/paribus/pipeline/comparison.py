@@ -9,6 +9,7 @@ from rich.console import Console
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command
 from paribus.config.identity import everything
+from paribus.pipeline.equality import run_identity
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.recorder import read_record
@@ -81,7 +82,7 @@ def collect(
         directory = layout.run(run.run_id)
         record = read_record(directory)
         if record is not None and record["status"] == "done":
-            records.append(_run_record(record, labels, directory, layout))
+            records.append(_run_record(record, _compared(record, run), labels, directory, layout))
         else:
             status = record["status"] if record else "not started"
             failure = record["failure"] if record else None
@@ -103,7 +104,22 @@ def _configured(run: PreparedRun, factor: str) -> str:
     return str(value["kind"] if isinstance(value, dict) else value)
 
 
-def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout) -> "RunRecord":
+def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
+    """The recorded configuration; groups that decide nothing of the run, as the command has them.
+
+    A run that another command made may have been given another embedder, say, which its order never asked for.
+    """
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]}
+    composed = run_identity(run.job.config, run.nodes)
+    return {
+        name: value if name in {*deciding, "fingerprints"} else composed[name]
+        for name, value in record["identity"].items()
+    }
+
+
+def _run_record(
+    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout
+) -> "RunRecord":
     from paribus.reporting.frame import RunRecord
 
     artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
@@ -112,7 +128,7 @@ def _run_record(record: Mapping[str, Any], labels: Mapping[str, str], directory:
     scores, vocabulary, tokens = (artifacts.get(name) for name in ("scores", "vocabulary", "tokens"))
     return RunRecord(
         run_id=record["run_id"],
-        config=record["identity"],
+        config=config,
         factors=labels,
         environment=_environment(record, found),
         training=training,

@@ -1,6 +1,6 @@
 """From a configuration to the artefacts it needs, with their keys, before anything is computed."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,13 +31,16 @@ class Node:
         return self.stage.name
 
 
-def build_graph(config: RunConfig, cache: Path, *, tolerate_missing: bool = False) -> dict[str, Node]:
-    """Stage name -> node, inputs before what needs them; the last one is the scores.
+def build_graph(
+    config: RunConfig, cache: Path, *, tolerate_missing: bool = False, targets: Sequence[str] = (TARGET,)
+) -> dict[str, Node]:
+    """Stage name -> node of what `targets` need, inputs before what needs them; the last one is the last target.
 
     Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
-    _visit(TARGET, config, cache, tolerate_missing, nodes)
+    for target in targets:
+        _visit(target, config, cache, tolerate_missing, nodes)
     return nodes
 
 

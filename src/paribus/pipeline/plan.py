@@ -1,21 +1,26 @@
 """What a command would run: unique stages, and the tokens, text, parameters, FLOPs and disk they take.
 
-Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Nothing is read
-but records and nothing heavy is imported.
+Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Where a packing
+pads, steps and FLOPs depend on the documents: what is said before training is a lower bound, as if contexts were full.
+Nothing is read but records and nothing heavy is imported.
 """
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from paribus.config.groups.packing import pads
 from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
+from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, labels
 from paribus.pipeline.remaining import unique_nodes
+from paribus.reporting.equality import FairnessError
 from paribus.store.claim import read_holder
 
 BYTES_PER_TOKEN = 4.3
@@ -45,6 +50,8 @@ class PlannedRun:
     parameters: int
     flops: float
     disk_bytes: int
+    padded: bool
+    """Whether contexts may be padded, so that estimated steps and FLOPs are the least it can take."""
     estimated: frozenset[str]
 
 
@@ -56,6 +63,8 @@ class Plan:
     runs: tuple[PlannedRun, ...]
     device_tflops: float
     problems: tuple[str, ...]
+    unfair: FairnessError | None
+    """Why the comparison table, and so `paribus run`, would refuse these runs."""
 
     def _unique(self, *, only_missing: bool) -> list[PlannedRun]:
         unique = {run.checkpoints.key: run for run in self.runs}
@@ -91,7 +100,9 @@ def make_plan(runs: Sequence[PreparedRun]) -> Plan:
         for label, run in zip(labels(runs), runs, strict=True)
     ]
     problems = {node.problem for run in runs for node in run.nodes.values() if node.problem}
-    return Plan(tuple(stages.values()), tuple(planned), config.engine.device_tflops, tuple(sorted(problems)))
+    return Plan(
+        tuple(stages.values()), tuple(planned), config.engine.device_tflops, tuple(sorted(problems)), undeclared(runs)
+    )
 
 
 def _state(node: Node, layout: Layout) -> str:
@@ -109,21 +120,20 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
     vocabulary = _vocabulary_size(config)
     trained = layout.store.find("checkpoints", run.nodes["checkpoints"].key)
     if trained:
-        result = trained.record()["result"]
-        tokens, text, steps = int(result["tokens"]), int(result["text_bytes"]), int(result["steps"])
-        estimated: frozenset[str] = frozenset()
+        training = _trained(trained.record()["result"])
     else:
-        tokens, text, steps, estimated = _budget(config, _bytes_per_token(run, layout))
+        training = _planned(config, vocabulary, _bytes_per_token(run, layout))
     return PlannedRun(
         label=label,
         checkpoints=stage,
-        tokens=tokens,
-        text_bytes=text,
-        steps=steps,
+        tokens=training.tokens,
+        text_bytes=training.text_bytes,
+        steps=training.steps,
         parameters=parameter_count(config.model, vocabulary),
-        flops=float(training_flops(config.model, vocabulary, tokens)),
+        flops=training.flops,
         disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
-        estimated=estimated,
+        padded=pads(config.packing),
+        estimated=training.estimated,
     )
 
 
@@ -144,12 +154,37 @@ def _bytes_per_token(run: PreparedRun, layout: Layout) -> float:
     return float(result["bytes_per_token"])
 
 
-def _budget(config: RunConfig, bytes_per_token: float) -> tuple[int, int, int, frozenset[str]]:
-    """Tokens, text bytes and steps of a training that has not run, and which of them are estimated."""
-    step_tokens = config.training.global_batch * config.model.context_length
-    if isinstance(config.budget, EqualTokensBudget):
-        steps = -(-config.budget.tokens // step_tokens)
-        text = round(steps * step_tokens * bytes_per_token)
-        return steps * step_tokens, text, steps, frozenset({"text_bytes"})
-    steps = max(1, round(config.budget.text / bytes_per_token / step_tokens))
-    return steps * step_tokens, config.budget.text, steps, frozenset({"tokens", "steps", "flops"})
+@dataclass(frozen=True)
+class _Training:
+    """How long a training is, and which of its figures are estimated."""
+
+    tokens: int
+    text_bytes: int
+    steps: int
+    flops: float
+    estimated: frozenset[str]
+
+
+def _trained(result: dict[str, Any]) -> _Training:
+    return _Training(
+        tokens=int(result["tokens"]),
+        text_bytes=int(result["text_bytes"]),
+        steps=int(result["steps"]),
+        flops=float(result["flops"]),
+        estimated=frozenset(),
+    )
+
+
+def _planned(config: RunConfig, vocabulary: int, bytes_per_token: float) -> _Training:
+    """A training that has not run, as if every context were full."""
+    budget, step_tokens = config.budget, config.training.global_batch * config.model.context_length
+    length = frozenset({"tokens", "steps", "flops"})
+    if isinstance(budget, EqualTokensBudget):
+        steps = -(-budget.tokens // step_tokens)
+        text, estimated = round(steps * step_tokens * bytes_per_token), frozenset({"text_bytes"})
+        estimated |= length if pads(config.packing) else frozenset()
+    else:
+        steps = max(1, round(budget.text / bytes_per_token / step_tokens))
+        text, estimated = budget.text, length
+    flops = training_flops(config.model, vocabulary, steps * step_tokens)
+    return _Training(steps * step_tokens, text, steps, float(flops), estimated)

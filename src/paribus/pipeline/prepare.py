@@ -20,6 +20,8 @@ class PreparedRun:
 
     job: Job
     nodes: dict[str, Node]
+    factors: tuple[str, ...] = ()
+    """Paths in which the runs of its command differ on purpose."""
 
     @property
     def run_id(self) -> str:
@@ -53,7 +55,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
         problems += found
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
-            runs.append(PreparedRun(job, nodes))
+            runs.append(PreparedRun(job, nodes, composition.factors))
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
     if problems:

@@ -7,6 +7,7 @@ from typing import Any
 
 from paribus.config.identity import everything, identity
 from paribus.config.schema import RunConfig
+from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout, run_id
 from paribus.store import atomic
@@ -15,6 +16,8 @@ from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FILE_NAME, EventLog
 
 RUN_RECORD = "run.json"
+SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
+"""Stages whose single numbers are metrics of the run: they have no others."""
 
 
 class Recorder:
@@ -31,7 +34,7 @@ class Recorder:
             "name": self.name,
             "status": "running",
             "config": shown,
-            "identity": identity(config) | {"fingerprints": _fingerprints(nodes)},
+            "identity": run_identity(config, nodes),
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
             "stages": {},
             "failure": None,
@@ -77,6 +80,10 @@ class Recorder:
             self.events.dataset("corpus", str(result.get("digest", node.key)), self.config.corpus.kind)
         if node.name == "vocabulary":
             self.events.artifact(artifact.path / "tokenizer", "tokenizer")
+        if node.name in SHOWN_RESULTS:
+            for name, value in result.items():
+                if isinstance(value, int | float):
+                    self.events.metric(f"{node.name}/{name}", float(value), 0)
 
     def finish(self, failure: dict[str, str] | None) -> None:
         """Close the run: done, or failed with a class and a message."""
@@ -93,11 +100,6 @@ class Recorder:
 def _without_password(config: RunConfig) -> dict[str, Any]:
     tracking: dict[str, Any] = everything(config.tracking)
     return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
-
-
-def _fingerprints(nodes: dict[str, Node]) -> dict[str, Any]:
-    found = {name: node.identity["identity"].get("fingerprint") for name, node in nodes.items()}
-    return {name: fingerprint for name, fingerprint in found.items() if fingerprint}
 
 
 def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:

@@ -8,6 +8,7 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from paribus.config.identity import everything
 from paribus.errors import FAILURE_CLASSES, InterruptedRunError
@@ -26,13 +27,27 @@ SECONDS_BETWEEN_LOOKS = 0.5
 METRICS = "metrics.jsonl"
 
 
+class StageRecorder(Protocol):
+    """Who keeps what stages say; `Recorder` does so for a run."""
+
+    @property
+    def directory(self) -> Path:
+        """Where logs of stages go."""
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """A stage reported a number."""
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """An artefact is there, `made` or `cached`."""
+
+
 @dataclass
 class StageRunner:
-    """Ensures single artefacts for one run."""
+    """Ensures single artefacts."""
 
     layout: Layout
     display: Display
-    recorder: Recorder
+    recorder: StageRecorder
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
 
     def ensure(self, node: Node) -> Artifact:

@@ -19,10 +19,14 @@ def show_plan(plan: Plan, console: Console) -> None:
     """Print the unique stages, what each run costs, and the totals."""
     for problem in plan.problems:
         console.print(f"not here: {problem}", style="yellow", markup=False)
+    if plan.unfair:
+        console.print(f"paribus run would refuse this: {plan.unfair}", style="yellow", markup=False, soft_wrap=True)
     console.print(_stage_table(plan))
     console.print(_run_table(plan))
     if any(run.estimated for run in plan.runs):
-        console.print("~ estimated: exact once the corpus is encoded")
+        console.print("~ estimated: exact once trained")
+    if any(run.padded and "steps" in run.estimated for run in plan.runs):
+        console.print("contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these")
     amount = f"{plan.device_hours:,.0f}" if plan.device_hours >= 10 else f"{plan.device_hours:.2g}"
     hours = f"{amount} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
     console.print(f"still to train: {plan.flops:.3g} FLOPs, {hours}; {format_size(plan.disk_bytes)} of checkpoints")

@@ -1,7 +1,7 @@
 """The closed list of stages: what each reads, what of the configuration it depends on, and the function that runs it.
 
 A run makes inputs in the order they are listed here, so what may fail cheaply stands before what is dear: the tasks
-before the checkpoints.
+before the checkpoints. No run needs `contexts`; `paribus order` does.
 
 `code_version` is raised when a change alters a stage's output; pinned digests of each stage's output on a tiny input
 make a forgotten change a failing test.
@@ -13,7 +13,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.ordering import InContextOrdering
+from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
+from paribus.config.groups.ordering import (
+    ClusterOrdering,
+    InContextOrdering,
+    InContextReleasedOrdering,
+    LexicalOrdering,
+    NearestOrdering,
+    SequentialOrdering,
+    StandardOrdering,
+)
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.context import JSON, StageContext
@@ -72,18 +81,30 @@ def _together(*parts: Callable[[RunConfig], dict[str, Any]]) -> Callable[[RunCon
     return lambda config: {key: value for part in parts for key, value in part(config).items()}
 
 
+_BM25 = ("query_terms", "saturation", "length_normalization")
+
+
 def _order_inputs(config: RunConfig) -> tuple[str, ...]:
-    return ("corpus", "neighbours") if isinstance(config.ordering, InContextOrdering) else ("corpus",)
+    removal = () if isinstance(config.duplicates, NoDuplicates) else ("duplicates",)
+    match config.ordering:
+        case InContextOrdering() | InContextReleasedOrdering() | NearestOrdering():
+            return ("corpus", *removal, "neighbours")
+        case LexicalOrdering():
+            return ("corpus", *removal, "lexical_neighbours")
+        case ClusterOrdering():
+            return ("corpus", *removal, "embeddings")
+        case StandardOrdering() | SequentialOrdering():
+            return ("corpus", *removal)
 
 
 def _order_identity(config: RunConfig) -> dict[str, Any]:
     values = identity(config.ordering)
-    upstream = ("embedder", "retrieved_neighbours", "index", "probes")
-    return {"ordering": {key: value for key, value in values.items() if key not in upstream}, "seed": config.seed}
+    seeded = {} if isinstance(config.ordering, SequentialOrdering) else {"seed": config.seed}
+    return {"ordering": {key: value for key, value in values.items() if key not in _BM25}} | seeded
 
 
-def _embedder(config: RunConfig) -> dict[str, Any]:
-    return {"embedder": identity(config.ordering)["embedder"]}
+def _duplicates_inputs(config: RunConfig) -> tuple[str, ...]:
+    return ("corpus", "neighbours") if isinstance(config.duplicates, EmbeddingDuplicates) else ("corpus",)
 
 
 def _seed(config: RunConfig) -> dict[str, Any]:
@@ -125,27 +146,48 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "embeddings",
-            1,
-            "paribus.ordering.stages:build_embeddings",
+            2,
+            "paribus.ordering.embeddings_stage:build",
             _fixed("corpus"),
-            _embedder,
-            "paribus.ordering.fingerprint:fingerprint",
-            lambda config: config.ordering,
+            _fields("embedder"),
+            "paribus.ordering.embed.fingerprint:fingerprint",
+            lambda config: config.embedder,
         ),
         Stage(
             "neighbours",
-            1,
-            "paribus.ordering.stages:build_neighbours",
+            2,
+            "paribus.ordering.neighbours_stage:build",
             _fixed("embeddings"),
-            _fields("ordering", "retrieved_neighbours", "index", "probes"),
+            _fields("neighbours"),
         ),
-        Stage("order", 1, "paribus.ordering.stages:build_order", _order_inputs, _order_identity),
+        Stage(
+            "lexical_neighbours",
+            1,
+            "paribus.ordering.lexical_stage:build",
+            _fixed("corpus"),
+            _fields("ordering", "neighbours", *_BM25),
+        ),
+        Stage(
+            "duplicates",
+            1,
+            "paribus.ordering.duplicates_stage:build",
+            _duplicates_inputs,
+            _fields("duplicates"),
+        ),
+        Stage("order", 2, "paribus.ordering.order_stage:build", _order_inputs, _order_identity),
+        Stage(
+            "contexts",
+            1,
+            "paribus.ordering.contexts_stage:build",
+            _fixed("tokens", "order", "embeddings"),
+            _together(_fields("packing"), _fields("model", "context_length"), _seed),
+        ),
         Stage(
             "checkpoints",
             2,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
-            _together(_fields("model"), _fields("budget"), _fields("training"), _seed),
+            _together(_fields("model"), _fields("budget"), _fields("training"), _fields("packing"), _seed),
         ),
         Stage(
             "tasks",

@@ -17,6 +17,7 @@ from paribus.errors import ParibusError
 from paribus.pipeline.child import classify
 from paribus.pipeline.comparison import compare
 from paribus.pipeline.display import Display, duration
+from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, labels, prepare
@@ -30,10 +31,15 @@ EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
 
 
 def run_command(command: Command, console: Console) -> int:
-    """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1."""
+    """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1.
+
+    FairnessError, before anything runs, where the runs' table would be refused.
+    """
     started = time.time()
     composition = compose_command(command)
     runs = prepare(composition)
+    if unfair := undeclared(runs):
+        raise unfair
     sweep = describe_sweep(composition, runs)
     config = runs[0].job.config
     layout = Layout.of(config)

@@ -7,31 +7,17 @@ from typing import Any
 from paribus.config.identity import canonical, digest
 from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError
+from paribus.reporting.equality import (
+    DIGEST,
+    ENVIRONMENT,
+    Difference,
+    FairnessError,
+    covered,
+    covering,
+    differing,
+    flatten,
+)
 from paribus.reporting.frame import RunRecord, Scores
-
-SEED = "seed"
-ENVIRONMENT = "environment."
-CODE_VERSION, DIGEST = "code_version.", "digest."
-_NAMED = 3
-
-
-@dataclass(frozen=True)
-class Difference:
-    """One thing in which runs differ: where it is set, and each value with the ids of the runs that have it."""
-
-    path: str
-    values: tuple[tuple[str, tuple[str, ...]], ...]
-
-    def __str__(self) -> str:
-        return f"{self.path}: " + "; ".join(f"{value} in {_names(runs)}" for value, runs in self.values)
-
-
-class FairnessError(ConfigurationError):
-    """Runs differ in more than they say they differ in; `differences` lists all of it."""
-
-    def __init__(self, message: str, differences: Sequence[Difference]) -> None:
-        self.differences = tuple(differences)
-        super().__init__("\n".join([message, *(f"  {difference}" for difference in differences)]))
 
 
 @dataclass(frozen=True)
@@ -67,22 +53,9 @@ class Proof:
 def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Difference]:
     """Everything in which runs' configurations and environments differ, outside the declared factors and the seed.
 
-    A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, and `corpus` also the
-    digest of the corpus. A configuration field or environment entry that some runs lack is a difference, except a
-    stage's code version: a run has those of its own stages only.
+    See `paribus.reporting.equality.differing`; an entry of the environment that some runs lack is a difference.
     """
-    flat = [_flatten(run) for run in runs]
-    found = []
-    for path in sorted({path for fields in flat for path in fields}):
-        if _covered(path, factors):
-            continue
-        values: dict[str, list[str]] = {}
-        for run, fields in zip(runs, flat, strict=True):
-            if path in fields or not path.startswith(ENVIRONMENT + CODE_VERSION):
-                values.setdefault(fields.get(path, "nothing"), []).append(run.run_id)
-        if len(values) > 1:
-            found.append(Difference(path, tuple((value, tuple(ids)) for value, ids in values.items())))
-    return found
+    return differing([(run.run_id, _flatten(run)) for run in runs], factors)
 
 
 def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
@@ -133,11 +106,11 @@ def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[s
 def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
     """What was equal between runs that `refuse` let through."""
     flat = [_flatten(run) for run in runs]
-    paths = sorted({path for fields in flat for path in fields if not _covered(path, factors)})
+    allowed = covering(flat, factors)
+    paths = sorted({path for fields in flat for path in fields if not covered(path, allowed)})
     common = {path: next(fields[path] for fields in flat if path in fields) for path in paths}
     settings = {path: value for path, value in common.items() if not path.startswith(ENVIRONMENT)}
-    prefix = ENVIRONMENT + DIGEST
-    data = {path.removeprefix(prefix): value.strip('"') for path, value in common.items() if path.startswith(prefix)}
+    data = {path.removeprefix(DIGEST): value.strip('"') for path, value in common.items() if path.startswith(DIGEST)}
     return Proof(
         factors=tuple(factors),
         seeds=tuple(sorted({run.seed for run in runs})),
@@ -152,22 +125,7 @@ def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
 
 
 def _flatten(run: RunRecord) -> dict[str, str]:
-    fields = {ENVIRONMENT + name: canonical(value) for name, value in run.environment.items()}
-    _descend("", run.config, fields)
-    return fields
-
-
-def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:
-    if isinstance(value, Mapping) and value:
-        for key, item in value.items():
-            _descend(f"{prefix}.{key}" if prefix else str(key), item, fields)
-    else:
-        fields[prefix] = canonical(value)
-
-
-def _covered(path: str, factors: Sequence[str]) -> bool:
-    below = [SEED, *factors, *(ENVIRONMENT + DIGEST + factor for factor in factors)]
-    return any(path == factor or path.startswith(f"{factor}.") for factor in below)
+    return flatten(run.config) | {ENVIRONMENT + name: canonical(value) for name, value in run.environment.items()}
 
 
 def _scored(score: Scores) -> dict[str, str]:
@@ -188,8 +146,3 @@ def _span(runs: Sequence[RunRecord], key: str, unit: str, words: Any) -> str:
     if values[0] == values[-1]:
         return f"{words(values[0])} {unit} in every run"
     return f"{words(values[0])} to {words(values[-1])} {unit} a run"
-
-
-def _names(runs: Sequence[str]) -> str:
-    more = len(runs) - _NAMED
-    return ", ".join(runs[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -23,7 +23,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
-from paribus.native.loader import ensure_compiled
+from paribus.native.announce import compile_kernels
 from paribus.pipeline.context import JSON, Reporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.pretokenization import Cutter
@@ -46,7 +46,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     sample = None if isinstance(config, BytesTokenizer) else config.sample
     total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
     texts = _Sample(corpus, total, context.report)
-    compile_kernels(context.report)
+    compile_kernels("tokenization", context.report)
     pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
@@ -84,15 +84,6 @@ class _Sample:
                 self._report.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
             yield document.text
         self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
-
-
-def compile_kernels(report: Reporter) -> None:
-    """Compile what this machine has not compiled yet, and say so."""
-
-    def progress(name: str, done: int, total: int) -> None:
-        report.progress(done, total, unit="kernels", doing=f"compiling {name}")
-
-    ensure_compiled("tokenization", progress)
 
 
 def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
@@ -142,7 +133,7 @@ class _Part:
 
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
-    compile_kernels(context.report)
+    compile_kernels("tokenization", context.report)
     tokenizer = _with_encoder(context.inputs["vocabulary"] / "tokenizer", context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
     total, done = corpus.bytes("train"), 0

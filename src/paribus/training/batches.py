@@ -1,15 +1,16 @@
-"""Which contexts a step trains on: a pure function of (order, tokens, context length, global batch, seed, step).
+"""Which contexts a step trains on: a pure function of (order, tokens, packing, global batch, seed, step).
 
 There is no sampler state. Resuming, another micro-batch or another number of processes gives the same global batches.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from paribus.ordering.contexts import PackedStream
-from paribus.ordering.shuffle import permute
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.shuffle import permute, unpermute
 
 Integers = npt.NDArray[np.int64]
 CHUNK = 65_536
@@ -17,37 +18,71 @@ CHUNK = 65_536
 
 @dataclass(frozen=True)
 class Batches:
-    """Batches of `global_batch` contexts out of the endless repetition of a packed stream, reshuffled each epoch.
+    """Batches of `global_batch` contexts out of the endless repetition of packed contexts.
 
-    Context number g = step · global_batch + row is context `permute(g mod count)` of epoch g div count.
+    Context number g = step · global_batch + row is context g mod count, or if contexts are shuffled, which each epoch
+    does anew, context `permute(g mod count)` of epoch g div count.
     """
 
-    stream: PackedStream
+    contexts: Contexts
     global_batch: int
     seed: int
+    shuffle: bool = True
 
     def indices(self, step: int) -> Integers:
-        """Context indices of 0-based `step` in the stream, int64 (global_batch,)."""
+        """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""
         return self.numbered(np.arange(step * self.global_batch, (step + 1) * self.global_batch, dtype=np.int64))
 
     def numbered(self, numbers: Integers) -> Integers:
-        """Context indices in the stream of the global context numbers `numbers`, same shape."""
-        epochs, places = np.divmod(numbers, self.stream.count)
+        """Indices of the contexts with the global context numbers `numbers`, same shape."""
+        epochs, places = np.divmod(numbers, self.contexts.count)
+        if not self.shuffle:
+            return places
         indices = np.empty_like(places)
         for epoch in np.unique(epochs):
             inside = epochs == epoch
-            indices[inside] = permute(places[inside], self.stream.count, seed=self.seed, epoch=int(epoch))
+            indices[inside] = permute(places[inside], self.contexts.count, seed=self.seed, epoch=int(epoch))
         return indices
 
-    def contexts(self, step: int, start: int = 0, stop: int | None = None) -> Integers:
-        """Rows `start` to `stop` of the batch of `step`: token ids, int64 (rows, context_length + 1)."""
-        return self.stream.contexts(self.indices(step)[start:stop])
+    def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:
+        """Rows `start` to `stop` of the batch of `step`: inputs and targets as `Contexts.rows` gives them."""
+        return self.contexts.rows(self.indices(step)[start:stop])
+
+    def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
+        """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
+
+        Sorted; a context that a step reads twice is listed twice. With `Contexts.contexts_of` this says when a
+        document was seen.
+        """
+        contexts, count = np.unique(np.asarray(indices, dtype=np.int64)), self.contexts.count
+        last = steps * self.global_batch
+        found: list[tuple[int, int]] = []
+        for epoch in range(-(-last // count)):
+            numbers = epoch * count + self._places(contexts, epoch)
+            read = numbers < last
+            found += zip((numbers[read] // self.global_batch).tolist(), contexts[read].tolist(), strict=True)
+        return sorted(found)
+
+    def _places(self, contexts: Integers, epoch: int) -> Integers:
+        """Places in the epoch at which contexts are read."""
+        return unpermute(contexts, self.contexts.count, seed=self.seed, epoch=epoch) if self.shuffle else contexts
 
 
-def context_text_bytes(stream: PackedStream, token_byte_lengths: npt.NDArray[np.integer]) -> Integers:
-    """Bytes of source text in each context of the stream, int64 (count,)."""
-    chunks = [
-        stream.source_bytes(token_byte_lengths, np.arange(start, min(start + CHUNK, stream.count), dtype=np.int64))
-        for start in range(0, stream.count, CHUNK)
-    ]
-    return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
+def context_text_bytes(contexts: Contexts, token_byte_lengths: npt.NDArray[np.integer]) -> Integers:
+    """Bytes of source text that the targets of each context cover, int64 (count,)."""
+    return _of_each(contexts, lambda indices: contexts.source_bytes(token_byte_lengths, indices))
+
+
+def context_targets(contexts: Contexts) -> Integers:
+    """Tokens that each context predicts, int64 (count,); a constant without memory where all predict as many."""
+    if contexts.full:
+        return np.broadcast_to(np.int64(contexts.context_length), (contexts.count,))
+    return _of_each(contexts, contexts.target_tokens)
+
+
+def _of_each(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:
+    measured = np.empty(contexts.count, dtype=np.int64)
+    for start in range(0, contexts.count, CHUNK):
+        indices = np.arange(start, min(start + CHUNK, contexts.count), dtype=np.int64)
+        measured[indices] = measure(indices)
+    return measured

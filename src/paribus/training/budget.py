@@ -18,54 +18,61 @@ class Budget:
 
     steps: int
     tokens: int
-    """Predicted tokens: steps · global batch · context length."""
+    """Predicted tokens; those read twice count twice, padding never."""
+    positions: int
+    """Positions computed, padding included: steps · global batch · context length."""
     text_bytes: int
-    """Bytes of the source text those tokens stand for; text read twice counts twice."""
+    """Bytes of the source text the predicted tokens stand for; text read twice counts twice."""
     epochs: float
     """Passes over the contexts of the ordered corpus."""
 
 
-def steps_of_tokens(tokens: int, global_batch: int, context_length: int) -> int:
-    """Fewest whole steps that read at least `tokens` tokens."""
-    return -(-tokens // (global_batch * context_length))
-
-
-def steps_of_text(text: int, batches: Batches, text_bytes: Integers) -> int:
-    """Fewest whole steps whose contexts cover at least `text` bytes; `text_bytes` is one int64 a context.
+def steps_of(amount: int, batches: Batches, of_contexts: Integers) -> int:
+    """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` (count,) says what each has.
 
     Every epoch reads every context once, so whole epochs are skipped by division and one epoch is searched.
     """
-    count, each_epoch = batches.stream.count, int(text_bytes.sum())
-    if each_epoch == 0:
-        raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
-    epochs = (text - 1) // each_epoch
+    count, each_epoch = batches.contexts.count, int(of_contexts.sum())
+    epochs = (amount - 1) // each_epoch
     places = batches.numbered(np.arange(epochs * count, (epochs + 1) * count, dtype=np.int64))
-    covered = np.cumsum(text_bytes[places])
-    contexts = epochs * count + int(np.searchsorted(covered, text - epochs * each_epoch)) + 1
+    reached = np.cumsum(of_contexts[places])
+    contexts = epochs * count + int(np.searchsorted(reached, amount - epochs * each_epoch)) + 1
     return -(-contexts // batches.global_batch)
 
 
-def text_of_contexts(contexts: int, batches: Batches, text_bytes: Integers) -> int:
-    """Bytes of source text in the first `contexts` contexts that training reads."""
-    epochs, rest = divmod(contexts, batches.stream.count)
-    total = epochs * int(text_bytes.sum())
+def amount_of(contexts: int, batches: Batches, of_contexts: Integers) -> int:
+    """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
+    epochs, rest = divmod(contexts, batches.contexts.count)
+    total = epochs * int(of_contexts.sum())
     for start in range(0, rest, CHUNK):
-        numbers = np.arange(start, min(start + CHUNK, rest), dtype=np.int64) + epochs * batches.stream.count
-        total += int(text_bytes[batches.numbered(numbers)].sum())
+        numbers = np.arange(start, min(start + CHUNK, rest), dtype=np.int64) + epochs * batches.contexts.count
+        total += int(of_contexts[batches.numbered(numbers)].sum())
     return total
 
 
-def resolve_budget(budget: BudgetConfig, batches: Batches, text_bytes: Integers) -> Budget:
-    """Steps, tokens, text and epochs of a run; `text_bytes` is `context_text_bytes` of the batches' stream."""
-    length = batches.stream.context_length
-    if isinstance(budget, EqualTokensBudget):
-        steps = steps_of_tokens(budget.tokens, batches.global_batch, length)
-    else:
-        steps = steps_of_text(budget.text, batches, text_bytes)
+def resolve_budget(budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers) -> Budget:
+    """Steps, tokens, text and epochs of a run.
+
+    `targets` and `text_bytes` are `context_targets` and `context_text_bytes` of the batches' contexts. Raises
+    ConfigurationError if the budget is text and the contexts stand for none.
+    """
+    steps = _steps(budget, batches, targets, text_bytes)
     contexts = steps * batches.global_batch
+    positions = contexts * batches.contexts.context_length
     return Budget(
         steps=steps,
-        tokens=contexts * length,
-        text_bytes=text_of_contexts(contexts, batches, text_bytes),
-        epochs=contexts / batches.stream.count,
+        tokens=positions if batches.contexts.full else amount_of(contexts, batches, targets),
+        positions=positions,
+        text_bytes=amount_of(contexts, batches, text_bytes),
+        epochs=contexts / batches.contexts.count,
     )
+
+
+def _steps(budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers) -> int:
+    if not isinstance(budget, EqualTokensBudget):
+        if not text_bytes.any():
+            raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
+        return steps_of(budget.text, batches, text_bytes)
+    if batches.contexts.full:
+        return -(-budget.tokens // (batches.global_batch * batches.contexts.context_length))
+    return steps_of(budget.tokens, batches, targets)

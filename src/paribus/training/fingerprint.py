@@ -5,6 +5,9 @@ import hashlib
 import numpy as np
 import numpy.typing as npt
 
+from paribus.config.groups.packing import PackingConfig
+from paribus.config.identity import identity
+from paribus.ordering.packing.pack import DocumentOrder
 from paribus.pipeline.context import JSON
 from paribus.training.batches import CHUNK, Batches
 
@@ -12,7 +15,11 @@ SAMPLED_IDS = 2**20
 
 
 def data_fingerprint(
-    ids: npt.NDArray[np.integer], offsets: npt.NDArray[np.integer], order: npt.NDArray[np.integer], batches: Batches
+    ids: npt.NDArray[np.integer],
+    offsets: npt.NDArray[np.integer],
+    order: DocumentOrder,
+    batches: Batches,
+    packing: PackingConfig,
 ) -> dict[str, JSON]:
     """Counts and digests of the encoded corpus, the order and what batches are cut with.
 
@@ -21,11 +28,13 @@ def data_fingerprint(
     """
     return {
         "tokens": len(ids),
-        "documents": len(order),
+        "documents": len(order.documents),
         "ids": _digest(ids[:SAMPLED_IDS], ids[-SAMPLED_IDS:]),
         "offsets": _digest(offsets),
-        "order": _digest(order),
-        "context_length": batches.stream.context_length,
+        "order": _digest(order.documents),
+        "groups": None if order.groups is None else _digest(order.groups),
+        "packing": dict(identity(packing)),
+        "context_length": batches.contexts.context_length,
         "global_batch": batches.global_batch,
         "seed": batches.seed,
     }

@@ -6,12 +6,13 @@ numbers. So a run that was killed continues from its last checkpoint exactly.
 
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.context import Reporter
 from paribus.training.batches import Batches, Integers
-from paribus.training.budget import Budget, text_of_contexts
+from paribus.training.budget import Budget, amount_of
 from paribus.training.checkpoint import Checkpoint, Checkpoints
 from paribus.training.device import explained_memory_errors
 from paribus.training.metrics import MetricsFile
@@ -27,8 +28,12 @@ class Run:
     training: TrainingConfig
     budget: Budget
     batches: Batches
+    targets: Integers
+    """Tokens that each context predicts, int64 (count,)."""
     text_bytes: Integers
-    """Bytes of source text of each context of the stream, int64 (count,)."""
+    """Bytes of source text of the targets of each context, int64 (count,)."""
+    document_end: int | None
+    """The end-of-document token, if tokens attend within their document only."""
     checkpoints: Checkpoints
     metrics: MetricsFile
     report: Reporter
@@ -54,15 +59,16 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
 
 def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: float) -> float:
     prepared, prepared_optimizer = run.accelerator.prepare(model, optimizer)
+    trained = partial(
+        train_step, run.accelerator, prepared, prepared_optimizer, training=run.training, document_end=run.document_end
+    )
     began, meter = time.monotonic() - seconds, _Meter(run, start)
     for step in range(start, run.budget.steps):
         rate = learning_rate(step, run.budget.steps, run.training)
         indices = run.batches.indices(step)
-        contexts = run.batches.stream.contexts(indices)
-        loss, norm = train_step(
-            run.accelerator, prepared, prepared_optimizer, contexts, step=step + 1, rate=rate, training=run.training
-        )
-        meter.record(step + 1, loss=loss, rate=rate, norm=norm, text=int(run.text_bytes[indices].sum()))
+        inputs, targets = run.batches.contexts.rows(indices)
+        loss, norm = trained(inputs, targets, step=step + 1, rate=rate)
+        meter.record(step + 1, indices, loss=loss, rate=rate, norm=norm)
         if is_checkpoint(step + 1, run.budget.steps, run.training.checkpoint_every):
             run.metrics.sync()
             run.checkpoints.save(step + 1, model, optimizer_tensors(model, optimizer), time.monotonic() - began)
@@ -79,29 +85,34 @@ class _Meter:
 
     def __init__(self, run: Run, start: int) -> None:
         self.run = run
-        self.step_tokens = run.batches.global_batch * run.batches.stream.context_length
-        self.text = text_of_contexts(start * run.batches.global_batch, run.batches, run.text_bytes)
-        self.since, self.since_step = time.monotonic(), start
-        run.report.progress(start * self.step_tokens, run.budget.tokens, unit="tokens", doing="training")
+        contexts = start * run.batches.global_batch
+        self.tokens = amount_of(contexts, run.batches, run.targets)
+        self.text = amount_of(contexts, run.batches, run.text_bytes)
+        self.since, self.since_tokens = time.monotonic(), self.tokens
+        self._progress()
 
-    def record(self, step: int, *, loss: float, rate: float, norm: float, text: int) -> None:
-        """Step `step` (1-based) is done and read `text` bytes of source text."""
-        self.text += text
+    def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float) -> None:
+        """Step `step` (1-based) is done and read the contexts `indices`."""
+        self.tokens += int(self.run.targets[indices].sum())
+        self.text += int(self.run.text_bytes[indices].sum())
         values = {
             "train/loss": loss,
             "train/learning_rate": rate,
             "train/gradient_norm": norm,
-            "train/tokens": step * self.step_tokens,
+            "train/tokens": self.tokens,
             "train/text_bytes": self.text,
         }
         self.run.metrics.append(step, values)
-        self.run.report.progress(step * self.step_tokens, self.run.budget.tokens, unit="tokens", doing="training")
+        self._progress()
         if step % self.run.training.log_every == 0 or step == self.run.budget.steps:
             self._publish(step, values)
 
+    def _progress(self) -> None:
+        self.run.report.progress(self.tokens, self.run.budget.tokens, unit="tokens", doing="training")
+
     def _publish(self, step: int, values: dict[str, float]) -> None:
         now = time.monotonic()
-        speed = (step - self.since_step) * self.step_tokens / max(now - self.since, 1e-9)
+        speed = (self.tokens - self.since_tokens) / max(now - self.since, 1e-9)
         for name, value in (values | {"train/tokens_per_second": speed}).items():
             self.run.report.metric(name, value, step=step)
-        self.since, self.since_step = now, step
+        self.since, self.since_tokens = now, self.tokens

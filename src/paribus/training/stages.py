@@ -9,17 +9,17 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import build_model, load_model
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.ordering.contexts import PackedStream
+from paribus.ordering.order import Order
+from paribus.ordering.packing.pack import pack
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import Batches, context_text_bytes
+from paribus.training.batches import Batches, context_targets, context_text_bytes
 from paribus.training.budget import resolve_budget
 from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, Checkpoints, step_name
 from paribus.training.device import device_name, make_accelerator
@@ -42,10 +42,11 @@ def build(context: StageContext) -> dict[str, JSON]:
     return {
         "steps": run.budget.steps,
         "tokens": run.budget.tokens,
+        "positions": run.budget.positions,
         "text_bytes": run.budget.text_bytes,
         "epochs": run.budget.epochs,
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
-        "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.tokens),
+        "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.positions),
         "final_loss": run.metrics.recent("train/loss"),
         "precision": precision,
         "device": device_name(accelerator.device),
@@ -60,24 +61,31 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     Raises DataError for a corpus smaller than one context and ConfigurationError for a budget shorter than its warm-up.
     """
     config = context.config
-    corpus = EncodedCorpus(context.inputs["tokens"])
-    order = np.load(context.inputs["order"] / "order.npy", allow_pickle=False)
-    stream = PackedStream(corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
-    batches = Batches(stream, config.training.global_batch, config.seed)
-    text_bytes = context_text_bytes(stream, tokenizer.token_byte_lengths())
-    budget = resolve_budget(config.budget, batches, text_bytes)
+    corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
+    length = config.model.context_length
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length)
+    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    targets, text_bytes = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
+    budget = resolve_budget(config.budget, batches, targets, text_bytes)
     check_warmup(config.training, budget.steps)
-    fingerprint = data_fingerprint(corpus.ids, corpus.offsets, order, batches)
+    fingerprint = data_fingerprint(corpus.ids, corpus.offsets, order, batches, config.packing)
     return Run(
         training=config.training,
         budget=budget,
         batches=batches,
+        targets=targets,
         text_bytes=text_bytes,
+        document_end=tokenizer.eod_id if _within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,
         accelerator=accelerator,
     )
+
+
+def _within_documents(packing: PackingConfig) -> bool:
+    """Whether attention must be kept inside documents; a context of one document cannot leave it."""
+    return not isinstance(packing, OneDocumentPacking) and packing.attention == "document"
 
 
 def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
@@ -114,12 +122,15 @@ def contexts_record(run: Run) -> dict[str, JSON]:
     """Which contexts were read, and of how many."""
     batches = run.batches
     return {
-        "contexts": batches.stream.count,
-        "context_length": batches.stream.context_length,
+        "contexts": batches.contexts.count,
+        "context_length": batches.contexts.context_length,
         "global_batch": batches.global_batch,
         "seed": batches.seed,
+        "shuffle": batches.shuffle,
         "steps": run.budget.steps,
         "epochs": run.budget.epochs,
+        "tokens": run.budget.tokens,
+        "tokens_per_epoch": int(run.targets.sum()),
         "text_bytes": run.budget.text_bytes,
         "text_bytes_per_epoch": int(run.text_bytes.sum()),
         "indices_sha256": contexts_digest(batches, run.budget.steps),

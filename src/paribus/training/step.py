@@ -1,7 +1,7 @@
 """One optimizer step over one global batch.
 
-The loss is the sum over target tokens divided by the tokens of the global batch, so the micro-batch changes rounding
-only.
+The loss is the sum over target tokens divided by the target tokens of the global batch, so neither the micro-batch nor
+where padding stands changes more than rounding.
 """
 
 import math
@@ -12,35 +12,47 @@ from torch.nn.functional import cross_entropy
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import NumericalError
+from paribus.ordering.packing.contexts import NO_TARGET
+from paribus.training.attention import document_attention
 from paribus.training.batches import Integers
 
 
-def micro_batch_loss(model: Any, contexts: torch.Tensor) -> torch.Tensor:
-    """Sum of the cross-entropies (nats) of the targets of `contexts`, int64 (rows, context length + 1)."""
-    logits = model(input_ids=contexts[:, :-1], use_cache=False).logits
-    return cross_entropy(logits.float().flatten(0, 1), contexts[:, 1:].flatten(), reduction="sum")
+def micro_batch_loss(
+    model: Any, inputs: torch.Tensor, targets: torch.Tensor, document_end: int | None = None
+) -> torch.Tensor:
+    """Sum of the cross-entropies (nats) of `targets`, -1 where there is none, after `inputs`, both int64 (rows, L).
+
+    Tokens attend to all before them in their row; if `document_end`, the end-of-document token, is given, only to those
+    of their own document.
+    """
+    mask = None if document_end is None else document_attention(inputs, document_end)
+    logits = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
+    return cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, reduction="sum")
 
 
 def train_step(
     accelerator: Any,
     model: Any,
     optimizer: Any,
-    contexts: Integers,
+    inputs: Integers,
+    targets: Integers,
     *,
     step: int,
     rate: float,
     training: TrainingConfig,
+    document_end: int | None = None,
 ) -> tuple[float, float]:
-    """Train on `contexts` (global batch, context length + 1) with learning rate `rate`.
+    """Train on a global batch of `inputs` and `targets`, as `micro_batch_loss` takes them, with learning rate `rate`.
 
     Returns the mean loss in nats a token and the global gradient norm before clipping. Raises NumericalError naming
     the 1-based `step` if either is infinite or not a number; the weights are then untouched.
     """
-    targets = contexts.shape[0] * (contexts.shape[1] - 1)
+    predicted = int((targets != NO_TARGET).sum())
     loss = 0.0
-    for start in range(0, len(contexts), training.micro_batch):
-        rows = torch.from_numpy(contexts[start : start + training.micro_batch]).to(accelerator.device)
-        part = micro_batch_loss(model, rows) / targets
+    for start in range(0, len(inputs), training.micro_batch):
+        rows = slice(start, start + training.micro_batch)
+        read, following = (torch.from_numpy(tokens[rows]).to(accelerator.device) for tokens in (inputs, targets))
+        part = micro_batch_loss(model, read, following, document_end) / predicted
         accelerator.backward(part)
         loss += part.item()
     _check_finite("loss", loss, step, rate)

@@ -1,34 +1,9 @@
-"""Group `ordering`: in which order documents are read, and what stands beside what in a context."""
+"""Group `ordering`: in which order documents are read."""
 
 from typing import Literal
 
-from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Cosine, Positive
-
-
-@group
-class TfidfEmbedder:
-    """TF-IDF with truncated SVD: no weights, the default on a CPU."""
-
-    kind: Literal["tfidf_svd"] = identity("tfidf_svd", doc="TF-IDF, then truncated SVD (scikit-learn).")
-    dimensions: Positive = identity(128, doc="Length of a document's vector.")
-    max_features: Positive = identity(50_000, doc="Terms kept, by document frequency.")
-    max_characters: Positive = identity(20_000, doc="Characters of a document that are embedded, from its start.")
-
-
-@group
-class TransformersEmbedder:
-    """Mean pooling of the last hidden states of a local `transformers` encoder (the paper: Contriever)."""
-
-    kind: Literal["transformers"] = identity("transformers", doc="A local encoder, mean pooling over tokens.")
-    path: str = execution(doc="Directory of the encoder (config, weights, tokenizer); its files are the identity.")
-    max_tokens: Positive = identity(510, doc="Tokens of a chunk.")
-    max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged (released configuration: 10).")
-    batch_size: Positive = execution(32, doc="Chunks a forward pass.")
-    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
-
-
-EmbedderConfig = TfidfEmbedder | TransformersEmbedder
+from paribus.config.declare import group, identity
+from paribus.config.groups.types import Positive, PositiveFloat, Probability
 
 
 @group
@@ -39,16 +14,72 @@ class StandardOrdering:
 
 
 @group
+class SequentialOrdering:
+    """The order of the corpus."""
+
+    kind: Literal["sequential"] = identity("sequential", doc="As the corpus lies.")
+
+
+@group
+class NearestOrdering:
+    """Each document followed by its nearest neighbours (the kNN baseline of In-Context Pretraining)."""
+
+    kind: Literal["nn"] = identity("nn", doc="A document and its neighbours begin a context; documents repeat.")
+    neighbours: Positive = identity(20, doc="Neighbours that follow a document.")
+
+
+@group
+class ClusterOrdering:
+    """k-means on the embeddings, documents drawn cluster by cluster (Abbas et al., arXiv 2303.09540)."""
+
+    kind: Literal["cluster"] = identity("cluster", doc="Documents of a cluster stand together, in random order.")
+    clusters: Positive | None = identity(
+        None, doc="Number of clusters; null takes the square root of the documents, at most 11,000 (the paper's)."
+    )
+    iterations: Positive = identity(20, doc="Rounds of k-means.")
+    fit_documents: Positive = identity(
+        1_000_000, doc="Documents, evenly spread over the corpus, that centroids are learned from."
+    )
+
+
+@group
 class InContextOrdering:
     """In-Context Pretraining (arXiv 2310.10638): a path through the graph of nearest neighbours."""
 
     kind: Literal["in_context"] = identity("in_context", doc="Related documents share a context.")
-    embedder: EmbedderConfig = identity(doc="How a document becomes a vector.")
-    retrieved_neighbours: Positive = identity(50, doc="Neighbours retrieved a document (released configuration: 50).")
-    path_neighbours: Positive = identity(20, doc="Neighbours that make edges of the graph.")
-    duplicate_threshold: Cosine = identity(0.95, doc="Cosine above which two documents are near duplicates (A.1).")
-    index: Literal["flat", "ivf"] = identity("flat", doc="Exact search, or faiss IVF lists for large corpora.")
-    probes: Positive = identity(64, doc="Lists searched with index=ivf (the paper: 64).")
+    neighbours: Positive = identity(20, doc="Neighbours that make edges of the graph.")
 
 
-OrderingConfig = StandardOrdering | InContextOrdering
+@group
+class InContextReleasedOrdering:
+    """What the released code of In-Context Pretraining does, where it differs from the paper's Algorithm 1."""
+
+    kind: Literal["in_context_released"] = identity("in_context_released", doc="Chains over directed neighbours.")
+    neighbours: Positive = identity(9, doc="Neighbours of the list that are looked at, the nearest first.")
+    chain: Positive = identity(21, doc="Documents after which a chain ends; shorter chains are dissolved.")
+    jaccard: Probability = identity(
+        0.85, doc="Similarity of character trigrams above which a document like the one before it is dropped."
+    )
+    compared_characters: Positive = identity(100, doc="Characters of both documents that are compared.")
+
+
+@group
+class LexicalOrdering:
+    """The path of `in_context` over BM25 neighbours, for those without an encoder."""
+
+    kind: Literal["lexical"] = identity("lexical", doc="Related by the words they share.")
+    neighbours: Positive = identity(20, doc="Neighbours that make edges of the graph.")
+    query_terms: Positive = identity(64, doc="Terms of a document, the weightiest, that are searched for.")
+    saturation: PositiveFloat = identity(1.5, doc="k1 of BM25.")
+    length_normalization: Probability = identity(0.75, doc="b of BM25.")
+
+
+OrderingConfig = (
+    StandardOrdering
+    | SequentialOrdering
+    | NearestOrdering
+    | ClusterOrdering
+    | InContextOrdering
+    | InContextReleasedOrdering
+    | LexicalOrdering
+)

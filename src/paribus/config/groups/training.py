@@ -29,7 +29,9 @@ class EqualTokensBudget:
     """Every run reads the same number of tokens."""
 
     kind: Literal["equal_tokens"] = identity("equal_tokens", doc="Stop after a number of tokens.")
-    tokens: Count = identity(doc="Tokens to train on, rounded up to whole global batches (papers: 100B).")
+    tokens: Count = identity(
+        doc="Tokens to predict, rounded up to whole global batches; padding is none of them (papers: 100B)."
+    )
 
 
 @group

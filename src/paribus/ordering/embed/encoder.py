@@ -1,6 +1,10 @@
-"""A local `transformers` encoder by mean pooling, as Contriever (Izacard et al., 2022) does it."""
+"""A `transformers` encoder over chunks of a document, as Contriever (Izacard et al., 2022) does it.
+
+In-Context Pretraining's released configuration: a document is the mean of up to 10 chunks of 510 tokens.
+"""
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,65 +13,90 @@ import numpy.typing as npt
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-from paribus.config.groups.ordering import TransformersEmbedder
+from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
+from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.fingerprint import encoder_directory
+from paribus.pipeline.context import JSON
 
 Batch = tuple[list[int], list[list[int]]]
-DOCUMENTS_A_BLOCK = 64
 
 
-class MeanPoolingEncoder:
-    """The encoder of a local directory; code in that directory is never run."""
+class Encoder:
+    """The encoder of a directory; code in that directory is never run."""
 
-    def __init__(self, config: TransformersEmbedder) -> None:
+    def __init__(self, directory: Path, config: TransformersEmbedder | MiniLMEmbedder) -> None:
         """Load weights and tokenizer.
 
-        Raises DataError if the directory is not there or not an encoder's, and ConfigurationError if it cannot take
-        chunks of `config.max_tokens`.
+        Raises DataError if the directory is not an encoder's, and ConfigurationError if it asks for what paribus does
+        not compute or cannot take chunks of `config.max_tokens`.
         """
-        directory = str(encoder_directory(config))
+        self._config, self._path = config, directory
+        pooling = config.pooling if isinstance(config, TransformersEmbedder) else "auto"
+        self.layout = read_layout(directory, pooling)
         local = {"local_files_only": True, "trust_remote_code": False}
-        self._config = config
         self._device = torch.device(_device(config.device))
-        self._tokenizer: Any = AutoTokenizer.from_pretrained(directory, **local)
-        model: Any = AutoModel.from_pretrained(directory, dtype=torch.float32, **local)
+        self.tokenizer: Any = AutoTokenizer.from_pretrained(str(self.layout.directory), **local)
+        model: Any = AutoModel.from_pretrained(str(self.layout.directory), dtype=torch.float32, **local)
         self._model = model.to(self._device).eval()
-        self._special_tokens = len(self._tokenizer("")["input_ids"])
+        self._special_tokens = len(self.tokenizer("")["input_ids"])
         self._check_length()
 
     def _check_length(self) -> None:
         positions = getattr(self._model.config, "max_position_embeddings", None)
         if positions is not None and self._config.max_tokens + self._special_tokens > positions:
             raise ConfigurationError(
-                f"`ordering.embedder.max_tokens` = {self._config.max_tokens} and {self._special_tokens} special tokens "
-                f"are more than the {positions} positions of the encoder in {self._config.path}: "
+                f"`embedder.max_tokens` = {self._config.max_tokens} and {self._special_tokens} special tokens "
+                f"are more than the {positions} positions of the encoder in {self._path}: "
                 f"set it to {positions - self._special_tokens} or less"
             )
-        if not self._tokenizer.is_fast:
+        if not self.tokenizer.is_fast:
             raise ConfigurationError(
-                f"`ordering.embedder.path` = {self._config.path} has no tokenizer.json; an encoder with a fast "
+                f"`embedder.path` = {self._path} has no tokenizer.json; an encoder with a fast "
                 "tokenizer is needed to cut documents into chunks"
             )
 
+    @property
+    def exclusive(self) -> bool:
+        """Whether it runs on a GPU."""
+        return self._device.type == "cuda"
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a vector."""
+        return int(self._model.config.hidden_size)
+
+    def facts(self) -> dict[str, JSON]:
+        """Kind, size and pooling."""
+        return {
+            "kind": self._config.kind,
+            "pooling": self.layout.pooling,
+            "parameters": sum(parameter.numel() for parameter in self._model.parameters()),
+            "device": self._device.type,
+        }
+
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
-        """Unit vectors of documents, (n, hidden size) float32.
+        """Unit vectors of documents, (n, hidden size) float32; a document without a token has a row of zeros.
 
-        A chunk is the mean of its last hidden states over tokens, a document the mean of its chunks.
-        Raises NumericalError if a vector is not finite.
+        A chunk is the mean of its last hidden states over tokens, or the state of its first one, as the layout says; a
+        document is the mean of its chunks. Raises NumericalError if a vector is not finite.
         """
-        owners, chunks = self._chunks(texts)
-        sums = np.zeros((len(texts), self._model.config.hidden_size))
-        for rows, batch in self._batches(owners, chunks):
-            np.add.at(sums, rows, self._pooled(batch))
-        if not np.isfinite(sums).all():
-            raise NumericalError(f"The encoder in {self._config.path} gives vectors that are not finite numbers")
-        return unit_rows(sums)
+        owners, chunks = self._chunks([text.lower() for text in texts] if self.layout.lowercase else list(texts))
+        return unit_rows(self.sums(len(texts), owners, chunks))
 
-    def _chunks(self, texts: Sequence[str]) -> tuple[list[int], list[list[int]]]:
-        encoded = self._tokenizer(
-            list(texts),
+    def sums(self, rows: int, owners: list[int], chunks: list[list[int]]) -> npt.NDArray[np.float64]:
+        """Pooled `chunks` of token ids, special ones included, added up in the rows that own them, (rows, d)."""
+        sums = np.zeros((rows, self.dimensions))
+        with _one_thread():
+            for targets, batch in self._batches(owners, chunks):
+                np.add.at(sums, targets, self._pooled(batch))
+        if not np.isfinite(sums).all():
+            raise NumericalError(f"The encoder in {self._path} gives vectors that are not finite numbers")
+        return sums
+
+    def _chunks(self, texts: list[str]) -> tuple[list[int], list[list[int]]]:
+        encoded = self.tokenizer(
+            texts,
             truncation=True,
             max_length=self._config.max_tokens + self._special_tokens,
             return_overflowing_tokens=True,
@@ -76,7 +105,8 @@ class MeanPoolingEncoder:
         owners: list[int] = []
         chunks: list[list[int]] = []
         for owner, ids in zip(encoded["overflow_to_sample_mapping"], encoded["input_ids"], strict=True):
-            if ids and owners[-self._config.max_chunks :].count(owner) < self._config.max_chunks:
+            full = owners[-self._config.max_chunks :].count(owner) == self._config.max_chunks
+            if len(ids) > self._special_tokens and not full:
                 owners.append(owner)
                 chunks.append(ids)
         return owners, chunks
@@ -97,24 +127,22 @@ class MeanPoolingEncoder:
         mask = mask.to(self._device)
         with torch.inference_mode():
             states = self._model(input_ids=ids.to(self._device), attention_mask=mask).last_hidden_state
-            means = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        return np.asarray(means.double().cpu().numpy())
+            if self.layout.pooling == "cls":
+                pooled = states[:, 0]
+            else:
+                pooled = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
+        return np.asarray(pooled.double().cpu().numpy())
 
 
-def embed_resumably(
-    texts: Iterator[str], count: int, config: TransformersEmbedder, work: Path
-) -> Iterator[npt.NDArray[np.float32]]:
-    """Embeddings of `count` documents block by block; blocks that `work` holds already are not computed again."""
-    encoder = MeanPoolingEncoder(config)
-    for start in range(0, count, DOCUMENTS_A_BLOCK):
-        block = [next(texts) for _ in range(min(DOCUMENTS_A_BLOCK, count - start))]
-        path = work / f"embeddings_{start:012d}.npy"
-        if not path.exists():
-            partial = path.with_suffix(".partial")
-            with partial.open("wb") as file:
-                np.save(file, encoder.embed(block), allow_pickle=False)
-            partial.replace(path)
-        yield np.load(path, allow_pickle=False)
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread of this process's share of the CPU: with more, the last bits would depend on their number."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _device(name: str) -> str:

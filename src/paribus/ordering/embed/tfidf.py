@@ -1,19 +1,28 @@
 """TF-IDF with truncated SVD: needs no weights and no GPU.
 
-Latent semantic analysis (Deerwester et al., 1990) with randomized SVD (Halko, Martinsson and Tropp, 2011).
+Latent semantic analysis (Deerwester et al., 1990) with randomized SVD (Halko, Martinsson and Tropp, 2011). Terms, their
+weights and the directions are learned from a sample of documents; every document is then projected by itself.
 """
 
-from collections.abc import Iterable
-from typing import Any
+import json
+import shutil
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.preprocessing import normalize
 from sklearn.utils.extmath import randomized_svd
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
-from paribus.config.groups.ordering import TfidfEmbedder
+from paribus.config.groups.embedding import TfidfEmbedder
+from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
+from paribus.pipeline.context import JSON
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
 TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
@@ -21,48 +30,111 @@ TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
 SVD_SEED = 0
 POWER_ITERATIONS = 5
 RELATIVE_ZERO = 1e-9
+TERMS, ARRAYS = "terms.json", "arrays.npz"
 
 
-def embed_tfidf(texts: Iterable[str], config: TfidfEmbedder) -> npt.NDArray[np.float32]:
-    """Unit vectors of documents, (n, config.dimensions) float32; a document without a known term has a row of zeros.
+@dataclass(frozen=True)
+class TfidfSvd:
+    """Fitted terms, weights and directions."""
 
-    A corpus with fewer documents or terms than dimensions fills the last columns with zeros.
-    """
+    config: TfidfEmbedder
+    terms: list[str]
+    idf: npt.NDArray[np.float64]
+    """(terms,) smoothed inverse document frequency."""
+    directions: npt.NDArray[np.float64]
+    """(rank, terms) right singular vectors."""
+    documents: int
+    """Number of documents it was fitted on."""
+    exclusive: bool = False
+
+    @classmethod
+    def fit(cls, texts: Iterable[str], config: TfidfEmbedder) -> Self:
+        """Learn from documents; DataError if none has a word.
+
+        Fewer documents or terms than dimensions give fewer directions.
+        """
+        counts, terms = _count(texts, config)
+        documents, in_documents = counts.shape[0], np.bincount(counts.indices, minlength=len(terms))
+        idf = np.log((1 + documents) / (1 + in_documents)) + 1
+        return cls(config, terms, idf, _directions(_weighted(counts, idf), config.dimensions), documents)
+
+    def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
+        """Unit vectors of documents, (n, config.dimensions) float32.
+
+        A document without a known term, or without any part along the directions, has a row of zeros; columns beyond
+        the number of directions are zeros.
+        """
+        counter = CountVectorizer(token_pattern=TERM, vocabulary=self.terms)
+        counts = counter.transform(text[: self.config.max_characters] for text in texts)
+        reduced = np.zeros((len(texts), self.config.dimensions))
+        # One thread: with more, the last bits would depend on their number.
+        with threadpool_limits(1):
+            reduced[:, : len(self.directions)] = _weighted(counts, self.idf) @ self.directions.T
+        # What rounding leaves of a document without any direction of its own must not be scaled up to a unit vector.
+        reduced[np.linalg.norm(reduced, axis=1) < RELATIVE_ZERO] = 0
+        return unit_rows(reduced)
+
+    def facts(self) -> dict[str, JSON]:
+        """Size of what was fitted."""
+        return {
+            "kind": "tfidf_svd",
+            "fit_documents": self.documents,
+            "terms": len(self.terms),
+            "directions": len(self.directions),
+        }
+
+    def save(self, directory: Path) -> None:
+        """Write the fitted arrays; `directory` appears whole."""
+        aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
+        aside.mkdir(parents=True)
+        try:
+            (aside / TERMS).write_text(json.dumps({"documents": self.documents, "terms": self.terms}), "utf-8")
+            np.savez(aside / ARRAYS, idf=self.idf, directions=self.directions)
+            aside.rename(directory)
+        except BaseException:
+            shutil.rmtree(aside, ignore_errors=True)
+            raise
+
+    @classmethod
+    def load(cls, directory: Path, config: TfidfEmbedder) -> Self:
+        """Read what `save` wrote."""
+        content = json.loads((directory / TERMS).read_text("utf-8"))
+        with np.load(directory / ARRAYS, allow_pickle=False) as arrays:
+            return cls(config, content["terms"], arrays["idf"], arrays["directions"], content["documents"])
+
+
+def _count(texts: Iterable[str], config: TfidfEmbedder) -> tuple[Any, list[str]]:
+    """Counts of the terms in the most documents, of equal ones the alphabetically first, and the terms."""
     counter = CountVectorizer(token_pattern=TERM)
     try:
         counts = counter.fit_transform(text[: config.max_characters] for text in texts)
     except ValueError as error:
         if "empty vocabulary" not in str(error):
             raise
-        raise _no_terms() from error
-    weighted = TfidfTransformer(sublinear_tf=True).fit_transform(_most_common(counts, config.max_features))
-    return unit_rows(_reduce(weighted, config.dimensions))
+        raise DataError(
+            "No document that TF-IDF is fitted on has a word, so it cannot tell documents apart (`embedder`, "
+            f"`embedder.fit_documents` = {config.fit_documents}). Choose embedder=transformers, or an ordering without "
+            "embeddings such as ordering=standard"
+        ) from error
+    in_documents = np.bincount(counts.indices, minlength=counts.shape[1])
+    kept = np.sort(np.argsort(-in_documents, kind="stable")[: config.max_features])
+    return counts[:, kept], counter.get_feature_names_out()[kept].tolist()
 
 
-def _no_terms() -> Exception:
-    from paribus.errors import DataError
-
-    return DataError(
-        "No document of the training split has a word, so TF-IDF cannot tell documents apart (`ordering.embedder`). "
-        "Choose ordering=standard or ordering.embedder=transformers"
-    )
+def _weighted(counts: Any, idf: npt.NDArray[np.float64]) -> Any:
+    """Rows of (1 + log count) idf, of unit length."""
+    weighted = counts.astype(np.float64)
+    weighted.data = (1 + np.log(weighted.data)) * idf[weighted.indices]
+    return normalize(weighted, copy=False)
 
 
-def _most_common(counts: Any, max_features: int) -> Any:
-    """Columns of the terms in the most documents, of equal ones the alphabetically first; columns keep their order."""
-    documents = np.bincount(counts.indices, minlength=counts.shape[1])
-    return counts[:, np.sort(np.argsort(-documents, kind="stable")[:max_features])]
-
-
-def _reduce(weighted: Any, dimensions: int) -> npt.NDArray[np.float64]:
-    """Truncated SVD, (n, dimensions). One thread: with more, the last bits would depend on their number."""
-    reduced = np.zeros((weighted.shape[0], dimensions))
-    rank = min(dimensions, *weighted.shape)
+def _directions(weighted: Any, dimensions: int) -> npt.NDArray[np.float64]:
     with threadpool_limits(1):
         _, _, directions = randomized_svd(
-            weighted, rank, n_iter=POWER_ITERATIONS, power_iteration_normalizer="QR", random_state=SVD_SEED
+            weighted,
+            min(dimensions, *weighted.shape),
+            n_iter=POWER_ITERATIONS,
+            power_iteration_normalizer="QR",
+            random_state=SVD_SEED,
         )
-        reduced[:, :rank] = weighted @ directions.T
-    # What rounding leaves of a document without any direction of its own must not be scaled up to a unit vector.
-    reduced[np.linalg.norm(reduced, axis=1) < RELATIVE_ZERO] = 0
-    return reduced
+    return np.asarray(directions)

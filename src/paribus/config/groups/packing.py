@@ -1,0 +1,47 @@
+"""Group `packing`: how ordered documents become contexts of one length."""
+
+from typing import Literal
+
+from paribus.config.declare import group, identity
+from paribus.config.groups.types import Positive
+
+Attention = Literal["context", "document"]
+_ATTENTION = "What a token attends to: all before it in the context, or in its document only."
+_SHUFFLE = "Train on contexts in a seeded shuffle, so that neighbours share a context and not a batch."
+
+
+@group
+class ConcatenatePacking:
+    """Documents end to end, cut into contexts (the papers')."""
+
+    kind: Literal["concatenate"] = identity("concatenate", doc="Concatenate and cut.")
+    attention: Attention = identity("context", doc=_ATTENTION)
+    shuffle: bool = identity(True, doc=_SHUFFLE)
+
+
+@group
+class BestFitPacking:
+    """Best-fit-decreasing bin packing (Ding et al., arXiv 2404.10830): only documents longer than a context are cut."""
+
+    kind: Literal["best_fit"] = identity("best_fit", doc="No document is cut that fits a context; the rest is padding.")
+    window: Positive | None = identity(
+        1024, doc="Documents, consecutive in the order, that are packed together; null takes all, as the paper does."
+    )
+    attention: Attention = identity("context", doc=_ATTENTION)
+    shuffle: bool = identity(True, doc=_SHUFFLE)
+
+
+@group
+class OneDocumentPacking:
+    """One document a context, a longer one in several, the rest padding."""
+
+    kind: Literal["one_document"] = identity("one_document", doc="A context holds tokens of one document.")
+    shuffle: bool = identity(True, doc=_SHUFFLE)
+
+
+PackingConfig = ConcatenatePacking | BestFitPacking | OneDocumentPacking
+
+
+def pads(packing: PackingConfig) -> bool:
+    """Whether contexts may predict fewer tokens than they have positions; how many fewer, the documents decide."""
+    return not isinstance(packing, ConcatenatePacking)

@@ -1,0 +1,21 @@
+"""Compile the kernels of a stage package before it needs them, and say so, since that takes a while on a machine."""
+
+from typing import Protocol
+
+from paribus.native.loader import ensure_compiled
+
+
+class Reporter(Protocol):
+    """Where a stage says how far it is."""
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        """`done` of `total` `unit`s are finished; `doing` says what is running."""
+
+
+def compile_kernels(package: str, report: Reporter) -> None:
+    """Compile those kernels of a stage package that this machine has not compiled yet."""
+
+    def progress(name: str, done: int, total: int) -> None:
+        report.progress(done, total, unit="kernels", doing=f"compiling {name}")
+
+    ensure_compiled(package, progress)

@@ -1,0 +1,73 @@
+"""Rows of arrays in files: written whole or not at all, read as if they were one array.
+
+A unit of work keeps its result in one `.npy` file; a kill leaves the whole file or none.
+"""
+
+import uuid
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+def save_array(path: Path, array: Array) -> None:
+    """Replace `path` (.npy) by `array` in one step."""
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    try:
+        with aside.open("wb") as file:
+            np.save(file, array, allow_pickle=False)
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+
+
+def map_array(path: Path) -> Array:
+    """The array of a `.npy` file, memory-mapped read-only; OSError or ValueError where the file is not whole."""
+    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    return array
+
+
+class FileRows:
+    """The rows of one array or more, all of one width and type; a file is open only while it is read."""
+
+    def __init__(self, files: Sequence[Path], lengths: Sequence[int]) -> None:
+        self.files = list(files)
+        self.offsets: npt.NDArray[np.int64] = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        """(files + 1,) index of the first row of each file, ending with the number of rows."""
+
+    def __len__(self) -> int:
+        return int(self.offsets[-1])
+
+    def rows(self, start: int, stop: int) -> Array:
+        """Rows `start` to `stop`, copied; IndexError where there are none."""
+        self._check(start, stop)
+        first, last = np.searchsorted(self.offsets[1:-1], [start, max(start, stop - 1)], side="right").tolist()
+        return np.concatenate([self._part(file, start, stop) for file in range(first, last + 1)])
+
+    def _part(self, file: int, start: int, stop: int) -> Array:
+        origin = int(self.offsets[file])
+        return map_array(self.files[file])[max(0, start - origin) : stop - origin]
+
+    def take(self, ids: npt.ArrayLike) -> Array:
+        """The rows of 1-D `ids` in that order, copied; IndexError where there is no such row."""
+        wanted = np.asarray(ids, dtype=np.int64)
+        if not len(wanted):
+            return self.rows(0, 1)[:0]
+        self._check(int(wanted.min()), int(wanted.max()) + 1)
+        home = np.searchsorted(self.offsets, wanted, side="right") - 1
+        order = np.argsort(home, kind="stable")
+        files, starts = np.unique(home[order], return_index=True)
+        groups = zip(files.tolist(), np.split(order, starts[1:]), strict=True)
+        found = np.concatenate([map_array(self.files[file])[wanted[at] - self.offsets[file]] for file, at in groups])
+        rows = np.empty_like(found)
+        rows[order] = found
+        return rows
+
+    def _check(self, start: int, stop: int) -> None:
+        if not 0 <= start <= stop <= len(self):
+            raise IndexError(f"rows {start} to {stop} of {len(self)}")

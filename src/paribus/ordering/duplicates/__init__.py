@@ -1,0 +1,1 @@
+"""Which near duplicates are removed."""

@@ -1,0 +1,45 @@
+"""What embeddings depend on that is not in the configuration: the files of an encoder."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, StaticEmbedder, TransformersEmbedder
+from paribus.corpus.fingerprint import file_digest
+from paribus.ordering.embed.directory import embedder_directory, local_directory, minilm_directory, require_revision
+from paribus.ordering.embed.layout import PoolingChoice, module_files, read_layout
+from paribus.pipeline.context import JSON
+
+SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")
+"""Files that `transformers` may read: configuration, weights, tokenizer."""
+
+
+def fingerprint(config: EmbedderConfig, cache: Path) -> dict[str, JSON]:
+    """SHA-256 of each file of the embedder's directory by name, or name and commit on the hub; empty without files.
+
+    `cache` is a directory that remembers digests of files that have not changed. Raises as `embedder_directory` and
+    `read_layout` do.
+    """
+    match config:
+        case TransformersEmbedder():
+            directory = local_directory(config)
+            if directory is None:
+                return {"hub": config.path, "revision": require_revision(config)}
+            return _encoder_files(directory, config.pooling, cache)
+        case MiniLMEmbedder():
+            return _encoder_files(minilm_directory(), "auto", cache)
+        case StaticEmbedder():
+            directory = embedder_directory(config)
+            return _digests(directory, [directory], cache)
+        case _:
+            return {}
+
+
+def _encoder_files(directory: Path, pooling: PoolingChoice, cache: Path) -> dict[str, JSON]:
+    read_layout(directory, pooling)
+    return _digests(directory, module_files(directory), cache)
+
+
+def _digests(root: Path, directories: Iterable[Path], cache: Path) -> dict[str, JSON]:
+    found = {path for directory in directories if directory.is_dir() for path in directory.iterdir()}
+    files = sorted(path for path in found if path.suffix in SUFFIXES and path.is_file())
+    return {path.relative_to(root).as_posix(): file_digest(path, cache) for path in files}

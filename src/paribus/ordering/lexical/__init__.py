@@ -1,0 +1,1 @@
+"""Neighbours by the words that documents share."""

@@ -1,0 +1,154 @@
+"""The neighbours of every document: shards of documents are indexed in turn and searched by blocks of all documents.
+
+Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists of
+several shards are merged by exact cosines, so that the result depends on neither the size of a shard nor the number of
+threads, as long as the index finds the same candidates.
+"""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from paribus.config.groups.embedding import NeighboursConfig
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError
+from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.neighbours.blocks import Blocks
+from paribus.ordering.neighbours.index import (
+    ExactShard,
+    InvertedShard,
+    Shard,
+    has_gpu,
+    load_index,
+    nearest_documents,
+    one_thread,
+    save_index,
+    train,
+)
+from paribus.ordering.neighbours.ranking import Ids, Vectors
+from paribus.ordering.neighbours.recall import RECALLED, Sample, share_found
+from paribus.ordering.neighbours.rule import SearchPlan, plan_search
+
+PLAN, TRAINED = "plan.json", "trained.faiss"
+Progress = Callable[[float, float, str], None]
+
+
+@dataclass(frozen=True)
+class Search:
+    """One search, resumable in `work`."""
+
+    embeddings: Embeddings
+    config: NeighboursConfig
+    engine: LocalEngine
+    work: Path
+    progress: Progress
+
+    def run(self) -> tuple[SearchPlan, Blocks, Sample]:
+        """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
+        documents = len(self.embeddings)
+        blocks = Blocks(self.work, documents, self.config.retrieved)
+        sample = Sample.spread(documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved))
+        plan: SearchPlan | None = None
+        starts = range(0, documents, self.config.shard_documents)
+        for number, start in enumerate(starts):
+            base, rows = self._load(start, min(start + self.config.shard_documents, documents))
+            plan = plan or self._plan(base)
+            with one_thread():
+                sample.compare(number, ExactShard(base), rows, self.embeddings)
+                self._search(number, len(starts), self._shard(base, plan), rows, blocks)
+        return plan or SearchPlan("flat"), blocks, sample
+
+    def _load(self, start: int, stop: int) -> tuple[Vectors, Ids]:
+        """The vectors of a shard that have a direction, and which documents they are of."""
+        vectors = self.embeddings.rows(start, stop)
+        real = np.flatnonzero(vectors.any(axis=1))
+        return np.ascontiguousarray(vectors[real]), real + start
+
+    def _plan(self, base: Vectors) -> SearchPlan:
+        path = self.work / PLAN
+        if path.exists():
+            return SearchPlan(**json.loads(path.read_text(encoding="utf-8")))
+        whole = len(self.embeddings) <= self.config.shard_documents
+        documents = len(base) if whole else len(self.embeddings)
+        plan = plan_search(documents, self.embeddings.dimensions, self.config)
+        if plan.index != "flat":
+            plan = self._train(plan)
+        if plan.lists and not plan.probes:
+            plan = replace(plan, probes=self._enough_probes(base, plan))
+        path.write_text(json.dumps(asdict(plan)), encoding="utf-8")
+        return plan
+
+    def _train(self, plan: SearchPlan) -> SearchPlan:
+        """Train the index of a plan, with no more lists than there are vectors to learn from."""
+        vectors = self._training_vectors(plan)
+        if not len(vectors):
+            return SearchPlan("flat")
+        lists = min(plan.lists, len(vectors))
+        plan = replace(plan, lists=lists, probes=min(plan.probes, lists))
+        if not (self.work / TRAINED).exists():
+            self.progress(0, 1, "training the index")
+            save_index(train(vectors, plan), self.work / TRAINED)
+        return plan
+
+    def _training_vectors(self, plan: SearchPlan) -> Vectors:
+        """Vectors evenly spread over the corpus."""
+        documents = len(self.embeddings)
+        chosen = np.unique(np.linspace(0, documents - 1, min(plan.training_vectors, documents)).astype(np.int64))
+        vectors = self.embeddings.take(chosen)
+        return np.ascontiguousarray(vectors[vectors.any(axis=1)])
+
+    def _enough_probes(self, base: Vectors, plan: SearchPlan) -> int:
+        """The fewest of 1, 2, 4, ... lists that find enough of the nearest rows of the first shard."""
+        self.progress(0, 1, "choosing how many lists to search")
+        chosen = np.unique(np.linspace(0, len(base) - 1, self.config.recall_sample).astype(np.int64))
+        queries, count = base[chosen], min(RECALLED, self.config.retrieved)
+        with one_thread():
+            truth = ExactShard(base).nearest(queries, chosen, count)
+            shard = InvertedShard(base, load_index(self.work / TRAINED), 1, self.config.candidates, gpu=False)
+            before, probes = 0.0, 1
+            while probes < plan.lists:
+                shard.probe(probes)
+                share = share_found(shard.nearest(queries, chosen, count), truth)
+                # Beyond some number, what is missed is not missed for want of lists.
+                if share >= self.config.recall or (probes > 8 and share < before + 0.001):
+                    return probes
+                before, probes = share, 2 * probes
+        return plan.lists
+
+    def _shard(self, base: Vectors, plan: SearchPlan) -> Shard:
+        if plan.index == "flat":
+            return ExactShard(base)
+        if self.config.device == "gpu" and not has_gpu():
+            raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
+        gpu = self.config.device != "cpu" and has_gpu()
+        trained = load_index(self.work / TRAINED)
+        return InvertedShard(base, trained, plan.probes, self.config.candidates, gpu=gpu)
+
+    def _search(self, number: int, shards: int, shard: Shard, rows: Ids, blocks: Blocks) -> None:
+        left = [block for block in range(blocks.count) if blocks.searched(block) <= number]
+        done = number * blocks.count + blocks.count - len(left)
+        search = _BlockSearch(self.embeddings, shard, rows, blocks, number)
+        for _ in self.engine.map(search, left, releases_gil=True):
+            done += 1
+            self.progress(done, shards * blocks.count, "searching neighbours")
+
+
+@dataclass(frozen=True)
+class _BlockSearch:
+    """Searches one shard for one block; several threads call it at once."""
+
+    embeddings: Embeddings
+    shard: Shard
+    rows: Ids
+    blocks: Blocks
+    number: int
+
+    def __call__(self, block: int) -> None:
+        with one_thread():
+            first, last = self.blocks.bounds(block)
+            queries, documents = self.embeddings.rows(first, last), np.arange(first, last)
+            found = nearest_documents(self.shard, self.rows, queries, documents, self.blocks.width)
+            self.blocks.add(block, self.number, found)

@@ -1,0 +1,1 @@
+"""The orders of documents, one file each."""

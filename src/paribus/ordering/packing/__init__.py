@@ -1,0 +1,1 @@
+"""How ordered documents become contexts of one length."""

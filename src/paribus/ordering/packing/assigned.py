@@ -1,0 +1,51 @@
+"""Contexts that pieces of documents were assigned to: packings that rather pad than cut."""
+
+import numpy as np
+
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.documents import Integers, OrderedDocuments
+from paribus.ordering.packing.pieces import Pieces, boundaries
+
+
+class AssignedContexts(Contexts):
+    """Contexts of the pieces with one number, in the sequence of their first pieces; memory is O(pieces).
+
+    One that would predict nothing, an empty document alone, is left out.
+    """
+
+    full = False
+
+    def __init__(self, documents: OrderedDocuments, context_length: int, pieces: Pieces, assigned: Integers) -> None:
+        """Contexts of `pieces`, given document by document; `assigned` (pieces,) says which of them are together."""
+        super().__init__(documents, context_length)
+        together = _together(pieces, assigned)
+        predicting = np.flatnonzero(together.sizes > 1)
+        self.left_out = len(together.bounds) - 1 - len(predicting)
+        self._all = together.of(predicting)
+
+    @property
+    def count(self) -> int:
+        """Contexts in one pass over the order."""
+        return len(self._all.bounds) - 1
+
+    @property
+    def left_out_tokens(self) -> int:
+        """Ends of empty documents that would have had a context of their own."""
+        return self.left_out
+
+    def _pieces(self, indices: Integers) -> Pieces:
+        return self._all.of(indices)
+
+    def _contexts_at(self, positions: Integers) -> Integers:
+        pieces = np.flatnonzero(np.isin(self._all.positions, positions))
+        return np.searchsorted(self._all.bounds, pieces, side="right") - 1
+
+
+def _together(pieces: Pieces, assigned: Integers) -> Pieces:
+    """The pieces that were assigned alike as one context each, numbered by their first piece."""
+    _, first, number, sizes = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
+    sequence = np.argsort(first)
+    rank = np.empty_like(sequence)
+    rank[sequence] = np.arange(len(sequence))
+    order = np.argsort(rank[number], kind="stable")
+    return Pieces(pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence]))

@@ -1,0 +1,104 @@
+"""What every packing gives to training: contexts of one length, gathered from the documents when they are asked for.
+
+A context is a row of at most L + 1 tokens, L the context length: the first L are its inputs, each predicts the one
+after it. A shorter row is padded at its end with end-of-document tokens, which predict nothing and which no token
+before them can attend to. Every context predicts at least one token.
+"""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.ordering.packing.documents import Integers, OrderedDocuments
+from paribus.ordering.packing.pieces import Pieces
+
+NO_TARGET = -1
+CONTEXTS_AT_ONCE = 1024
+
+
+class Contexts(ABC):
+    """Contexts of `context_length` tokens, numbered from 0 along the order of the documents.
+
+    Every method that takes (n,) context `indices`, in any sequence and with repeats, raises IndexError for one outside
+    range(count).
+    """
+
+    full: bool
+    """Whether every context predicts `context_length` tokens, so that none is padded."""
+
+    def __init__(self, documents: OrderedDocuments, context_length: int) -> None:
+        self.documents, self.context_length = documents, context_length
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """Contexts in one pass over the order."""
+
+    @property
+    @abstractmethod
+    def left_out_tokens(self) -> int:
+        """Tokens of the order, end-of-document tokens included, that no context holds."""
+
+    @abstractmethod
+    def _pieces(self, indices: Integers) -> Pieces: ...
+
+    @abstractmethod
+    def _contexts_at(self, positions: Integers) -> Integers:
+        """Indices of the contexts that hold tokens of the documents at `positions`, in any sequence."""
+
+    def pieces(self, indices: npt.ArrayLike) -> Pieces:
+        """The pieces of documents that contexts hold."""
+        chosen = np.asarray(indices, dtype=np.int64)
+        if chosen.size and (chosen.min() < 0 or chosen.max() >= self.count):
+            raise IndexError(f"contexts {chosen.min()} to {chosen.max()} are not in range({self.count})")
+        return self._pieces(chosen)
+
+    def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
+        """Input tokens and the tokens they predict, -1 where there is none, both (n, context_length) int64."""
+        pieces = self.pieces(indices)
+        tokens = self._tokens(pieces)
+        targets = tokens[:, 1:].copy()
+        targets[np.arange(self.context_length) >= pieces.sizes[:, None] - 1] = NO_TARGET
+        unpredicted = pieces.unpredicted
+        targets[pieces.rows[unpredicted], pieces.columns[unpredicted] - 1] = NO_TARGET
+        return tokens[:, :-1], targets
+
+    def _tokens(self, pieces: Pieces) -> Integers:
+        width = self.context_length + 1
+        tokens = np.full((len(pieces.bounds) - 1, width), self.documents.eod_id, dtype=np.int64)
+        flat, places = tokens.reshape(-1), pieces.rows * width + pieces.columns
+        columns = (pieces.positions, pieces.starts, places, places + pieces.lengths)
+        for position, start, begin, end in zip(*(column.tolist() for column in columns), strict=True):
+            self.documents.read(position, start, flat[begin:end])
+        return tokens
+
+    def target_tokens(self, indices: npt.ArrayLike) -> Integers:
+        """Tokens that each context predicts, (n,) int64."""
+        return self.pieces(indices).targets
+
+    def source_bytes(self, token_byte_lengths: npt.ArrayLike, indices: npt.ArrayLike) -> Integers:
+        """Bytes of source text that the targets of each context cover, (n,) int64.
+
+        `token_byte_lengths` (vocabulary,) gives the bytes a token stands for; an end-of-document token stands for none.
+        """
+        lengths = np.append(np.asarray(token_byte_lengths, dtype=np.int64), 0)
+        lengths[[self.documents.eod_id, NO_TARGET]] = 0
+        chosen = np.asarray(indices, dtype=np.int64)
+        covered = np.empty(len(chosen), dtype=np.int64)
+        for start in range(0, len(chosen), CONTEXTS_AT_ONCE):
+            part = slice(start, start + CONTEXTS_AT_ONCE)
+            covered[part] = lengths[self.rows(chosen[part])[1]].sum(axis=1)
+        return covered
+
+    def documents_of(self, index: int) -> list[tuple[int, int]]:
+        """(document, tokens of it) for the documents a context holds, in its sequence.
+
+        The tokens are those of the whole row: inputs and the last target.
+        """
+        pieces = self.pieces([index])
+        return list(zip(self.documents.order[pieces.positions].tolist(), pieces.lengths.tolist(), strict=True))
+
+    def contexts_of(self, document: int) -> Integers:
+        """Indices of the contexts that hold tokens of `document`, ascending; empty where the order leaves it out."""
+        return np.unique(self._contexts_at(self.documents.positions_of(document)))

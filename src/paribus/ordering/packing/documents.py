@@ -1,0 +1,62 @@
+"""The documents in the order in which they are read, an end-of-document token after each.
+
+Tokens are never rewritten: they are copied out of the encoded corpus, which may be memory-mapped, when they are asked
+for. Memory is O(documents).
+"""
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import DataError
+
+Integers = npt.NDArray[np.int64]
+
+
+class OrderedDocuments:
+    """Documents by their position in an order; a document may have several positions.
+
+    The end-of-document token counts as the last token of the document it ends.
+    """
+
+    def __init__(self, ids: npt.ArrayLike, offsets: npt.ArrayLike, order: npt.ArrayLike, eod_id: int) -> None:
+        """Documents of the flat token ids `ids`, bounded by `offsets` (documents + 1,), in the order `order`.
+
+        Raises DataError if `order` (m,) names a document that is not there.
+        """
+        self.eod_id = eod_id
+        self.order: Integers = np.asarray(order, dtype=np.int64)
+        """Index in the corpus of the document at each position, (m,)."""
+        bounds = np.asarray(offsets, dtype=np.int64)
+        _refuse_absent(self.order, len(bounds) - 1)
+        self._ids = np.asarray(ids)
+        self._first = bounds[self.order]
+        self.lengths: Integers = bounds[self.order + 1] - self._first + 1
+        """Tokens of the document at each position, its end-of-document token included, (m,)."""
+        self.tokens = int(self.lengths.sum())
+        """Tokens of all positions, end-of-document tokens included."""
+
+    def __len__(self) -> int:
+        """Positions of the order."""
+        return len(self.order)
+
+    def read(self, position: int, start: int, room: Integers) -> None:
+        """Fill `room` with the tokens of the document at `position` from its token `start` on.
+
+        `room` must not be longer than what the document has from there.
+        """
+        first = self._first[position]
+        body = self._ids[first + start : first + self.lengths[position] - 1][: len(room)]
+        room[: len(body)] = body
+        room[len(body) :] = self.eod_id
+
+    def positions_of(self, document: int) -> Integers:
+        """Positions at which `document` is read, ascending."""
+        return np.flatnonzero(self.order == document)
+
+
+def _refuse_absent(order: Integers, documents: int) -> None:
+    if order.size and (order.min() < 0 or order.max() >= documents):
+        raise DataError(
+            f"The order names document {order.max()} (smallest: {order.min()}), but the encoded corpus has "
+            f"documents 0 to {documents - 1}: order and tokens come from different corpora"
+        )

@@ -1,0 +1,73 @@
+"""The contexts of a configured packing."""
+
+from typing import Protocol
+
+import numpy.typing as npt
+
+from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.errors import DataError
+from paribus.ordering.packing.best_fit import best_fit
+from paribus.ordering.packing.concatenate import GroupedStream, PackedStream
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.documents import Integers, OrderedDocuments
+from paribus.ordering.packing.one_document import one_document
+
+
+class DocumentOrder(Protocol):
+    """What packing needs of an order."""
+
+    @property
+    def documents(self) -> Integers:
+        """Document indices in the sequence in which they are read, (m,); repeats allowed."""
+
+    @property
+    def groups(self) -> Integers | None:
+        """Positions in `documents` at which a group begins, and m, (g + 1,); None for an order without groups."""
+
+
+def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to leave out)
+    packing: PackingConfig,
+    ids: npt.ArrayLike,
+    offsets: npt.ArrayLike,
+    order: DocumentOrder,
+    eod_id: int,
+    context_length: int,
+) -> Contexts:
+    """Contexts of `context_length` tokens of the encoded corpus (flat `ids`, `offsets`) in `order`.
+
+    Raises DataError if the documents are fewer tokens than one context or hold nothing to predict, and if the order
+    names a document that is not there. Only `concatenate` has use for the groups of an order.
+    """
+    documents = OrderedDocuments(ids, offsets, order.documents, eod_id)
+    _refuse_too_small(documents, context_length)
+    contexts = _contexts(packing, documents, order.groups, context_length)
+    if not contexts.count:
+        raise DataError(
+            f"None of the {len(documents)} documents has a token to predict: with packing.kind={packing.kind} an "
+            "empty document predicts nothing; give documents with text"
+        )
+    return contexts
+
+
+def _contexts(
+    packing: PackingConfig, documents: OrderedDocuments, groups: Integers | None, context_length: int
+) -> Contexts:
+    match packing:
+        case ConcatenatePacking():
+            if groups is None:
+                return PackedStream(documents, context_length)
+            return GroupedStream(documents, context_length, groups)
+        case BestFitPacking(window=window):
+            return best_fit(documents, context_length, window)
+        case OneDocumentPacking():
+            return one_document(documents, context_length)
+
+
+def _refuse_too_small(documents: OrderedDocuments, context_length: int) -> None:
+    tokens = documents.tokens
+    if tokens <= context_length:
+        raise DataError(
+            f"The corpus is smaller than one context: {len(documents)} documents give {tokens} tokens "
+            f"(end-of-document tokens included), and `model.context_length` = {context_length} needs "
+            f"{context_length + 1}. Set model.context_length to {max(tokens - 1, 1)} or less, or give more text"
+        )

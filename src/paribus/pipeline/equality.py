@@ -1,0 +1,87 @@
+"""All else being equal, before anything runs: whether the runs of a command may stand in one table.
+
+The rule is that of the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
+from paribus.pipeline.graph import Node
+from paribus.pipeline.prepare import PreparedRun, labels
+from paribus.reporting.equality import ABSENT, FINGERPRINT, Difference, FairnessError, differing, flatten
+
+_NAMED = 3
+
+
+def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
+    """The identity fields of a run, and under `fingerprints` those of the files of each group, by group."""
+    found = {_group(node): node.identity["identity"]["fingerprint"] for node in nodes.values() if _has_files(node)}
+    values: dict[str, Any] = identity(config)
+    return values | {"fingerprints": found}
+
+
+def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
+    """What runs differ in beside the factors of their command and the seed, with the remedy; None for nothing."""
+    fields = [flatten(run_identity(run.job.config, run.nodes)) for run in runs]
+    factors = runs[0].factors
+    found = differing(list(zip(labels(runs), fields, strict=True)), factors)
+    if not found:
+        return None
+    message = (
+        f"the runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, so the "
+        "comparison table would refuse them:"
+    )
+    return FairnessError(message, found, _remedy(found))
+
+
+def _has_files(node: Node) -> bool:
+    return "fingerprint" in node.identity["identity"]
+
+
+def _group(node: Node) -> str:
+    """Name of the configuration group that a stage takes the fingerprint of."""
+    part = node.stage.fingerprinted(node.config) if node.stage.fingerprinted else None
+    names = [field.name for field in dataclasses.fields(node.config) if getattr(node.config, field.name) is part]
+    return names[0] if part is not None and names else node.name
+
+
+def _remedy(found: Sequence[Difference]) -> str:
+    settings = _settings(found)
+    named = list(settings.items())[:_NAMED]
+    one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
+    own = " ".join(f"{name}={','.join(values)}" for name, values in named)
+    more = " ..." if len(settings) > _NAMED else ""
+    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in found))
+    return (
+        f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), or declare that "
+        f"it differs together with the other factors (factors=[{groups}])"
+    )
+
+
+def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
+    """What would have to be typed for each value: the choice of a group where its kinds differ, else the field."""
+    kinds = {_group_of(difference) for difference in found if difference.path == f"{_group_of(difference)}.kind"}
+    settings: dict[str, list[str]] = {}
+    for difference in found:
+        group = _group_of(difference)
+        if group in kinds and difference.path != f"{group}.kind":
+            continue
+        name = group if group in kinds or difference.path.startswith(FINGERPRINT) else difference.path
+        settings[name] = [_typed(value) for value, _ in difference.values if value != ABSENT]
+    return settings
+
+
+def _group_of(difference: Difference) -> str:
+    return difference.path.removeprefix(FINGERPRINT).split(".")[0]
+
+
+def _typed(value: str) -> str:
+    """A value as it is typed on the command line."""
+    loaded = json.loads(value)
+    if isinstance(loaded, list):
+        return f"[{','.join(map(str, loaded))}]"
+    return loaded if isinstance(loaded, str) else value

@@ -1,0 +1,40 @@
+"""Make single artefacts outside a run: what is missing of what some stages need, recorded in the store alone."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+
+from paribus.config.schema import RunConfig
+from paribus.pipeline.display import Display
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.runner import StageRunner
+from paribus.store.artifact import Artifact
+
+
+@dataclass(frozen=True)
+class _Unrecorded:
+    """A listener that keeps the logs of stages only."""
+
+    directory: Path
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """The artefact keeps its own numbers."""
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """The store has it."""
+
+
+def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
+    """Artefacts by stage of everything `targets` need; progress goes to standard error."""
+    layout = Layout.of(config)
+    nodes = build_graph(config, layout.cache, targets=targets)
+    display = Display(Console(stderr=True, highlight=False))
+    runner = StageRunner(layout, display, _Unrecorded(layout.root / "orders"))
+    found: dict[str, Artifact] = {}
+    for name, node in nodes.items():
+        existing = layout.store.find(name, node.key)
+        found[name] = existing if existing is not None else runner.ensure(node)
+    return found

@@ -1,0 +1,140 @@
+"""One document of an ordered corpus: the steps that read it, what it shares contexts with, and what is near to it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
+from paribus.errors import ConfigurationError
+from paribus.ordering.duplicates.removed import Duplicates
+from paribus.ordering.neighbours.lists import NeighbourLists
+from paribus.ordering.order import Order
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pack import pack
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.batches import Batches, context_targets, context_text_bytes
+from paribus.training.budget import resolve_budget
+
+SHOWN_CHARACTERS = 300
+SHOWN_READINGS = 20
+SHOWN_COMPANIONS = 12
+SHOWN_NEIGHBOURS = 10
+
+
+def where(name: str, config: RunConfig, inputs: Mapping[str, Path]) -> str:
+    """At which steps a document is read, in which contexts and beside which documents.
+
+    `inputs` are the artefacts corpus, tokens and order, and duplicates where the order has removed some.
+    """
+    corpus = CorpusArtifact(inputs["corpus"])
+    index = find_document(name, corpus)
+    order = Order(inputs["order"])
+    described = _describe(index, corpus)
+    positions = np.flatnonzero(order.documents == index)
+    if not len(positions):
+        return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
+    encoded = EncodedCorpus(inputs["tokens"])
+    length, eod = config.model.context_length, encoded.tokenizer.eod_id
+    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, length)
+    places = ", ".join(f"{place:,}" for place in positions[:SHOWN_READINGS].tolist())
+    lines = [described, f"place in the order (from 0): {places} of {len(order):,}"]
+    return "\n".join([*lines, *_readings(index, config, contexts, encoded, corpus)]) + "\n"
+
+
+def _readings(
+    index: int, config: RunConfig, contexts: Contexts, encoded: EncodedCorpus, corpus: CorpusArtifact
+) -> list[str]:
+    held = contexts.contexts_of(index)
+    if not len(held):
+        return ["no context holds any of it: it is in what packing leaves out"]
+    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    text_bytes = context_text_bytes(contexts, encoded.tokenizer.token_byte_lengths())
+    budget = resolve_budget(config.budget, batches, context_targets(contexts), text_bytes)
+    read = batches.steps_of(held, budget.steps)
+    lines = [f"read {len(read)} times in {budget.steps:,} steps ({budget.epochs:.3g} epochs):"]
+    for step, context in read[:SHOWN_READINGS]:
+        lines.append(f"  step {step + 1:,}: context {context:,} of {contexts.count:,}")
+    if len(read) > SHOWN_READINGS:
+        lines.append(f"  and {len(read) - SHOWN_READINGS:,} times more")
+    return [*lines, *_companions(int(held[0]), contexts, corpus)]
+
+
+def _companions(context: int, contexts: Contexts, corpus: CorpusArtifact) -> list[str]:
+    holding = contexts.documents_of(context)
+    documents = _documents([document for document, _ in holding[:SHOWN_COMPANIONS]], corpus)
+    lines = [f"context {context:,} holds {len(holding)} documents:"]
+    for document, tokens in holding[:SHOWN_COMPANIONS]:
+        lines.append(f"  {tokens:,} tokens of #{document} {_start(documents[document])}")
+    return lines
+
+
+def _why_absent(index: int, inputs: Mapping[str, Path]) -> str:
+    if "duplicates" in inputs:
+        removed = Duplicates(inputs["duplicates"]).removed()
+        places = np.flatnonzero(removed["document"].to_numpy() == index)
+        if len(places):
+            row = {name: removed[name][int(places[0])].as_py() for name in ("kept", "kept_id", "similarity")}
+            return f"removed as near duplicate of #{row['kept']} ({row['kept_id']}), similarity {row['similarity']:.4f}"
+    return "the ordering dropped it (see dropped.parquet of the order)"
+
+
+def near(name: str, corpus_path: Path, neighbours: Path) -> str:
+    """The nearest documents of one, with their similarities and the begin of their texts."""
+    corpus = CorpusArtifact(corpus_path)
+    index = find_document(name, corpus)
+    lists = NeighbourLists(neighbours)
+    ids = [int(near) for near in lists.ids[index][:SHOWN_NEIGHBOURS] if near >= 0]
+    documents = _documents([index, *ids], corpus)
+    lines = [f"#{index} {documents[index].id}", _text(documents[index])]
+    for number, (document, similarity) in enumerate(zip(ids, lists.similarities[index], strict=False), start=1):
+        lines += [f"{number}. {similarity:.4f} #{document} {documents[document].id}", _text(documents[document])]
+    return "\n\n".join(lines if ids else [*lines, "it has no neighbours"]) + "\n"
+
+
+def find_document(name: str, corpus: CorpusArtifact) -> int:
+    """Index in the training split of `#N` or of a document id; ConfigurationError where there is none."""
+    count = corpus.count("train")
+    if name.startswith("#") and name[1:].isdecimal():
+        if int(name[1:]) < count:
+            return int(name[1:])
+        raise ConfigurationError(f"{name}: the training split has documents #0 to #{count - 1}")
+    first = 0
+    for shard in corpus.shards("train"):
+        ids = pq.read_table(shard, columns=["id"])["id"].to_pylist()
+        if name in ids:
+            return first + int(ids.index(name))
+        first += len(ids)
+    raise ConfigurationError(
+        f"{name!r}: no document of the training split has this id (a held-out document is in no order); #N takes "
+        "document number N"
+    )
+
+
+def _documents(indices: Sequence[int], corpus: CorpusArtifact) -> dict[int, Document]:
+    """Documents of the training split by index."""
+    wanted, first = set(indices), 0
+    found: dict[int, Document] = {}
+    for shard in corpus.shards("train"):
+        count = pq.read_metadata(shard).num_rows
+        here = {index - first for index in wanted if first <= index < first + count}
+        if here:
+            found |= {first + row: document for row, document in enumerate(read_shard(shard)) if row in here}
+        first += count
+    return found
+
+
+def _describe(index: int, corpus: CorpusArtifact) -> str:
+    document = _documents([index], corpus)[index]
+    return f"#{index} {document.id}, {document.bytes:,} bytes, from {document.source}"
+
+
+def _start(document: Document) -> str:
+    return f"{document.id}: {' '.join(document.text[:120].split())[:80]}"
+
+
+def _text(document: Document) -> str:
+    text = " ".join(document.text[: 2 * SHOWN_CHARACTERS].split())
+    return text[:SHOWN_CHARACTERS] + ("…" if len(text) > SHOWN_CHARACTERS else "")

@@ -1,0 +1,111 @@
+"""The rule of what may differ between compared runs: the declared factors and the seed, and nothing else.
+
+It reads flat fields (path -> canonical JSON), so it judges configurations before anything runs as it judges records.
+Nothing heavy is imported.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.config.identity import canonical
+from paribus.errors import ConfigurationError
+
+Fields = Mapping[str, str]
+"""Path of a setting -> its value as canonical JSON."""
+SEED = "seed"
+ENVIRONMENT = "environment."
+CODE_VERSION, DIGEST = ENVIRONMENT + "code_version.", ENVIRONMENT + "digest."
+FINGERPRINT = "fingerprints."
+ABSENT = "nothing"
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing in which runs differ: where it is set, and each value with the names of the runs that have it."""
+
+    path: str
+    values: tuple[tuple[str, tuple[str, ...]], ...]
+
+    def __str__(self) -> str:
+        return f"{self.path}: " + "; ".join(f"{value} in {_names(runs)}" for value, runs in self.values)
+
+
+class FairnessError(ConfigurationError):
+    """Runs differ in more than they say they differ in; `differences` lists all of it."""
+
+    def __init__(self, message: str, differences: Sequence[Difference], remedy: str = "") -> None:
+        self.differences = tuple(differences)
+        lines = [message, *(f"  {difference}" for difference in differences), remedy]
+        super().__init__("\n".join(line for line in lines if line))
+
+
+def flatten(config: Mapping[str, Any]) -> dict[str, str]:
+    """The fields of a nested configuration; lists are single values."""
+    fields: dict[str, str] = {}
+    _descend("", config, fields)
+    return fields
+
+
+def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> list[Difference]:
+    """Everything in which (name, fields) of runs differ outside the declared factors and the seed.
+
+    A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, `corpus` also the
+    digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except what only
+    runs that need a stage have: its code version and its fingerprint.
+    """
+    allowed = covering([fields for _, fields in runs], factors)
+    found = []
+    for path in sorted({path for _, fields in runs for path in fields}):
+        if covered(path, allowed):
+            continue
+        values: dict[str, list[str]] = {}
+        for name, fields in runs:
+            if path in fields or not _of_an_unneeded_stage(path, fields):
+                values.setdefault(fields.get(path, ABSENT), []).append(name)
+        if len(values) > 1:
+            found.append(Difference(path, tuple((value, tuple(names)) for value, names in values.items())))
+    return found
+
+
+def covering(runs: Sequence[Fields], factors: Sequence[str]) -> list[str]:
+    """The paths that may differ, by themselves and below: the factors, the seed, and what stands for factors.
+
+    A factor that no run has among its fields only says where files are (`embedder.path`): the fingerprint and the
+    digest of its group stand for it.
+    """
+    paths = {path for fields in runs for path in fields}
+    unseen = [factor for factor in factors if not any(_within(path, factor) for path in paths)]
+    groups = [*factors, *(factor.split(".")[0] for factor in unseen)]
+    return [SEED, *factors, *(kind + group for kind in (DIGEST, FINGERPRINT) for group in groups)]
+
+
+def covered(path: str, allowed: Sequence[str]) -> bool:
+    """Whether a path is one of those that may differ, or below one."""
+    return any(_within(path, above) for above in allowed)
+
+
+def _within(path: str, above: str) -> bool:
+    return path == above or path.startswith(f"{above}.")
+
+
+def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
+    """Whether a run with these fields has no part in what the path, which it lacks, describes."""
+    if path.startswith(CODE_VERSION):
+        return True
+    group = ".".join(path.split(".")[:2])
+    return path.startswith(FINGERPRINT) and not any(_within(other, group) for other in fields)
+
+
+def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:
+    if isinstance(value, Mapping) and value:
+        for key, item in value.items():
+            _descend(f"{prefix}.{key}" if prefix else str(key), item, fields)
+    else:
+        fields[prefix] = canonical(value)
+
+
+def _names(runs: Sequence[str]) -> str:
+    more = len(runs) - _NAMED
+    return ", ".join(runs[:_NAMED]) + (f" and {more} more" if more > 0 else "")

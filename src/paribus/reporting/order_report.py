@@ -1,0 +1,126 @@
+"""What orderings and packings do to contexts: a table on the terminal, as Markdown and CSV, and plots."""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from rich import box
+from rich.table import Table
+
+from paribus.reporting.order_plots import order_plots
+from paribus.reporting.picture import style
+from paribus.store import atomic
+
+Number = float | int | None
+LEGEND = (
+    "inside: mean cosine of two documents of one context; next: of a document with one of the context trained on after "
+    "it; random: of a document with one of a context drawn at random; adjacent: of documents that follow each other in "
+    "the order. cut: documents of which no context holds every token."
+)
+
+
+@dataclass(frozen=True)
+class OrderRow:
+    """One ordering with its packing."""
+
+    label: str
+    numbers: Mapping[str, Number]
+    """Single numbers, those of the order's own record among them."""
+    curves: Mapping[str, Sequence[float]]
+
+    @classmethod
+    def read(cls, label: str, directory: Path, order: Mapping[str, Any]) -> "OrderRow":
+        """The `statistics.json` of a `contexts` artefact, with what the record of the order says."""
+        content = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
+        own = {name: value for name, value in order.items() if isinstance(value, int | float)}
+        return cls(label, own | content["numbers"], content["curves"])
+
+
+@dataclass(frozen=True)
+class _Column:
+    heading: str
+    name: str
+    show: Callable[[float], str]
+    narrow: bool = True
+    """Whether a terminal of 80 columns has room for it."""
+
+
+_COLUMNS = (
+    _Column("docs", "documents", lambda value: f"{value:,.0f}", narrow=False),
+    _Column("removed", "removed", lambda value: f"{value:,.0f}"),
+    _Column("jumps", "jumps", lambda value: f"{value:,.0f}"),
+    _Column("path weight", "path_weight", lambda value: f"{value:,.0f}", narrow=False),
+    _Column("contexts", "contexts", lambda value: f"{value:,.0f}", narrow=False),
+    _Column("per ctx", "documents_per_context", lambda value: f"{value:.2f}"),
+    _Column("cut", "cut_share", lambda value: f"{value:.1%}"),
+    _Column("padding", "padding", lambda value: f"{value:.1%}"),
+    _Column("inside", "similarity_inside", lambda value: f"{value:.3f}"),
+    _Column("next", "similarity_following", lambda value: f"{value:.3f}"),
+    _Column("random", "similarity_random", lambda value: f"{value:.3f}"),
+    _Column("adjacent", "similarity_adjacent", lambda value: f"{value:.3f}"),
+)
+
+
+def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
+    """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the table for the terminal."""
+    (directory / "plots").mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(style()):
+        plots = order_plots(rows)
+    for plot in plots:
+        (directory / "plots" / f"{plot.name}.png").write_bytes(plot.png)
+        (directory / "plots" / f"{plot.name}.svg").write_bytes(plot.svg)
+    pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{plot.caption}*" for plot in plots]
+    text = "\n\n".join(["# What the orderings do", _markdown(rows), LEGEND, *pictures])
+    atomic.write_text(directory / "statistics.md", text + "\n")
+    atomic.write_text(directory / "statistics.csv", _csv(rows))
+    return _terminal(rows)
+
+
+def _cells(row: OrderRow) -> list[str]:
+    return [
+        "–" if row.numbers.get(column.name) is None else column.show(float(row.numbers[column.name] or 0))
+        for column in _COLUMNS
+    ]
+
+
+def _markdown(rows: Sequence[OrderRow]) -> str:
+    headings = ["", *(column.heading for column in _COLUMNS)]
+    lines = [headings, ["---", *("---:" for _ in _COLUMNS)], *([row.label, *_cells(row)] for row in rows)]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def _csv(rows: Sequence[OrderRow]) -> str:
+    names = list(dict.fromkeys(name for row in rows for name in row.numbers))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["ordering", *names])
+    for row in rows:
+        writer.writerow([row.label, *("" if row.numbers.get(name) is None else row.numbers[name] for name in names)])
+    return text.getvalue()
+
+
+def _terminal(rows: Sequence[OrderRow]) -> Table:
+    """The columns in which rows differ; what they agree in stands below."""
+    cells = list(zip(*map(_cells, rows), strict=True))
+    common = [
+        f"{column.heading} {values[0]}"
+        for column, values in zip(_COLUMNS, cells, strict=True)
+        if len(rows) > 1 and len(set(values)) == 1 and values[0] != "–"
+    ]
+    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{LEGEND}"
+    looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
+    table = Table(title="What the orderings do", caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
+    table.add_column("ordering", overflow="fold", min_width=min(20, max(len(row.label) for row in rows)))
+    differing = [place for place, values in enumerate(cells) if len(rows) == 1 or len(set(values)) > 1]
+    shown = [place for place in differing if _COLUMNS[place].narrow]
+    for place in shown:
+        table.add_column(_COLUMNS[place].heading, justify="right")
+    for row in rows:
+        own = _cells(row)
+        table.add_row(row.label, *(own[place] for place in shown))
+    return table

@@ -1,0 +1,121 @@
+"""All else being equal, judged before anything runs: what the runs of a sweep may differ in."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command, configuration_directory
+from paribus.config.schema import RunConfig, kinds
+from paribus.config.validate import dataclasses_of
+from paribus.errors import ConfigurationError
+from paribus.pipeline.comparison import collect, factor_labels
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.plan import make_plan
+from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.recorder import Recorder
+
+ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
+EXPERIMENTS = sorted((configuration_directory() / "experiment").glob("**/*.yaml"))
+
+
+def prepared(*arguments: str) -> list[PreparedRun]:
+    return prepare(compose_command(parse(arguments)), tolerate_missing=True)
+
+
+def differing(*arguments: str) -> list[str]:
+    error = undeclared(prepared(*arguments))
+    return [difference.path for difference in error.differences] if error else []
+
+
+def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_not() -> None:
+    error = undeclared(prepared(*ORDERINGS))
+    assert error is not None
+    lines = str(error).splitlines()
+    assert "declared factors (ordering)" in lines[0]
+    assert lines[1:-1] == [
+        '  duplicates.kind: "off" in standard; "minhash" in in_context',
+        "  duplicates.permutations: nothing in standard; 128 in in_context",
+        "  duplicates.shingle: nothing in standard; 5 in in_context",
+        "  duplicates.threshold: nothing in standard; 0.8 in in_context",
+    ]
+    for remedy in ("duplicates=off or duplicates=minhash", "-m duplicates=off,minhash", "factors=[duplicates]"):
+        assert remedy in lines[-1]
+
+
+@pytest.mark.parametrize(
+    "remedy", ["duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"]
+)
+def test_each_remedy_makes_the_comparison_fair(remedy: str) -> None:
+    assert differing(*ORDERINGS, remedy) == []
+
+
+def test_a_declared_factor_is_a_column_of_the_table() -> None:
+    runs = prepared(*ORDERINGS, "factors=[duplicates]")
+    assert [factor_labels(run, run.factors) for run in runs] == [
+        {"ordering": "standard", "duplicates": "off"},
+        {"ordering": "in_context", "duplicates": "minhash"},
+    ]
+
+
+def test_a_plan_says_why_the_table_would_refuse_the_runs(tmp_path: Path) -> None:
+    assert make_plan(prepared(*ORDERINGS, f"root={tmp_path}")).unfair is not None
+    assert make_plan(prepared(*ORDERINGS, "duplicates=off", f"root={tmp_path}")).unfair is None
+
+
+def test_seeds_and_swept_fields_are_no_difference() -> None:
+    assert differing("-m", "seed=0,1", "tokenizer=bpe,scaffold_bpe", "training.learning_rate=1e-3,2e-3") == []
+
+
+def test_a_bundle_of_sizes_is_not_one_factor() -> None:
+    found = differing("-m", "scale=tiny,demo")
+    assert {"model.width", "tokenizer.vocab_size", "training.learning_rate"} <= set(found)
+    groups = sorted({path.split(".")[0] for path in found})
+    assert differing("-m", "scale=tiny,demo", f"factors=[{','.join(groups)}]") == []
+
+
+def test_files_that_only_some_runs_read_are_no_difference(tmp_path: Path) -> None:
+    static = ("embedder=static", f"embedder.path={tmp_path}", "duplicates=off")
+    runs = prepared(*ORDERINGS, *static)
+    assert ["embeddings" in run.nodes for run in runs] == [False, True]
+    assert undeclared(runs) is None
+
+
+def test_where_the_swept_files_are_may_differ(tmp_path: Path) -> None:
+    paths = f"embedder.path={tmp_path / 'one'},{tmp_path / 'two'}"
+    runs = prepared("-m", "ordering=in_context", "embedder=static", paths)
+    assert runs[0].nodes["embeddings"].key != runs[1].nodes["embeddings"].key
+    assert undeclared(runs) is None
+
+
+@pytest.mark.parametrize("factor", ["duplicate", "duplicates.kindd", "seed.value"])
+def test_a_declared_factor_that_leads_nowhere_is_refused(factor: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"factors\[0\]: '{factor}' is no path"):
+        compose_command(parse([f"factors=[{factor}]"]))
+
+
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
+    name = path.relative_to(configuration_directory() / "experiment").with_suffix("").as_posix()
+    assert differing(f"experiment={name}") == []
+
+
+def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:
+    for group, hint in RunConfig.__annotations__.items():
+        names = set(kinds(dataclasses_of(hint)))
+        files = {path.stem for path in (configuration_directory() / group).glob("*.yaml")}
+        assert len(names) < 2 or group == "scale" or names <= files, group
+
+
+def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path: Path) -> None:
+    """A run of another command may have been given another embedder, which its order never asked for."""
+    arguments = (f"root={tmp_path}", "scale=tiny", "corpus=pydocs_small")
+    (earlier,) = prepared(*arguments, "embedder.dimensions=64")
+    layout = Layout.of(earlier.job.config)
+    Recorder(earlier.job.config, earlier.nodes, layout).finish(None)
+    composition = compose_command(parse(arguments))
+    (record,), missing = collect(composition, prepare(composition), layout)
+    assert missing == []
+    assert record.config["embedder"]["dimensions"] == 128
+    assert record.config["tokenizer"]["vocab_size"] == 512

@@ -1,0 +1,91 @@
+"""Corpora of several row groups, tiny encoders, and contexts of the stages `embeddings` and `duplicates`."""
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import BertConfig, BertModel, BertTokenizerFast
+
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusWriter
+from paribus.engine.local import LocalEngine
+from paribus.pipeline.context import SilentReporter, StageContext
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "sky", "sea"]
+
+
+def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:
+    """A BERT of random weights with 8 dimensions and 16 positions, whose tokens are `words`."""
+    torch.manual_seed(0)
+    config = BertConfig(
+        vocab_size=len(words),
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=16,
+        max_position_embeddings=16,
+    )
+    BertModel(config).save_pretrained(path)
+    (path / "vocab.txt").write_text("\n".join(words))
+    BertTokenizerFast(vocab=str(path / "vocab.txt")).save_pretrained(path)
+    return path
+
+
+def encoder_config(path: Path | str, **fields: Any) -> TransformersEmbedder:
+    """An encoder on the CPU with chunks of 8 tokens, unless `fields` say otherwise."""
+    return TransformersEmbedder(**({"path": str(path), "max_tokens": 8, "device": "cpu"} | fields))
+
+
+def write_corpus(
+    path: Path, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch, *, group_bytes: int = 60, shard_bytes: int = 200
+) -> Path:
+    """A corpus artefact whose training split is `texts`, in row groups and shards of a few documents."""
+    monkeypatch.setattr("paribus.corpus.artifact.ROW_GROUP_BYTES", group_bytes)
+    with CorpusWriter(path, heldout=0.0, shard_bytes=shard_bytes) as writer:
+        for number, text in enumerate(texts):
+            writer.add(f"id{number}", text, "test")
+    return path
+
+
+def stage_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inputs: Path) -> StageContext:
+    """A context that writes to `root`/output and keeps its work in `root`/work."""
+    output, work = root / "output", root / "work"
+    output.mkdir(parents=True)
+    work.mkdir(exist_ok=True)
+    return StageContext(
+        dataclasses.replace(_run(), **groups), inputs, output, work, SilentReporter(), LocalEngine(workers)
+    )
+
+
+def files(directory: Path) -> dict[str, bytes]:
+    """Contents of the files below a directory by relative path."""
+    return {
+        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
+    }
+
+
+def _run() -> RunConfig:
+    return RunConfig(
+        corpus=PydocsCorpus(),
+        pretokenizer=PatternPretokenizer(),
+        tokenizer=BytesTokenizer(),
+        encoder=MergeRankEncoder(),
+        ordering=StandardOrdering(),
+        model=ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
+        budget=EqualTokensBudget(tokens=1),
+        training=TrainingConfig(),
+        evaluation=EvaluationConfig(),
+        tracking=TrackingConfig(),
+        engine=EngineConfig(),
+        scale=ScaleConfig(),
+    )

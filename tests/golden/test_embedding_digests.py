@@ -1,0 +1,88 @@
+"""Pinned outputs of the stages `embeddings` and `duplicates` on a tiny input.
+
+A digest that changes means that the stage's `code_version` must change with it. What is computed in floating point is
+pinned to rounded values.
+"""
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+from embedding_support import stage_context, write_corpus
+from paribus.config.groups.embedding import (
+    DuplicatesConfig,
+    ExactDuplicates,
+    MinHashDuplicates,
+    StaticEmbedder,
+    TfidfEmbedder,
+)
+from paribus.ordering import duplicates_stage, embeddings_stage
+from paribus.ordering.duplicates.removed import Duplicates
+from paribus.ordering.duplicates.signatures import sign
+from paribus.ordering.embeddings import Embeddings
+from paribus.pipeline.stages import STAGES
+
+PINNED = {
+    "static": (2, "047a45e7b51a1663"),
+    "signatures": (1, "5eebf2ac7dabf17d"),
+    "exact": (1, "65dc441271a1fccc"),
+    "minhash": (1, "bb5ae076dfb0c6cd"),
+}
+WORDS = ["matrix vector rank", "whale sea ship", "bread yeast oven", "court law judge", "star orbit planet"]
+TEXTS = [
+    f"{WORDS[i % 5]} {WORDS[i % 5].split()[i // 5 % 3]} number{i} common words of every document" for i in range(60)
+]
+TEXTS[31], TEXTS[17], TEXTS[40] = TEXTS[1], TEXTS[2].upper() + "!", "鲸鱼在海里"
+
+
+def digest(*arrays: np.ndarray) -> str:
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:16]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, monkeypatch, group_bytes=500, shard_bytes=2000)
+
+
+def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path, corpus: Path) -> None:
+    context = stage_context(tmp_path / "run", {"embedder": TfidfEmbedder(dimensions=64)}, corpus=corpus)
+    embeddings_stage.build(context)
+    rows = Embeddings(context.output).rows(0, 60)
+    cosines = rows @ rows.T
+    assert STAGES["embeddings"].code_version == 2
+    assert [round(float(cosines[0, j]), 2) for j in (1, 5, 15, 20)] == [0.09, 0.61, 0.66, 0.61]
+    assert round(float(np.abs(cosines).mean()), 2) == 0.2
+
+
+def test_static_embeddings_keep_their_digest(tmp_path: Path, corpus: Path) -> None:
+    """Of whole numbers, so that float16 is exact before rows get unit length."""
+    vocabulary = {"[UNK]": 0} | {word: 1 + i for i, word in enumerate(" ".join(WORDS).split())}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.save(str(tmp_path / "tokenizer.json"))
+    table = (np.arange(16 * 6) ** 2 * 7919 % 19 - 9).reshape(16, 6).astype(np.float32)
+    save_file({"embeddings": table}, tmp_path / "model.safetensors")
+    context = stage_context(tmp_path / "run", {"embedder": StaticEmbedder(path=str(tmp_path))}, corpus=corpus)
+    embeddings_stage.build(context)
+    stored = [np.load(shard) for shard in Embeddings(context.output).shards]
+    assert (STAGES["embeddings"].code_version, digest(*stored)) == PINNED["static"]
+
+
+def test_signatures_keep_their_digest() -> None:
+    signatures = sign(TEXTS, MinHashDuplicates(permutations=16))
+    assert (STAGES["duplicates"].code_version, digest(signatures)) == PINNED["signatures"]
+
+
+@pytest.mark.parametrize("config", [ExactDuplicates(), MinHashDuplicates(threshold=0.5)])
+def test_duplicates_keep_their_digest(tmp_path: Path, corpus: Path, config: DuplicatesConfig) -> None:
+    context = stage_context(tmp_path / "run", {"duplicates": config}, corpus=corpus)
+    duplicates_stage.build(context)
+    duplicates = Duplicates(context.output)
+    columns = [duplicates.removed()[name].to_numpy() for name in ("document", "kept", "similarity", "bytes")]
+    found = digest(duplicates.kept, *columns)
+    assert (STAGES["duplicates"].code_version, found) == PINNED[config.kind]

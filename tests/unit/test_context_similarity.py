@@ -1,0 +1,65 @@
+"""How alike the documents of contexts are, against all pairs counted out."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ordering_support import formula_vectors
+from packing_support import packed
+from paribus.ordering.context_similarity import context_similarity, mean
+from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.shuffle import permute
+
+LENGTHS = [3, 1, 4, 2, 6, 1, 2, 5, 3, 2]
+ORDER = [4, 2, 9, 0, 1, 7, 3, 8, 5, 6]
+
+
+def contexts_and_vectors(directory: Path, vectors: np.ndarray) -> tuple[Contexts, Embeddings]:
+    documents = [[number] * length for number, length in enumerate(LENGTHS)]
+    np.save(directory / "part.npy", vectors.astype(np.float16))
+    writer = EmbeddingsWriter(directory)
+    writer.add([directory / "part.npy"])
+    writer.close()
+    return packed(documents, ORDER, length=6), Embeddings(directory)
+
+
+def cosine(vectors: np.ndarray, first: int, second: int) -> float:
+    return float(vectors[first].astype(np.float64) @ vectors[second].astype(np.float64))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(tmp_path: Path, shuffle: bool) -> None:
+    contexts, embeddings = contexts_and_vectors(tmp_path, formula_vectors(10, 16))
+    vectors = embeddings.rows(0, 10)
+    found = context_similarity(contexts, embeddings, seed=3, shuffle=shuffle)
+    count = contexts.count
+    trained = permute(np.arange(count), count, seed=3, epoch=0).tolist() if shuffle else list(range(count))
+    held = [[document for document, _ in contexts.documents_of(context)] for context in trained]
+    for number, documents in enumerate(held):
+        pairs = [cosine(vectors, a, b) for a, b in itertools.combinations(documents, 2)]
+        assert found.inside[number] == pytest.approx(np.mean(pairs)) if pairs else math.isnan(found.inside[number])
+        others = held[(number + 1) % count]
+        across = [cosine(vectors, a, b) for a in documents for b in others if a != b]
+        assert found.following[number] == pytest.approx(np.mean(across))
+    adjacent = [cosine(vectors, a, b) for a, b in itertools.pairwise(ORDER)]
+    assert found.adjacent == pytest.approx(adjacent)
+    assert found.along() == pytest.approx(adjacent)
+
+
+def test_documents_without_a_direction_are_left_out(tmp_path: Path) -> None:
+    vectors = formula_vectors(10, 16)
+    vectors[[4, 2]] = 0
+    contexts, embeddings = contexts_and_vectors(tmp_path, vectors)
+    found = context_similarity(contexts, embeddings, seed=0, shuffle=False)
+    assert math.isnan(found.adjacent[0]) and math.isnan(found.adjacent[1]) and math.isfinite(found.adjacent[2])
+    assert math.isfinite(mean(found.inside))
+
+
+def test_nothing_to_compare_is_no_number(tmp_path: Path) -> None:
+    contexts, embeddings = contexts_and_vectors(tmp_path, np.zeros((10, 16), dtype=np.float32))
+    found = context_similarity(contexts, embeddings, seed=0, shuffle=True)
+    assert all(math.isnan(mean(part)) for part in (found.inside, found.following, found.random, found.adjacent))
