@@ -80,3 +80,20 @@ def test_a_corpus_without_text_cannot_meet_a_text_budget() -> None:
     nothing = np.zeros(drawn.contexts.count, dtype=np.int64)
     with pytest.raises(ConfigurationError, match=r"budget\.text"):
         resolve_budget(EqualTextBudget(text=10), drawn, context_targets(drawn.contexts), nothing)
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: PackingConfig) -> None:
+    # One byte a token; the removed documents are most of the text.
+    lengths = [12, 900, 7, 1100, 15, 9]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids, kept = np.zeros(offsets[-1], dtype=np.int64), np.array([4, 0, 5, 2])
+    byte_lengths = np.array([1] + [0] * EOD)
+    contexts = pack(packing, ids, offsets, FixedOrder(kept), EOD, 4)
+    drawn = Batches(contexts, 1, 0, packing.shuffle)
+    text = context_text_bytes(contexts, byte_lengths)
+    left = sum(lengths[document] for document in kept)
+    assert left - len(kept) - 4 <= text.sum() <= left
+    budget = resolve_budget(EqualTextBudget(text=10 * left), drawn, context_targets(contexts), text)
+    assert 10 * left <= budget.text_bytes <= 10 * left + 4
+    assert budget.epochs >= 10
