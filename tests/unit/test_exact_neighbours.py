@@ -148,7 +148,7 @@ def test_probing_every_list_is_exact(tmp_path: Path) -> None:
 
 def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
     vectors = clustered(12_000, 48)
-    settings = {"index": "ivf_pq", "retrieved": 10, "recall_sample": 400}
+    settings = {"index": "ivf_pq", "lists": 64, "retrieved": 10, "recall_sample": 400}
     _, plan, found, share = search(tmp_path / "one", vectors, **settings)
     assert plan.code_size == 16 and share is not None and share > 0.85
     _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=5000, probes=plan.probes, **settings)
@@ -156,11 +156,14 @@ def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_
     assert share_found(sharded, found) > 0.999
 
 
-@pytest.mark.parametrize(("index", "count"), [("flat", 3000), ("ivf", 3000), ("ivf_pq", 11_000)])
-def test_the_result_does_not_depend_on_the_number_of_workers(tmp_path: Path, index: str, count: int) -> None:
+@pytest.mark.parametrize(("index", "count", "lists"), [("flat", 3000, None), ("ivf", 3000, 60), ("ivf_pq", 11_000, 48)])
+def test_the_result_does_not_depend_on_the_number_of_workers(
+    tmp_path: Path, index: str, count: int, lists: int | None
+) -> None:
     vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
     results = [
-        search(tmp_path / str(workers), vectors, workers=workers, index=index, retrieved=10)[2] for workers in (1, 3)
+        search(tmp_path / str(workers), vectors, workers=workers, index=index, retrieved=10, lists=lists)[2]
+        for workers in (1, 3)
     ]
     assert np.array_equal(results[0][0], results[1][0])
     assert np.array_equal(results[0][1], results[1][1])
