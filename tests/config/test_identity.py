@@ -29,7 +29,7 @@ def changed(tmp_path: object, *arguments: str, base: tuple[str, ...] = ()) -> se
 
 def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
     overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_size=7", "root=elsewhere")
-    searched = ("neighbours.shard_documents=1000", "neighbours.device=cpu", "factors=[duplicates]")
+    searched = ("neighbours.device=cpu", "factors=[duplicates]")
     placed = ("tracking.uri=http://localhost:1", "training.device=cpu")
     assert changed(tmp_path, *overrides, *searched, *placed, base=("ordering=in_context",)) == set()
 
@@ -71,6 +71,7 @@ def test_an_embedder_and_its_neighbours_decide_the_order_alone(tmp_path: object)
     searched = {"neighbours", "duplicates"} | ORDERED
     assert changed(tmp_path, "embedder.dimensions=64", base=base) == {"embeddings"} | searched
     assert changed(tmp_path, "neighbours.retrieved=30", base=base) == searched
+    assert changed(tmp_path, "neighbours.shard_documents=1000", base=base) == searched
     assert changed(tmp_path, "duplicates.threshold=0.9", base=base) == {"duplicates"} | ORDERED
     assert changed(tmp_path, "ordering.neighbours=10", base=base) == ORDERED
 

@@ -78,8 +78,10 @@ class NeighboursConfig:
         0.97, doc="Share of the ten nearest that a sample must find; as many lists are searched, unless probes is set."
     )
     recall_sample: NonNegative = identity(1_000, doc="Documents whose neighbours are compared with an exact search.")
-    shard_documents: Positive = execution(
-        1_000_000, doc="Documents whose vectors are in memory at once (the paper: 50M)."
+    shard_documents: Positive = identity(
+        1_000_000,
+        doc="Documents whose vectors are in memory at once (the paper: 50M); an index that is not exact finds other "
+        "candidates in other shards.",
     )
     device: Literal["auto", "cpu", "gpu"] = execution("auto", doc="Where faiss searches; auto takes a GPU it has.")
 

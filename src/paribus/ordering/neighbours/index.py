@@ -122,12 +122,17 @@ def has_gpu() -> bool:
     return hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
 
 
+def let_faiss_use_one_thread() -> None:
+    """Have what faiss does for the calling thread take no other."""
+    faiss.omp_set_num_threads(1)
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """Let faiss and BLAS use one thread; shards are searched in blocks that threads of ours take."""
     threads = faiss.omp_get_max_threads()
     with threadpool_limits(1):
-        faiss.omp_set_num_threads(1)
+        let_faiss_use_one_thread()
         try:
             yield
         finally:

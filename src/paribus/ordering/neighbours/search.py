@@ -1,8 +1,7 @@
 """The neighbours of every document: shards of documents are indexed in turn and searched by blocks of all documents.
 
 Memory holds the vectors and the index of one shard and a few blocks. What is found goes to a file a block, and lists of
-several shards are merged by exact cosines, so that the result depends on neither the size of a shard nor the number of
-threads, as long as the index finds the same candidates.
+several shards are merged by exact cosines, so that the result does not depend on the number of threads.
 """
 
 import json
@@ -22,6 +21,7 @@ from paribus.ordering.neighbours.index import (
     InvertedShard,
     Shard,
     has_gpu,
+    let_faiss_use_one_thread,
     load_index,
     nearest_documents,
     one_thread,
@@ -147,8 +147,8 @@ class _BlockSearch:
     number: int
 
     def __call__(self, block: int) -> None:
-        with one_thread():
-            first, last = self.blocks.bounds(block)
-            queries, documents = self.embeddings.rows(first, last), np.arange(first, last)
-            found = nearest_documents(self.shard, self.rows, queries, documents, self.blocks.width)
-            self.blocks.add(block, self.number, found)
+        let_faiss_use_one_thread()
+        first, last = self.blocks.bounds(block)
+        queries, documents = self.embeddings.rows(first, last), np.arange(first, last)
+        found = nearest_documents(self.shard, self.rows, queries, documents, self.blocks.width)
+        self.blocks.add(block, self.number, found)
