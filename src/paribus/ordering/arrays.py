@@ -3,6 +3,9 @@
 A unit of work keeps its result in one `.npy` file; a kill leaves the whole file or none.
 """
 
+import errno
+import math
+import os
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,6 +23,8 @@ def save_array(path: Path, array: Array) -> None:
     try:
         with aside.open("wb") as file:
             np.save(file, array, allow_pickle=False)
+            file.flush()
+            os.fsync(file.fileno())
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
@@ -28,8 +33,38 @@ def save_array(path: Path, array: Array) -> None:
 
 def map_array(path: Path) -> Array:
     """The array of a `.npy` file, memory-mapped read-only; OSError or ValueError where the file is not whole."""
-    array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    try:
+        array: Array = np.load(path, mmap_mode="r", allow_pickle=False)
+    except EOFError as error:
+        raise ValueError("the file is empty") from error
     return array
+
+
+def create_array(path: Path, kind: npt.DTypeLike, shape: tuple[int, ...]) -> Array:
+    """Zeros in a `.npy` file, memory-mapped to be filled.
+
+    Their room on the disk is taken at once; OSError where there is none, while writing to a mapped file that the disk
+    has no room for kills the process.
+    """
+    with path.open("wb") as file:
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        size = file.tell() + math.prod(shape) * np.dtype(kind).itemsize
+        file.flush()
+        _take_room(file.fileno(), size, path)
+    return np.lib.format.open_memmap(path, mode="r+")
+
+
+def _take_room(handle: int, size: int, path: Path) -> None:
+    os.ftruncate(handle, size)
+    if not hasattr(os, "posix_fallocate"):
+        return
+    try:
+        os.posix_fallocate(handle, 0, size)
+    except OSError as error:
+        # Not every file system can promise room; the others have the file as it is.
+        if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class FileRows:

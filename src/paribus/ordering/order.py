@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
+from paribus.ordering.arrays import map_array
 
 DOCUMENTS, GROUPS, SUMMARY = "order.npy", "groups.npy", "order.json"
 COUNTS = ("documents", "kept", "entries", "repeats")
@@ -85,12 +86,12 @@ class Order:
     def _map(self, name: str) -> Indices:
         file = self.path / name
         try:
-            array = np.load(file, mmap_mode="r", allow_pickle=False)
+            array: Indices = map_array(file)
         except (OSError, ValueError) as error:
             raise DataError(f"{file}: no readable array of positions ({error})") from error
         if array.ndim != 1 or array.dtype != np.int64:
             raise DataError(f"{file}: is {array.dtype} {array.shape}, not one row of int64")
-        return array  # type: ignore[no-any-return]
+        return array
 
     def _check_documents(self, summary: dict[str, Any]) -> None:
         file, entries = self.path / DOCUMENTS, len(self.documents)

@@ -63,7 +63,7 @@ class EncodedCorpus:
     def _map(self, name: str) -> npt.NDArray[Any]:
         try:
             return np.load(self.path / name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, EOFError) as error:
             raise DataError(f"{self.path / name}: no readable array of an encoded corpus ({error})") from error
 
 

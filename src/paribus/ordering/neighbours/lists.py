@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import DataError
+from paribus.ordering.arrays import create_array, map_array
 
 NEIGHBOURS, SIMILARITIES = "neighbours.npy", "similarities.npy"
 Ids = npt.NDArray[np.int32] | npt.NDArray[np.int64]
@@ -40,18 +41,15 @@ class NeighbourLists:
 
     def _map(self, name: str) -> npt.NDArray[Any]:
         try:
-            return np.load(self.path / name, mmap_mode="r", allow_pickle=False)  # type: ignore[no-any-return]
+            return map_array(self.path / name)
         except (OSError, ValueError) as error:
             raise DataError(f"{self.path / name}: no readable array of neighbours ({error})") from error
 
 
 def create_lists(directory: Path, documents: int, width: int) -> tuple[Ids, npt.NDArray[np.float32]]:
     """Memory-mapped arrays to fill, both (documents, width): ids, and similarities in float32."""
-    kind = np.int32 if documents < 2**31 else np.int64
-    ids = np.lib.format.open_memmap(directory / NEIGHBOURS, mode="w+", dtype=kind, shape=(documents, width))
-    shape = (documents, width)
-    similarities = np.lib.format.open_memmap(directory / SIMILARITIES, mode="w+", dtype=np.float32, shape=shape)
-    return ids, similarities
+    kind, shape = np.int32 if documents < 2**31 else np.int64, (documents, width)
+    return create_array(directory / NEIGHBOURS, kind, shape), create_array(directory / SIMILARITIES, np.float32, shape)
 
 
 def write_neighbours(directory: Path, ids: npt.NDArray[Any], similarities: npt.NDArray[Any]) -> None:

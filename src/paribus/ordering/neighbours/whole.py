@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.native.loader import address, kernel
+from paribus.ordering.arrays import create_array
 from paribus.ordering.neighbours.lists import NEIGHBOURS, SIMILARITIES
 
 MOST_DOCUMENTS = 2**31 - 1
@@ -48,7 +49,7 @@ def whole_lists(
 
     `ids` (integers) and `weights` (floats) are (n, k), `kept` is (n,). With all documents and neighbours the lists stay
     as they are; otherwise they are written anew in single precision, heaviest edge first and with -1 behind the last,
-    to files in `work` if it is given.
+    to mapped files in `work` if it is given, which have no name any more.
 
     Raises ValueError for shapes that differ, more than 2**31 - 1 documents, a document id of n or more, or a similarity
     that is not a finite number.
@@ -138,4 +139,8 @@ def _broken(document: int, documents: int) -> ValueError:
 def _array(work: Path | None, name: str, shape: tuple[int, int], kind: npt.DTypeLike) -> npt.NDArray[Any]:
     if work is None or not shape[0] * shape[1]:
         return np.empty(shape, dtype=kind)
-    return np.lib.format.open_memmap(work / f"whole_{name}", mode="w+", dtype=kind, shape=shape)
+    path = work / f"whole_{name}"
+    array = create_array(path, kind, shape)
+    # The mapping stays, and nothing is left behind by a kill: made anew, they are not resumed.
+    path.unlink()
+    return array
