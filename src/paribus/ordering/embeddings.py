@@ -18,6 +18,8 @@ from paribus.store import atomic
 
 Vectors = npt.NDArray[np.float32]
 MANIFEST = "embeddings.json"
+_ROWS_AT_ONCE = 8192
+"""Vectors scaled together: that is done in double precision, and shards are large."""
 
 
 class Embeddings:
@@ -50,11 +52,20 @@ class Embeddings:
 
     def rows(self, start: int, stop: int) -> npt.NDArray[np.float32]:
         """Vectors of the documents from `start` up to `stop`, (stop - start, dimensions)."""
-        return self._unit(self._rows.rows(start, stop), range(start, stop))
+        vectors = np.empty((max(0, stop - start), self.dimensions), dtype=np.float32)
+        for first in range(start, max(start + 1, stop), _ROWS_AT_ONCE):
+            last = min(first + _ROWS_AT_ONCE, stop)
+            vectors[first - start : last - start] = self._unit(self._rows.rows(first, last), range(first, last))
+        return vectors
 
     def take(self, ids: npt.ArrayLike) -> npt.NDArray[np.float32]:
         """Vectors of the documents of 1-D `ids`, (len(ids), dimensions)."""
-        return self._unit(self._rows.take(ids), np.asarray(ids))
+        wanted = np.asarray(ids, dtype=np.int64)
+        vectors = np.empty((len(wanted), self.dimensions), dtype=np.float32)
+        for first in range(0, len(wanted), _ROWS_AT_ONCE):
+            some = wanted[first : first + _ROWS_AT_ONCE]
+            vectors[first : first + len(some)] = self._unit(self._rows.take(some), some)
+        return vectors
 
     def _unit(self, vectors: npt.NDArray[np.float16], documents: Sequence[int] | npt.NDArray[Any]) -> Vectors:
         finite = np.isfinite(vectors).all(axis=1)
