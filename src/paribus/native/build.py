@@ -15,6 +15,7 @@ _TYPES: dict[str, Any] = {
     "u64": types.uint64,
     "f64": types.float64,
     "u8*": types.CPointer(types.uint8),
+    "u16*": types.CPointer(types.uint16),
     "i32*": types.CPointer(types.int32),
     "u32*": types.CPointer(types.uint32),
     "f32*": types.CPointer(types.float32),

@@ -60,6 +60,7 @@ KERNELS: dict[str, Signature] = {
     "place_edges": _ordering("graph", "i32* i64* i64 i64 i64 i64 i64 i64* u64* i64*"),
     "count_edges": _ordering("graph", "i32* i64 i64 i64* u64* u64* u32*"),
     "score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*"),
+    "split_agreeing": _ordering("agreement", "u16* u64* i64 i64 i64 i64* i64 i64* i64*"),
     "sort_landings": _ordering("walk", "u32* i64 i64* i64 u64 u32*"),
     "walk": _ordering("walk", "i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
 }

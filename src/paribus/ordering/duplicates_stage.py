@@ -8,6 +8,7 @@ import numpy as np
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
+from paribus.native.announce import compile_kernels
 from paribus.ordering.duplicates.groups import Groups, group
 from paribus.ordering.duplicates.pairs import Pairs, equal_pairs
 from paribus.ordering.duplicates.removed import write_duplicates
@@ -43,6 +44,7 @@ def _pairs(context: StageContext, parts: Sequence[Part], count: int) -> Pairs:
             from paribus.ordering.duplicates.minhash import minhash_pairs
             from paribus.ordering.duplicates.signatures import sign_part
 
+            compile_kernels("ordering", context.report)
             _compute(partial(sign_part, config), parts, context)
             return minhash_pairs(parts, config, context.report)
         case EmbeddingDuplicates() as config:

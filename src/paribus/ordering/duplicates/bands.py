@@ -1,7 +1,8 @@
 """Locality-sensitive hashing of MinHash signatures (Leskovec, Rajaraman and Ullman, 2020, chapter 3).
 
 A signature is cut into bands; documents that agree in a band are candidates, and are pairs if enough of their whole
-signatures agrees. Every band is a pass over one number a document, so memory does not grow with the bands.
+signatures agrees. Every band is a pass over one number a document, so memory does not grow with the bands; the
+signatures of a bucket are in memory together.
 """
 
 from collections.abc import Iterator
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.embedding import MinHashDuplicates
+from paribus.native.loader import address, kernel
 from paribus.ordering.duplicates.pairs import Indices, Pairs, runs
 
 Keys = npt.NDArray[np.uint64]
@@ -57,18 +59,24 @@ def buckets(documents: Indices, keys: Keys, first: Indices) -> Iterator[Indices]
 def linked(documents: Indices, signatures: npt.NDArray[np.uint64], threshold: float) -> Pairs:
     """Pairs of `documents` (n,) of an estimated Jaccard of `threshold` or more: a tree for all that they connect.
 
-    The estimate is the share of values in which two rows of `signatures` (n, permutations) agree.
+    The estimate is the share of values in which two rows of `signatures` (n, permutations) agree. Time is quadratic in
+    documents that are not alike.
     """
-    waiting, frontier, found = np.arange(len(documents)), list[int](), list[Pairs]()
-    while len(waiting):
+    permutations = signatures.shape[1]
+    least = next(count for count in range(permutations + 1) if count / permutations >= threshold)
+    whole = np.ascontiguousarray(signatures)
+    short = whole.astype(np.uint16)
+    waiting, reached, agreements = (np.arange(len(documents), dtype=np.int64) for _ in range(3))
+    count, frontier, found = len(waiting), list[int](), list[Pairs]()
+    while count:
         if not frontier:
-            frontier, waiting = [int(waiting[0])], waiting[1:]
+            frontier, waiting, count = [int(waiting[0])], waiting[1:], count - 1
         current = frontier.pop()
-        similarities = (signatures[waiting] == signatures[current]).mean(axis=1)
-        near = similarities >= threshold
-        reached = waiting[near]
-        from_here = np.full(len(reached), documents[current])
-        found.append(Pairs(from_here, documents[reached], similarities[near].astype(np.float32)))
-        frontier += reached.tolist()
-        waiting = waiting[~near]
+        form = (permutations, current, least, address(waiting), count, address(reached), address(agreements))
+        left = kernel("split_agreeing")(address(short), address(whole), *form)
+        near = reached[: count - left]
+        similarities = (agreements[: len(near)] / permutations).astype(np.float32)
+        found.append(Pairs(np.full(len(near), documents[current]), documents[near], similarities))
+        frontier += near.tolist()
+        count = left
     return Pairs.joined(found)
