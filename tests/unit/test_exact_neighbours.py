@@ -3,56 +3,14 @@
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 
+from neighbour_support import Found, Vectors, clustered, search
 from paribus.config.groups.embedding import NeighboursConfig
-from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
 from paribus.ordering.neighbours.recall import share_found
-from paribus.ordering.neighbours.rule import SearchPlan, plan_search
-from paribus.ordering.neighbours.search import Search
-
-Vectors = npt.NDArray[np.float32]
-Found = tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]
-
-
-def clustered(count: int, dimensions: int = 24, seed: int = 0) -> Vectors:
-    generator = np.random.default_rng(seed)
-    centres = generator.normal(size=(12, dimensions))
-    return unit_rows(centres[generator.integers(0, 12, count)] + 0.4 * generator.normal(size=(count, dimensions)))
-
-
-def write_embeddings(directory: Path, vectors: Vectors, *, shard: int = 1000) -> Embeddings:
-    directory.mkdir(parents=True)
-    writer = EmbeddingsWriter(directory)
-    for number, start in enumerate(range(0, len(vectors), shard)):
-        part = directory / f"part_{number}.npy"
-        np.save(part, vectors[start : start + shard].astype(np.float16))
-        writer.add([part])
-    writer.close()
-    return Embeddings(directory)
-
-
-def search(
-    root: Path, vectors: Vectors, *, workers: int = 1, **settings: object
-) -> tuple[Embeddings, SearchPlan, Found, float | None]:
-    """Embeddings as they were stored, the plan, all lists, and the share of the sample's neighbours that were found."""
-    embeddings = write_embeddings(root / "embeddings", vectors)
-    (root / "work").mkdir()
-    config = NeighboursConfig(**settings)  # type: ignore[arg-type]
-    plan, blocks, sample = Search(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None).run()
-    parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
-    found = (np.concatenate(parts[0]), np.concatenate(parts[1]))
-    truth = list(zip(*map(sample.blocks.read, range(sample.blocks.count)), strict=True))
-    share = None
-    if truth:
-        width = sample.blocks.width
-        some = (found[0][sample.documents][:, :width], found[1][sample.documents][:, :width])
-        share = share_found(some, (np.concatenate(truth[0]), np.concatenate(truth[1])))
-    return embeddings, plan, found, share
+from paribus.ordering.neighbours.rule import plan_search
 
 
 def all_pairs(vectors: Vectors, count: int) -> Found:
@@ -117,6 +75,35 @@ def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index:
     assert (ids == -1).all() and share == 1.0
 
 
+def test_a_first_shard_without_any_direction_is_passed_over(tmp_path: Path) -> None:
+    vectors = clustered(3000)
+    vectors[:1100] = 0
+    settings = {"retrieved": 4, "index": "ivf", "recall_sample": 200}
+    _, plan, (ids, _), share = search(tmp_path, vectors, shard_documents=1000, **settings)
+    assert (ids[:1100] == -1).all() and (ids[1100:] >= 1100).all()
+    assert plan.lists and share is not None and share > 0.9
+
+
+@pytest.mark.parametrize("lists", [1, 4])
+def test_codes_are_learned_from_enough_vectors_for_few_lists(tmp_path: Path, lists: int) -> None:
+    settings = {"index": "ivf_pq", "retrieved": 4, "recall_sample": 100, "probes": lists}
+    _, plan, (ids, _), _ = search(tmp_path, clustered(10_000), lists=lists, **settings)
+    assert plan.lists == lists and (ids >= 0).all()
+
+
+def test_codes_cannot_be_learned_from_vectors_without_a_direction(tmp_path: Path) -> None:
+    vectors = clustered(12_000)
+    vectors[200:] = 0
+    with pytest.raises(ConfigurationError, match=r"neighbours\.index: ivf_pq learns its codes from 256 vectors"):
+        search(tmp_path, vectors, index="ivf_pq", retrieved=4, shard_documents=4000)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_searched(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"neighbours\.device: this faiss sees no GPU"):
+        search(tmp_path, clustered(40), retrieved=4, device="gpu")
+    assert not list((tmp_path / "work").iterdir())
+
+
 @pytest.mark.parametrize("index", ["flat", "ivf"])
 def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
     vectors = np.tile(clustered(1), (300, 1))
@@ -167,30 +154,6 @@ def test_the_result_does_not_depend_on_the_number_of_workers(
     ]
     assert np.array_equal(results[0][0], results[1][0])
     assert np.array_equal(results[0][1], results[1][1])
-
-
-def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = clustered(9000, 16)
-    config = NeighboursConfig(index="ivf", retrieved=5, shard_documents=4000, recall_sample=100)
-    _, _, whole, _ = search(
-        tmp_path / "whole", vectors, index="ivf", retrieved=5, shard_documents=4000, recall_sample=100
-    )
-    embeddings = write_embeddings(tmp_path / "embeddings", vectors)
-    work = tmp_path / "work"
-    work.mkdir()
-
-    def stop(done: float, total: float, doing: str) -> None:
-        if done == 7:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        Search(embeddings, config, LocalEngine(1), work, stop).run()
-    begun: list[float] = []
-    _, blocks, _ = Search(embeddings, config, LocalEngine(1), work, lambda done, *_: begun.append(done)).run()
-    searched = [done for done in begun if done > 0]
-    assert searched[0] == 8 and len(searched) == 3 * blocks.count - 7
-    ids = np.concatenate([blocks.read(block)[0] for block in range(blocks.count)])
-    assert np.array_equal(ids, whole[0])
 
 
 def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path) -> None:

@@ -1,10 +1,15 @@
 """Neighbours found so far, a file a block of documents, so that an interrupted search goes on where it was."""
 
+import uuid
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from paribus.errors import DataError
 from paribus.ordering.neighbours.ranking import Neighbours, merge
 
 DOCUMENTS_A_BLOCK = 2048
@@ -30,30 +35,55 @@ class Blocks:
         return first, min(first + DOCUMENTS_A_BLOCK, self.documents)
 
     def searched(self, block: int) -> int:
-        """Shards that are merged into a block already."""
-        path = self._path(block)
-        if not path.exists():
+        """Shards that are merged into a block already; none where its file is cut short."""
+        try:
+            return int(self._saved(block, "shards")[0])
+        except (FileNotFoundError, DataError):
             return 0
-        with np.load(path, allow_pickle=False) as saved:
-            return int(saved["shards"])
+
+    def are_searched(self, shards: int) -> bool:
+        """Whether so many shards are merged into every block."""
+        return all(self.searched(block) >= shards for block in range(self.count))
 
     def read(self, block: int) -> Neighbours:
-        """The block's neighbours so far."""
-        first, last = self.bounds(block)
-        path = self._path(block)
-        if not path.exists():
-            shape = (last - first, self.width)
-            return np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=np.float32)
-        with np.load(path, allow_pickle=False) as saved:
-            return saved["ids"], saved["similarities"]
+        """The block's neighbours so far; DataError where its file cannot be read."""
+        try:
+            ids, similarities = self._saved(block, "ids", "similarities")
+            return ids, similarities
+        except FileNotFoundError:
+            return self._nothing(block)
 
     def add(self, block: int, shard: int, found: Neighbours) -> None:
-        """Merge what shard number `shard`, the next one, has for the block."""
-        ids, similarities = merge(self.read(block), found, self.width)
-        aside = self._path(block).with_suffix(".partial")
-        with aside.open("wb") as file:
-            np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
-        aside.replace(self._path(block))
+        """Merge what shard number `shard` has for the block; nothing if it is in there already."""
+        searched = self.searched(block)
+        if searched > shard:
+            return
+        if searched < shard:
+            raise DataError(f"{self._path(block)}: has {searched} shards, not {shard}; run the command again")
+        before = self.read(block) if shard else self._nothing(block)
+        ids, similarities = merge(before, found, self.width)
+        path = self._path(block)
+        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        try:
+            with aside.open("wb") as file:
+                np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
+            aside.replace(path)
+        except BaseException:
+            aside.unlink(missing_ok=True)
+            raise
+
+    def _saved(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
+        path = self._path(block)
+        try:
+            with np.load(path, allow_pickle=False) as saved:
+                return [saved[name] for name in names]
+        except (EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise DataError(f"{path}: no readable neighbours ({error}); remove it and run the command again") from error
+
+    def _nothing(self, block: int) -> Neighbours:
+        first, last = self.bounds(block)
+        shape = (last - first, self.width)
+        return np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=np.float32)
 
     def _path(self, block: int) -> Path:
         return self.work / f"block_{block:08d}.npz"

@@ -1,5 +1,6 @@
 """The nearest vectors of one shard: exactly, or by faiss' inverted lists and an exact ranking of what they find."""
 
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +14,8 @@ from paribus.ordering.neighbours.ranking import SINGLE_PRECISION_ERROR, Ids, Nei
 from paribus.ordering.neighbours.rule import SearchPlan
 
 SPARE_CANDIDATES = 16
+GPU_CODE_SIZES = (0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
+"""Bytes of a quantized vector that faiss can search on a GPU (0: whole vectors)."""
 _ITERATIONS = 10
 _SEED = 1234
 
@@ -45,6 +48,7 @@ class InvertedShard:
         self._index = cast(Any, faiss.clone_index(trained))
         self._index.add(base)
         self._index.nprobe = probes
+        self.is_on_gpu = gpu
         self._searcher: Any = faiss.index_cpu_to_all_gpus(self._index) if gpu else self._index
 
     def probe(self, lists: int) -> None:
@@ -107,7 +111,7 @@ def _inverted(coarse: Any, dimensions: int, plan: SearchPlan) -> Any:
 
 def save_index(index: Any, path: Path) -> None:
     """Write an index aside and move it to `path`."""
-    aside = path.with_suffix(".partial")
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     faiss.write_index(index, str(aside))
     aside.replace(path)
 

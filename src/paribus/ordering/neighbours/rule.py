@@ -15,7 +15,10 @@ FLAT_DOCUMENTS = 20_000
 WHOLE_DOCUMENTS = 2_000_000
 TRAINING_VECTORS_A_LIST = 48
 FEWEST_QUANTIZED = 10_000
-"""Documents from which 256 centroids a sub-quantizer have something to learn from."""
+"""Documents from which the centroids of a sub-quantizer have something to learn from."""
+CENTROIDS_A_CODE = 256
+_VECTORS_A_CENTROID = 39
+"""What faiss asks for not to warn."""
 DEFAULT_PROBES = 64
 _DIMENSIONS_A_CODE = 3
 
@@ -36,7 +39,8 @@ class SearchPlan:
     @property
     def training_vectors(self) -> int:
         """Vectors that centroids are learned from."""
-        return self.lists * TRAINING_VECTORS_A_LIST
+        quantizers = CENTROIDS_A_CODE * _VECTORS_A_CENTROID if self.code_size else 0
+        return max(self.lists * TRAINING_VECTORS_A_LIST, quantizers)
 
     def __str__(self) -> str:
         if self.index == "flat":

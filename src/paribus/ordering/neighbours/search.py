@@ -17,6 +17,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import (
+    GPU_CODE_SIZES,
     ExactShard,
     InvertedShard,
     Shard,
@@ -30,7 +31,8 @@ from paribus.ordering.neighbours.index import (
 )
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, Sample, share_found
-from paribus.ordering.neighbours.rule import SearchPlan, plan_search
+from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
+from paribus.store import atomic
 
 PLAN, TRAINED = "plan.json", "trained.faiss"
 Progress = Callable[[float, float, str], None]
@@ -48,29 +50,38 @@ class Search:
 
     def run(self) -> tuple[SearchPlan, Blocks, Sample]:
         """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
+        if self.config.device == "gpu" and not has_gpu():
+            raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
         documents = len(self.embeddings)
         blocks = Blocks(self.work, documents, self.config.retrieved)
         sample = Sample.spread(documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved))
-        plan: SearchPlan | None = None
+        plan = self._saved_plan()
         starts = range(0, documents, self.config.shard_documents)
         for number, start in enumerate(starts):
+            if blocks.are_searched(number + 1) and sample.blocks.are_searched(number + 1):
+                continue
             base, rows = self._load(start, min(start + self.config.shard_documents, documents))
-            plan = plan or self._plan(base)
+            if plan is None and len(base):
+                plan = self._plan(base)
             with one_thread():
-                sample.compare(number, ExactShard(base), rows, self.embeddings)
-                self._search(number, len(starts), self._shard(base, plan), rows, blocks)
+                exact = ExactShard(base)
+                sample.compare(number, exact, rows, self.embeddings)
+                shard = exact if plan is None or not len(base) else self._shard(base, plan)
+                self._search(number, len(starts), shard, rows, blocks)
         return plan or SearchPlan("flat"), blocks, sample
 
     def _load(self, start: int, stop: int) -> tuple[Vectors, Ids]:
         """The vectors of a shard that have a direction, and which documents they are of."""
         vectors = self.embeddings.rows(start, stop)
         real = np.flatnonzero(vectors.any(axis=1))
-        return np.ascontiguousarray(vectors[real]), real + start
+        return vectors if len(real) == len(vectors) else vectors[real], real + start
+
+    def _saved_plan(self) -> SearchPlan | None:
+        path = self.work / PLAN
+        return SearchPlan(**json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
 
     def _plan(self, base: Vectors) -> SearchPlan:
-        path = self.work / PLAN
-        if path.exists():
-            return SearchPlan(**json.loads(path.read_text(encoding="utf-8")))
+        """The index, learned and, from the shard `base`, set up."""
         whole = len(self.embeddings) <= self.config.shard_documents
         documents = len(base) if whole else len(self.embeddings)
         plan = plan_search(documents, self.embeddings.dimensions, self.config)
@@ -78,7 +89,7 @@ class Search:
             plan = self._train(plan)
         if plan.lists and not plan.probes:
             plan = replace(plan, probes=self._enough_probes(base, plan))
-        path.write_text(json.dumps(asdict(plan)), encoding="utf-8")
+        atomic.write_json(self.work / PLAN, asdict(plan))
         return plan
 
     def _train(self, plan: SearchPlan) -> SearchPlan:
@@ -86,6 +97,11 @@ class Search:
         vectors = self._training_vectors(plan)
         if not len(vectors):
             return SearchPlan("flat")
+        if plan.code_size and len(vectors) < CENTROIDS_A_CODE:
+            raise ConfigurationError(
+                f"neighbours.index: ivf_pq learns its codes from {CENTROIDS_A_CODE} vectors or more that have a "
+                f"direction, and of those it looked at {len(vectors)} have one; use flat or ivf"
+            )
         lists = min(plan.lists, len(vectors))
         plan = replace(plan, lists=lists, probes=min(plan.probes, lists))
         if not (self.work / TRAINED).exists():
@@ -101,7 +117,7 @@ class Search:
         return np.ascontiguousarray(vectors[vectors.any(axis=1)])
 
     def _enough_probes(self, base: Vectors, plan: SearchPlan) -> int:
-        """The fewest of 1, 2, 4, ... lists that find enough of the nearest rows of the first shard."""
+        """The fewest of 1, 2, 4, ... lists that find enough of the nearest rows of one shard."""
         self.progress(0, 1, "choosing how many lists to search")
         chosen = np.unique(np.linspace(0, len(base) - 1, self.config.recall_sample).astype(np.int64))
         queries, count = base[chosen], min(RECALLED, self.config.retrieved)
@@ -121,17 +137,19 @@ class Search:
     def _shard(self, base: Vectors, plan: SearchPlan) -> Shard:
         if plan.index == "flat":
             return ExactShard(base)
-        if self.config.device == "gpu" and not has_gpu():
-            raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
-        gpu = self.config.device != "cpu" and has_gpu()
         trained = load_index(self.work / TRAINED)
-        return InvertedShard(base, trained, plan.probes, self.config.candidates, gpu=gpu)
+        return InvertedShard(base, trained, plan.probes, self.config.candidates, gpu=self._takes_gpu(plan))
+
+    def _takes_gpu(self, plan: SearchPlan) -> bool:
+        return self.config.device != "cpu" and has_gpu() and plan.code_size in GPU_CODE_SIZES
 
     def _search(self, number: int, shards: int, shard: Shard, rows: Ids, blocks: Blocks) -> None:
         left = [block for block in range(blocks.count) if blocks.searched(block) <= number]
         done = number * blocks.count + blocks.count - len(left)
         search = _BlockSearch(self.embeddings, shard, rows, blocks, number)
-        for _ in self.engine.map(search, left, releases_gil=True):
+        # A GPU answers one thread at a time.
+        engine = LocalEngine(1) if isinstance(shard, InvertedShard) and shard.is_on_gpu else self.engine
+        for _ in engine.map(search, left, releases_gil=True):
             done += 1
             self.progress(done, shards * blocks.count, "searching neighbours")
 
