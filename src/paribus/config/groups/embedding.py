@@ -33,7 +33,7 @@ class TransformersEmbedder:
     )
     max_tokens: Positive = identity(510, doc="Tokens of a chunk.")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged (released configuration: 10).")
-    batch_size: Positive = execution(32, doc="Chunks a forward pass.")
+    batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
 
@@ -44,7 +44,7 @@ class MiniLMEmbedder:
     kind: Literal["minilm"] = identity("minilm", doc="all-MiniLM-L6-v2 from an installed package.")
     max_tokens: Positive = identity(254, doc="Tokens of a chunk (the model was trained with 256, two of them special).")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged.")
-    batch_size: Positive = execution(32, doc="Chunks a forward pass.")
+    batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
 
@@ -83,7 +83,9 @@ class NeighboursConfig:
         doc="Documents whose vectors are in memory at once (the paper: 50M); an index that is not exact finds other "
         "candidates in other shards.",
     )
-    device: Literal["auto", "cpu", "gpu"] = execution("auto", doc="Where faiss searches; auto takes a GPU it has.")
+    device: Literal["auto", "cpu", "gpu"] = execution(
+        "auto", doc="Where faiss searches inverted lists; auto takes a GPU it has."
+    )
 
 
 @group
