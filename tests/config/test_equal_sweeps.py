@@ -72,7 +72,10 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     found = differing("-m", "scale=tiny,demo")
     assert {"model.width", "tokenizer.vocab_size", "training.learning_rate"} <= set(found)
     groups = sorted({path.split(".")[0] for path in found})
-    assert differing("-m", "scale=tiny,demo", f"factors=[{','.join(groups)}]") == []
+    declared = ("-m", "scale=tiny,demo", f"factors=[{','.join(groups)}]")
+    scored = differing(*declared)
+    assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_text"}
+    assert differing(*declared, *(f"{path}=300" for path in scored)) == []
 
 
 def test_files_that_only_some_runs_read_are_no_difference(tmp_path: Path) -> None:
@@ -87,6 +90,49 @@ def test_where_the_swept_files_are_may_differ(tmp_path: Path) -> None:
     runs = prepared("-m", "ordering=in_context", "embedder=static", paths)
     assert runs[0].nodes["embeddings"].key != runs[1].nodes["embeddings"].key
     assert undeclared(runs) is None
+
+
+def written(path: Path, text: str) -> Path:
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("override", "path"),
+    [
+        ("evaluation.last_checkpoints=1,2", "evaluation.last_checkpoints"),
+        ("evaluation.limit=10,20", "evaluation.limit"),
+        ("evaluation.continuation_items=10,20", "evaluation.continuation_items"),
+        ("corpus.heldout=0.1,0.2", "corpus.heldout"),
+    ],
+)
+def test_no_factor_excuses_that_other_things_are_scored(override: str, path: str) -> None:
+    error = undeclared(prepared("-m", "scale=tiny", override))
+    assert error is not None and [difference.path for difference in error.differences] == [path]
+    assert "scored on different items or text" in str(error)
+
+
+def test_corpora_are_not_compared_on_their_own_held_out_text(tmp_path: Path) -> None:
+    first, second = written(tmp_path / "a.txt", "one\n"), written(tmp_path / "b.txt", "two\n")
+    files = ("-m", "scale=tiny", "corpus=files", f"corpus.paths=[{first}],[{second}]")
+    assert differing(*files) == ["fingerprints.corpus.files"]
+
+
+@pytest.mark.parametrize("override", ["evaluation.shots=[0],[0,5]", "evaluation.fewshot_seed=1,2"])
+def test_prompts_may_differ(override: str) -> None:
+    assert differing("-m", "scale=tiny", override) == []
+
+
+def test_files_that_differ_by_the_seed_are_named_without_what_nobody_can_type(tmp_path: Path) -> None:
+    for seed in (0, 1):
+        written(tmp_path / f"{seed}.txt", f"text {seed}\n")
+    error = undeclared(
+        prepared("-m", "scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/${{seed}}.txt]", "seed=0,1")
+    )
+    assert error is not None
+    remedy = str(error).splitlines()[-1]
+    assert remedy.startswith("Let all runs read the same files (corpus), or declare")
+    assert "[[" not in remedy
 
 
 @pytest.mark.parametrize("factor", ["duplicate", "duplicates.kindd", "seed.value"])

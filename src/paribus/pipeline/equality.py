@@ -12,9 +12,18 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
 from paribus.pipeline.prepare import PreparedRun, labels
-from paribus.reporting.equality import ABSENT, FINGERPRINT, Difference, FairnessError, differing, flatten
+from paribus.reporting.equality import ABSENT, FINGERPRINT, Difference, FairnessError, covered, differing, flatten
 
 _NAMED = 3
+_CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
+_SCORED = (
+    "corpus",
+    f"{FINGERPRINT}corpus",
+    f"{FINGERPRINT}evaluation",
+    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "heldout_text", *_CONTINUATION)),
+)
+"""What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
+some runs lack is a gap in their row."""
 
 
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
@@ -27,15 +36,18 @@ def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]
 def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
     """What runs differ in beside the factors of their command and the seed, with the remedy; None for nothing."""
     fields = [flatten(run_identity(run.job.config, run.nodes)) for run in runs]
-    factors = runs[0].factors
-    found = differing(list(zip(labels(runs), fields, strict=True)), factors)
-    if not found:
-        return None
-    message = (
-        f"the runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, so the "
-        "comparison table would refuse them:"
-    )
-    return FairnessError(message, found, _remedy(found))
+    factors, named = runs[0].factors, list(zip(labels(runs), fields, strict=True))
+    found = differing(named, factors)
+    if found:
+        message = (
+            f"the runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, so the "
+            "comparison table would refuse them:"
+        )
+        return FairnessError(message, found, _remedy(found))
+    if scored := [difference for difference in differing(named, ()) if covered(difference.path, _SCORED)]:
+        message = "the runs would be scored on different items or text, so the comparison table would refuse them:"
+        return FairnessError(message, scored, "Give all runs the same, or run each by a command of its own")
+    return None
 
 
 def _has_files(node: Node) -> bool:
@@ -50,27 +62,30 @@ def _group(node: Node) -> str:
 
 
 def _remedy(found: Sequence[Difference]) -> str:
+    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in found))
+    declare = f"or declare that it differs together with the other factors (factors=[{groups}])"
     settings = _settings(found)
+    if not settings:
+        return f"Let all runs read the same files ({groups}), {declare}"
     named = list(settings.items())[:_NAMED]
     one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
     own = " ".join(f"{name}={','.join(values)}" for name, values in named)
     more = " ..." if len(settings) > _NAMED else ""
-    groups = ",".join(dict.fromkeys(_group_of(difference) for difference in found))
-    return (
-        f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), or declare that "
-        f"it differs together with the other factors (factors=[{groups}])"
-    )
+    return f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
 
 
 def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
-    """What would have to be typed for each value: the choice of a group where its kinds differ, else the field."""
+    """What would have to be typed for each value: the choice of a group where its kinds differ, else the field.
+
+    The contents of files cannot be typed.
+    """
     kinds = {_group_of(difference) for difference in found if difference.path == f"{_group_of(difference)}.kind"}
     settings: dict[str, list[str]] = {}
     for difference in found:
         group = _group_of(difference)
-        if group in kinds and difference.path != f"{group}.kind":
+        if difference.path.startswith(FINGERPRINT) or (group in kinds and difference.path != f"{group}.kind"):
             continue
-        name = group if group in kinds or difference.path.startswith(FINGERPRINT) else difference.path
+        name = group if group in kinds else difference.path
         settings[name] = [_typed(value) for value, _ in difference.values if value != ABSENT]
     return settings
 

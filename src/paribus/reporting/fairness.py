@@ -76,11 +76,16 @@ def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
 
 def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[str, Scores]) -> None:
     """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
-    found = differences(runs, factors) + score_differences(scores)
-    if found:
+    if found := differences(runs, factors):
         raise FairnessError(
             f"These runs differ in more than the declared factors ({', '.join(factors) or 'none'}) and the seed, "
             "so they cannot stand side by side. Declare the path as a factor, or run them again with equal settings:",
+            found + score_differences(scores),
+        )
+    if found := score_differences(scores):
+        raise FairnessError(
+            "These runs were scored on different items, text or numbers of checkpoints, so they cannot stand side by "
+            "side, whatever is declared. Run them again with an equal corpus and evaluation:",
             found,
         )
     for labels, group in by_labels(runs, factors).items():
