@@ -11,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from corpus_support import run_config
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.identity import everything
 from paribus.store.artifact import Store
 from paribus.store.claim import ClaimLostError, acquire, read_holder
 
@@ -106,3 +109,49 @@ def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None
     with pytest.raises(ClaimLostError, match="taken over"):
         store.publish(held, "corpus", KEY, {})
     assert store.find("corpus", KEY) is None
+
+
+def test_a_claim_is_kept_by_a_child_whose_parent_is_stopped(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    code = (
+        "import subprocess, sys; from pathlib import Path; from paribus.store.claim import acquire\n"
+        "held = acquire(Path(sys.argv[1]), 1.0)\n"
+        "held.beat()\n"
+        "along = 'import sys, time; from pathlib import Path; from paribus.store.claim import Claim;"
+        "Claim(Path(sys.argv[1]), sys.argv[2], 1.0).beat(); print(1, flush=True); time.sleep(600)'\n"
+        "child = subprocess.Popen([sys.executable, '-c', along, sys.argv[1], held.token], stdout=subprocess.PIPE)\n"
+        "child.stdout.readline(); print(child.pid, flush=True); child.wait()"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code, str(path)], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = int(parent.stdout.readline())
+    try:
+        parent.send_signal(signal.SIGSTOP)
+        time.sleep(2.5)
+        assert acquire(path, 1.0) is None
+        os.kill(child, signal.SIGKILL)
+        time.sleep(2.5)
+        assert acquire(path, 1.0) is not None
+    finally:
+        parent.kill()
+        parent.wait()
+
+
+def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    path.parent.mkdir()
+    path.write_text(json.dumps({"token": "another", "host": "h", "pid": 1, "started": 1.0}), encoding="utf-8")
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "paribus.pipeline.child", str(writing)],
+        stdin=subprocess.PIPE,
+        pass_fds=[writing],
+        start_new_session=True,
+    )
+    os.close(writing)
+    config = everything(run_config(PydocsCorpus()))
+    places = {name: str(tmp_path / name) for name in ("output", "work")}
+    job = {"stage": "corpus", "config": config, "inputs": {}, **places}
+    child.communicate(json.dumps(job | {"claim": {"path": str(path), "token": "mine", "lease": 0.5}}).encode())
+    os.close(reading)
+    assert child.returncode == -signal.SIGKILL

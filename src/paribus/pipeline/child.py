@@ -20,6 +20,7 @@ from paribus.engine.local import LocalEngine
 from paribus.errors import FAILURE_CLASSES, ParibusError
 from paribus.pipeline.context import StageContext
 from paribus.pipeline.stages import STAGES
+from paribus.store.claim import Claim
 
 SECONDS_BETWEEN_PROGRESS = 0.2
 PR_SET_PDEATHSIG = 1
@@ -63,6 +64,9 @@ def main() -> int:
 
 
 def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
+    claim = job["claim"]
+    # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
+    Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
     config = build_run(job["config"])
     context = StageContext(
         config=config,
@@ -87,6 +91,11 @@ def classify(error: BaseException) -> dict[str, str]:
     if isinstance(error, KeyboardInterrupt):
         return {"class": "interrupted", "message": "stopped by a signal"}
     return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}
+
+
+def _stop_at_once() -> None:
+    """Die with all workers: somebody else makes the artefact in the same directories."""
+    os.killpg(os.getpgrp(), signal.SIGKILL)
 
 
 def _die_with_parent() -> None:

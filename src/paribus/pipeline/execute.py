@@ -47,7 +47,7 @@ def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, l
         )
     os.close(writing)
     with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
-        _send(child, job)
+        _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
         answer = _listen(channel, held, listener)
     return _conclude(answer, child.wait(), log)
 

@@ -11,7 +11,7 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -28,8 +28,9 @@ class ClaimLostError(InfrastructureError):
 class Claim:
     """A held claim; a context manager that beats while it is open and releases at the end."""
 
-    def __init__(self, path: Path, token: str, lease: float) -> None:
-        self.path, self.token, self.lease = path, token, lease
+    def __init__(self, path: Path, token: str, lease: float, lost: Callable[[], None] | None = None) -> None:
+        """`lost` is called, by another thread, when a heartbeat finds that somebody else has the claim."""
+        self.path, self.token, self.lease, self._lost = path, token, lease, lost
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._beat, daemon=True, name="claim-heartbeat")
 
@@ -46,8 +47,12 @@ class Claim:
                 f"the claim {self.path.name} was taken over by {describe(holder)}; nothing was published"
             )
 
-    def __enter__(self) -> Self:
+    def beat(self) -> None:
+        """Keep the claim alive from now on, until its release or the end of this process."""
         self._thread.start()
+
+    def __enter__(self) -> Self:
+        self.beat()
         return self
 
     def __exit__(
@@ -62,6 +67,8 @@ class Claim:
     def _beat(self) -> None:
         while not self._stop.wait(self.lease / 5):
             if not self.held():
+                if self._lost is not None:
+                    self._lost()
                 return
             os.utime(self.path)
 
