@@ -34,7 +34,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist worksteal
 
 # Kill -9 in every stage, several times; about ten minutes on two cores.
 kill-matrix: $(READY)
