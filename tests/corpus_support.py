@@ -7,42 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
-from paribus.config.schema import RunConfig
+from paribus.config.groups.training import EqualTokensBudget
 from paribus.corpus.stages import build
-from paribus.engine.local import LocalEngine
-from paribus.pipeline.context import JSON, SilentReporter, StageContext
-
-
-def run_config(corpus: CorpusConfig) -> RunConfig:
-    """A run that differs from others in its corpus only."""
-    return RunConfig(
-        corpus=corpus,
-        pretokenizer=PatternPretokenizer(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=StandardOrdering(),
-        model=ModelConfig(width=8, layers=1, heads=1, ffn_width=16),
-        budget=EqualTokensBudget(tokens=1000),
-        training=TrainingConfig(),
-        evaluation=EvaluationConfig(),
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
-    )
+from paribus.pipeline.context import JSON
+from run_config import run_config
+from stage_support import context_at
 
 
 def build_corpus(corpus: CorpusConfig, output: Path, *, workers: int = 1) -> dict[str, JSON]:
     """Run the stage `corpus` with its artefact at `output`."""
-    output.mkdir(parents=True)
-    work = output.with_name(output.name + ".work")
-    work.mkdir()
-    context = StageContext(run_config(corpus), {}, output, work, SilentReporter(), LocalEngine(workers))
-    return build(context)
+    config = run_config(corpus=corpus, budget=EqualTokensBudget(tokens=1000))
+    return build(context_at(output, output.with_name(output.name + ".work"), config, {}, workers=workers))
 
 
 def files_corpus(*paths: Path | str, **fields: Any) -> FilesCorpus:

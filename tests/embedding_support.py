@@ -1,6 +1,5 @@
 """Corpora of several row groups, tiny encoders, and contexts of the stages `embeddings` and `duplicates`."""
 
-import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,19 +8,15 @@ import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
-from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
-from paribus.config.schema import RunConfig
+from paribus.config.groups.training import ModelConfig
 from paribus.corpus.artifact import CorpusWriter
-from paribus.engine.local import LocalEngine
-from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.pipeline.context import StageContext
+from run_config import run_config
+from stage_support import context_at
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "sky", "sea"]
+MODEL = ModelConfig(width=8, layers=1, heads=1, ffn_width=8)
 
 
 def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:
@@ -59,33 +54,5 @@ def write_corpus(
 
 def stage_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inputs: Path) -> StageContext:
     """A context that writes to `root`/output and keeps its work in `root`/work."""
-    output, work = root / "output", root / "work"
-    output.mkdir(parents=True)
-    work.mkdir(exist_ok=True)
-    return StageContext(
-        dataclasses.replace(_run(), **groups), inputs, output, work, SilentReporter(), LocalEngine(workers)
-    )
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    """Contents of the files below a directory by relative path."""
-    return {
-        path.relative_to(directory).as_posix(): path.read_bytes() for path in directory.rglob("*") if path.is_file()
-    }
-
-
-def _run() -> RunConfig:
-    return RunConfig(
-        corpus=PydocsCorpus(),
-        pretokenizer=PatternPretokenizer(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=StandardOrdering(),
-        model=ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
-        budget=EqualTokensBudget(tokens=1),
-        training=TrainingConfig(),
-        evaluation=EvaluationConfig(),
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
-    )
+    config = run_config(**({"model": MODEL} | groups))
+    return context_at(root / "output", root / "work", config, inputs, workers=workers)

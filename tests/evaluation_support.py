@@ -10,16 +10,13 @@ from numpy.typing import NDArray
 
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
-from paribus.config.schema import RunConfig
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig
 from paribus.corpus.artifact import CorpusWriter
-from paribus.engine.local import LocalEngine
 from paribus.modeling.build import build_model, save_model
-from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
+from run_config import run_config
+from stage_support import context_at
 
 WORDS = ("order", "token", "corpus", "merge", "pair", "rank", "longest", "first", "scaffold", "byte", "model", "budget")
 STAGE_MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
@@ -67,24 +64,14 @@ def brute_force(model: Any, context: list[int], continuation: list[int]) -> tupl
 
 def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs: str) -> StageContext:
     """A stage's context with its artefacts in folders of `root`."""
-    config = RunConfig(
+    config = run_config(
         corpus=FilesCorpus(paths=("corpus.txt",)),
-        pretokenizer=PatternPretokenizer(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=StandardOrdering(),
         model=STAGE_MODEL,
         budget=EqualTokensBudget(tokens=1_000),
-        training=TrainingConfig(),
         evaluation=evaluation,
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
     )
-    (root / stage).mkdir()
-    (root / f"{stage}.work").mkdir()
     artefacts = {name: root / name for name in inputs}
-    return StageContext(config, artefacts, root / stage, root / f"{stage}.work", SilentReporter(), LocalEngine())
+    return context_at(root / stage, root / f"{stage}.work", config, artefacts)
 
 
 def write_corpus(root: Path, documents: int = 120) -> None:

@@ -7,23 +7,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.ordering import InContextOrdering, OrderingConfig
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
-from paribus.config.schema import RunConfig
+from paribus.config.groups.training import ModelConfig
 from paribus.corpus.artifact import CorpusWriter
-from paribus.engine.local import LocalEngine
-from paribus.pipeline.context import SilentReporter, StageContext
+from paribus.pipeline.context import StageContext
+from run_config import run_config
+from stage_support import context_at
 
 IN_CONTEXT = InContextOrdering(neighbours=5)
 GROUPS: dict[str, Any] = {
     "embedder": TfidfEmbedder(dimensions=64),
     "neighbours": NeighboursConfig(retrieved=10),
     "duplicates": NoDuplicates(),
+    "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
 }
 SHARD_BYTES = 64 * 2**20
 
@@ -79,25 +76,8 @@ def stage_context(
 
     `groups` are configuration groups that are not those of `GROUPS`.
     """
-    output, work = root / stage, root / f"{stage}.work"
-    output.mkdir(parents=True)
-    work.mkdir(exist_ok=True)
-    config = RunConfig(
-        corpus=PydocsCorpus(),
-        pretokenizer=PatternPretokenizer(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=ordering,
-        budget=EqualTokensBudget(tokens=1),
-        training=TrainingConfig(),
-        evaluation=EvaluationConfig(),
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
-        seed=seed,
-        **{"model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8), **GROUPS, **groups},
-    )
-    return StageContext(config, inputs, output, work, SilentReporter(), LocalEngine(workers))
+    config = run_config(ordering=ordering, seed=seed, **{**GROUPS, **groups})
+    return context_at(root / stage, root / f"{stage}.work", config, inputs, workers=workers)
 
 
 def write_embeddings(directory: Path, vectors: npt.NDArray[np.floating], *, shards: int = 1) -> Path:

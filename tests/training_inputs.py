@@ -6,20 +6,16 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.config.groups.corpus import PydocsCorpus
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
-from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import BudgetConfig, EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.engine.local import LocalEngine
 from paribus.ordering.order import write_order
 from paribus.pipeline.context import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.stages import build
+from run_config import run_config
+from stage_support import context_at
 
 STEPS, EVERY = 14, 4
 TRAINING = TrainingConfig(
@@ -37,21 +33,7 @@ def config(
     packing: PackingConfig = PACKING,
 ) -> RunConfig:
     """A run with a model of a few thousand parameters."""
-    return RunConfig(
-        corpus=PydocsCorpus(),
-        pretokenizer=PatternPretokenizer(),
-        tokenizer=BytesTokenizer(),
-        encoder=MergeRankEncoder(),
-        ordering=StandardOrdering(),
-        packing=packing,
-        model=MODEL,
-        budget=budget,
-        training=training,
-        evaluation=EvaluationConfig(),
-        tracking=TrackingConfig(),
-        engine=EngineConfig(),
-        scale=ScaleConfig(),
-    )
+    return run_config(packing=packing, model=MODEL, budget=budget, training=training)
 
 
 def write_inputs(root: Path, text: str = "all else being equal ") -> dict[str, Path]:
@@ -71,9 +53,7 @@ def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, repo
     """A context whose output is empty and whose work is what was there before."""
     output, work = root / name / "output", root / name / "work"
     shutil.rmtree(output, ignore_errors=True)
-    output.mkdir(parents=True)
-    work.mkdir(exist_ok=True)
-    return StageContext(config=run, inputs=inputs, output=output, work=work, report=report, engine=LocalEngine())
+    return context_at(output, work, run, inputs, report=report)
 
 
 def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | None = None) -> dict[str, JSON]:

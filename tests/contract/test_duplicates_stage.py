@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embedding_support import files, stage_context, write_corpus
+from embedding_support import stage_context, write_corpus
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates, NoDuplicates
 from paribus.errors import DataError
 from paribus.ordering.arrays import save_array
@@ -19,6 +19,7 @@ from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.duplicates_stage import build
 from paribus.ordering.neighbours.lists import write_neighbours
 from paribus.ordering.parts import Part
+from stage_support import files
 
 BASE = " ".join(f"word{number}" for number in range(30))
 TEXTS = [BASE, "sky", "", BASE.upper(), "sky", "sea", BASE + " more", "", "!", "sky", BASE, "?"]

@@ -11,7 +11,7 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from transformers import BertModel
 
-from embedding_support import WORDS, encoder_config, files, stage_context, write_corpus, write_encoder
+from embedding_support import WORDS, encoder_config, stage_context, write_corpus, write_encoder
 from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
 from paribus.ordering.arrays import save_array
@@ -19,6 +19,7 @@ from paribus.ordering.embed.tfidf import TfidfSvd
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.embeddings_stage import build
 from paribus.ordering.parts import Part
+from stage_support import files
 
 TEXTS = [f"{' '.join(WORDS[5 + (i * j) % 5] for j in range(1, 2 + i % 7))} word{i}" for i in range(40)]
 TEXTS[7] = TEXTS[23] = ""

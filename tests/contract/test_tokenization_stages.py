@@ -8,10 +8,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paribus.config.groups.corpus import PydocsCorpus
-from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     BytesTokenizer,
@@ -27,15 +23,15 @@ from paribus.config.groups.tokenization import (
     ViterbiEncoder,
     WordPieceTokenizer,
 )
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
-from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.context import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer, stages
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.stages import build_tokens, build_vocabulary
+from run_config import run_config
+from stage_support import context_at, files
 
 WORDS = ["capital", "capitals", "the", "of", "naïve", "東京", "1998", "ordering", "tokens", "documents"]
 
@@ -51,24 +47,6 @@ class ProgressReporter(SilentReporter):
         self.last[doing] = (done, total)
 
 
-def run_config(**groups: Any) -> RunConfig:
-    defaults: dict[str, Any] = {
-        "corpus": PydocsCorpus(),
-        "pretokenizer": PatternPretokenizer(),
-        "tokenizer": BPETokenizer(vocab_size=300),
-        "encoder": MergeRankEncoder(),
-        "ordering": StandardOrdering(),
-        "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=16),
-        "budget": EqualTokensBudget(tokens=1),
-        "training": TrainingConfig(),
-        "evaluation": EvaluationConfig(),
-        "tracking": TrackingConfig(),
-        "engine": EngineConfig(),
-        "scale": ScaleConfig(),
-    }
-    return RunConfig(**(defaults | groups))
-
-
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     path = tmp_path / "corpus"
@@ -80,25 +58,13 @@ def corpus(tmp_path: Path) -> Path:
 
 
 def context(directory: Path, name: str, config: RunConfig, workers: int = 1, **inputs: Path) -> StageContext:
-    for part in ("output", "work"):
-        (directory / name / part).mkdir(parents=True)
-    return StageContext(
-        config=config,
-        inputs=inputs,
-        output=directory / name / "output",
-        work=directory / name / "work",
-        report=ProgressReporter(),
-        engine=LocalEngine(workers),
-    )
+    made = directory / name
+    return context_at(made / "output", made / "work", config, inputs, report=ProgressReporter(), workers=workers)
 
 
 def vocabulary(directory: Path, corpus: Path, config: RunConfig) -> tuple[Path, dict[str, Any]]:
     made = context(directory, "vocabulary", config, corpus=corpus)
     return made.output, build_vocabulary(made)
-
-
-def files(path: Path) -> dict[str, bytes]:
-    return {str(file.relative_to(path)): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
 @pytest.mark.parametrize("encoder", [MergeRankEncoder(), LongestFirstEncoder(candidates="expanded")], ids=str)
@@ -178,7 +144,7 @@ def test_the_artefact_does_not_depend_on_workers_or_a_kill(
     tmp_path: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "_PART_BYTES", 1)
-    config = run_config()
+    config = run_config(tokenizer=BPETokenizer(vocab_size=300))
     trained, _ = vocabulary(tmp_path, corpus, config)
     inputs = {"corpus": corpus, "vocabulary": trained}
     alone, two = (context(tmp_path, f"workers{n}", config, workers=n, **inputs) for n in (1, 2))
@@ -211,7 +177,7 @@ def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
     with CorpusWriter(tmp_path / "empty", heldout=0.1):
         pass
     with pytest.raises(DataError, match=r"training split .* is empty"):
-        vocabulary(tmp_path, tmp_path / "empty", run_config())
+        vocabulary(tmp_path, tmp_path / "empty", run_config(tokenizer=BPETokenizer(vocab_size=300)))
 
 
 def test_a_document_without_text_is_refused_by_its_name() -> None:

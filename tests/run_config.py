@@ -1,0 +1,30 @@
+"""The configuration of a run that is about a part of it."""
+
+from typing import Any
+
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.ordering import StandardOrdering
+from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
+from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.schema import RunConfig
+
+
+def run_config(**groups: Any) -> RunConfig:
+    """A run in bytes with one layer and a budget of one token; `groups` (or `seed`) are what a test is about."""
+    defaults: dict[str, Any] = {
+        "corpus": PydocsCorpus(),
+        "pretokenizer": PatternPretokenizer(),
+        "tokenizer": BytesTokenizer(),
+        "encoder": MergeRankEncoder(),
+        "ordering": StandardOrdering(),
+        "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=16),
+        "budget": EqualTokensBudget(tokens=1),
+        "training": TrainingConfig(),
+        "evaluation": EvaluationConfig(),
+        "tracking": TrackingConfig(),
+        "engine": EngineConfig(),
+        "scale": ScaleConfig(),
+    }
+    return RunConfig(**(defaults | groups))
