@@ -1,4 +1,4 @@
-"""Files, configurations and contexts for the tests of the corpus."""
+"""Corpora for tests: artefacts that are written at once, and files that the stage `corpus` reads."""
 
 import dataclasses
 import json
@@ -6,18 +6,45 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus
 from paribus.config.groups.training import EqualTokensBudget
+from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusWriter
 from paribus.corpus.stages import build
 from paribus.pipeline.context import JSON
 from run_config import run_config
 from stage_support import context_at
+
+SMALL_PARTS = {"group_bytes": 60, "shard_bytes": 200}
+"""Row groups and shards of a few documents."""
 
 
 def build_corpus(corpus: CorpusConfig, output: Path, *, workers: int = 1) -> dict[str, JSON]:
     """Run the stage `corpus` with its artefact at `output`."""
     config = run_config(corpus=corpus, budget=EqualTokensBudget(tokens=1000))
     return build(context_at(output, output.with_name(output.name + ".work"), config, {}, workers=workers))
+
+
+def write_corpus(
+    path: Path,
+    texts: Iterable[str],
+    *,
+    prefix: str = "",
+    heldout: float = 0.0,
+    group_bytes: int = ROW_GROUP_BYTES,
+    shard_bytes: int = SHARD_BYTES,
+) -> Path:
+    """A corpus artefact of `texts`, all for training unless some are `heldout`.
+
+    A document's id is `prefix` and its number. Row groups and shards end at so many bytes of text.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("paribus.corpus.artifact.ROW_GROUP_BYTES", group_bytes)
+        with CorpusWriter(path, heldout=heldout, shard_bytes=shard_bytes) as writer:
+            for number, text in enumerate(texts):
+                writer.add(f"{prefix}{number}", text, "test")
+    return path
 
 
 def files_corpus(*paths: Path | str, **fields: Any) -> FilesCorpus:

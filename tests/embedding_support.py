@@ -1,16 +1,14 @@
-"""Corpora of several row groups, tiny encoders, and contexts of the stages `embeddings` and `duplicates`."""
+"""Tiny encoders, and contexts of the stages `embeddings` and `duplicates`."""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.training import ModelConfig
-from paribus.corpus.artifact import CorpusWriter
 from paribus.pipeline.context import StageContext
 from run_config import run_config
 from stage_support import context_at
@@ -39,17 +37,6 @@ def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:
 def encoder_config(path: Path | str, **fields: Any) -> TransformersEmbedder:
     """An encoder on the CPU with chunks of 8 tokens, unless `fields` say otherwise."""
     return TransformersEmbedder(**({"path": str(path), "max_tokens": 8, "device": "cpu"} | fields))
-
-
-def write_corpus(
-    path: Path, texts: Sequence[str], monkeypatch: pytest.MonkeyPatch, *, group_bytes: int = 60, shard_bytes: int = 200
-) -> Path:
-    """A corpus artefact whose training split is `texts`, in row groups and shards of a few documents."""
-    monkeypatch.setattr("paribus.corpus.artifact.ROW_GROUP_BYTES", group_bytes)
-    with CorpusWriter(path, heldout=0.0, shard_bytes=shard_bytes) as writer:
-        for number, text in enumerate(texts):
-            writer.add(f"id{number}", text, "test")
-    return path
 
 
 def stage_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inputs: Path) -> StageContext:

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from corpus_support import write_corpus
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.training import EqualTokensBudget, ModelConfig
-from paribus.corpus.artifact import CorpusWriter
 from paribus.modeling.build import build_model, save_model
 from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
@@ -74,13 +74,11 @@ def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs:
     return context_at(root / stage, root / f"{stage}.work", config, artefacts)
 
 
-def write_corpus(root: Path, documents: int = 120) -> None:
-    """About half of the documents are held out."""
+def write_drawn_corpus(root: Path, documents: int = 120) -> None:
+    """Documents of `WORDS`; about half of them are held out."""
     draw = random.Random(2)
     texts = [" ".join(draw.choices(WORDS, k=60)) for _ in range(documents)]
-    with CorpusWriter(root / "corpus", heldout=0.5) as writer:
-        for number, text in enumerate(texts):
-            writer.add(f"doc{number}", text, "test")
+    write_corpus(root / "corpus", texts, prefix="doc", heldout=0.5)
 
 
 def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10, 20)) -> None:

@@ -1,6 +1,6 @@
 """Stage contexts and artefacts of the ordering stages on a small corpus."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
 from paribus.config.groups.ordering import InContextOrdering, OrderingConfig
 from paribus.config.groups.training import ModelConfig
-from paribus.corpus.artifact import CorpusWriter
 from paribus.pipeline.context import StageContext
 from run_config import run_config
 from stage_support import context_at
@@ -22,7 +21,6 @@ GROUPS: dict[str, Any] = {
     "duplicates": NoDuplicates(),
     "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
 }
-SHARD_BYTES = 64 * 2**20
 
 
 def topics(count: int) -> list[str]:
@@ -32,14 +30,6 @@ def topics(count: int) -> list[str]:
         f"{words[i % 5]} {words[i % 5].split()[i // 5 % 3]} number{i} common words of every document"
         for i in range(count)
     ]
-
-
-def write_corpus(path: Path, texts: Sequence[str], *, shard_bytes: int = SHARD_BYTES) -> Path:
-    """A corpus artefact whose training split is `texts`; a document's id is its number."""
-    with CorpusWriter(path, heldout=0.0, shard_bytes=shard_bytes) as writer:
-        for number, text in enumerate(texts):
-            writer.add(str(number), text, "test")
-    return path
 
 
 def formula_vectors(documents: int = 200, dimensions: int = 8) -> npt.NDArray[np.float32]:

@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from embedding_support import stage_context, write_corpus
+from corpus_support import SMALL_PARTS, write_corpus
+from embedding_support import stage_context
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates, NoDuplicates
 from paribus.errors import DataError
 from paribus.ordering.arrays import save_array
@@ -36,8 +37,8 @@ KINDS: dict[str, Any] = {
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_corpus(tmp_path / "corpus", TEXTS, monkeypatch, group_bytes=100, shard_bytes=500)
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, prefix="id", group_bytes=100, shard_bytes=500)
 
 
 @pytest.fixture
@@ -127,10 +128,8 @@ def dying_after(arrays: int) -> Callable[[Path, np.ndarray], None]:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("text", [BASE, "sky", "", "!?"])
-def test_of_documents_that_are_all_the_same_the_first_stays(
-    tmp_path: Path, kind: str, text: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [text] * 20, monkeypatch)
+def test_of_documents_that_are_all_the_same_the_first_stays(tmp_path: Path, kind: str, text: str) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [text] * 20, **SMALL_PARTS)
     (tmp_path / "neighbours").mkdir()
     write_neighbours(tmp_path / "neighbours", (np.arange(20)[:, None] + [1, 2]) % 20, np.ones((20, 2)))
     context = stage_context(
@@ -143,8 +142,8 @@ def test_of_documents_that_are_all_the_same_the_first_stays(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_document_stays(tmp_path: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [""], monkeypatch)
+def test_one_document_stays(tmp_path: Path, kind: str) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [""])
     (tmp_path / "neighbours").mkdir()
     write_neighbours(tmp_path / "neighbours", np.full((1, 2), -1), np.zeros((1, 2)))
     context = stage_context(
@@ -161,20 +160,18 @@ def test_one_document_stays(tmp_path: Path, kind: str, monkeypatch: pytest.Monke
     assert Duplicates(context.output).removed().num_rows == 0
 
 
-def test_many_copies_of_one_document_among_others_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_copies_of_one_document_among_others_are_removed(tmp_path: Path) -> None:
     texts = [BASE if number % 2 else f"text number {number} of many" for number in range(4000)]
-    corpus = write_corpus(tmp_path / "corpus", texts, monkeypatch, group_bytes=50_000, shard_bytes=200_000)
+    corpus = write_corpus(tmp_path / "corpus", texts, group_bytes=50_000, shard_bytes=200_000)
     context = stage_context(tmp_path / "run", {"duplicates": KINDS["minhash"]}, corpus=corpus)
     assert build(context)["removed"] == 1999
 
 
-def test_an_empty_training_split_and_other_neighbours_are_refused(
-    tmp_path: Path, neighbours: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    empty = write_corpus(tmp_path / "empty", [], monkeypatch)
+def test_an_empty_training_split_and_other_neighbours_are_refused(tmp_path: Path, neighbours: Path) -> None:
+    empty = write_corpus(tmp_path / "empty", [])
     with pytest.raises(DataError, match="training split has no documents"):
         build(stage_context(tmp_path / "a", {"duplicates": ExactDuplicates()}, corpus=empty))
-    other = write_corpus(tmp_path / "other", ["sky"] * 5, monkeypatch)
+    other = write_corpus(tmp_path / "other", ["sky"] * 5)
     inputs = {"corpus": other, "neighbours": neighbours}
     with pytest.raises(DataError, match="neighbours of 12 documents, but the training split has 5"):
         build(stage_context(tmp_path / "b", {"duplicates": EmbeddingDuplicates()}, **inputs))

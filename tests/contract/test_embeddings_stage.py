@@ -11,7 +11,8 @@ from safetensors.numpy import save_file
 from tokenizers import Tokenizer
 from transformers import BertModel
 
-from embedding_support import WORDS, encoder_config, stage_context, write_corpus, write_encoder
+from corpus_support import SMALL_PARTS, write_corpus
+from embedding_support import WORDS, encoder_config, stage_context, write_encoder
 from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
 from paribus.ordering.arrays import save_array
@@ -27,8 +28,8 @@ KINDS = ["tfidf_svd", "transformers", "static"]
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_corpus(tmp_path / "corpus", TEXTS, monkeypatch)
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, **SMALL_PARTS)
 
 
 @pytest.fixture
@@ -97,10 +98,10 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
 
 @pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
 def test_the_vector_of_a_document_does_not_depend_on_its_neighbours_in_the_corpus(
-    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig
 ) -> None:
     build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))
-    alone = write_corpus(tmp_path / "alone", [TEXTS[11]], monkeypatch)
+    alone = write_corpus(tmp_path / "alone", [TEXTS[11]])
     assert build(stage_context(tmp_path / "one", {"embedder": embedder}, corpus=alone))["documents"] == 1
     one, all_of_them = (Embeddings(tmp_path / name / "output") for name in ("one", "run"))
     assert np.allclose(one.rows(0, 1), all_of_them.rows(11, 12), atol=1e-3)
@@ -150,7 +151,7 @@ def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts = [f"red term{number}" for number in range(30)]
-    corpus = write_corpus(tmp_path / "corpus", texts, monkeypatch)
+    corpus = write_corpus(tmp_path / "corpus", texts, **SMALL_PARTS)
     config = TfidfEmbedder(dimensions=4, fit_documents=7)
     context = stage_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
     record = build(context)
@@ -165,10 +166,8 @@ def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
 
 
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)
-def test_documents_that_are_all_the_same_have_all_the_same_vector(
-    tmp_path: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["red green sea"] * 30, monkeypatch)
+def test_documents_that_are_all_the_same_have_all_the_same_vector(tmp_path: Path, embedder: EmbedderConfig) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["red green sea"] * 30, **SMALL_PARTS)
     context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
     assert build(context)["zero_rows"] == 0
     rows = Embeddings(context.output).rows(0, 30)
@@ -176,21 +175,19 @@ def test_documents_that_are_all_the_same_have_all_the_same_vector(
 
 
 @pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
-def test_a_corpus_of_empty_documents_has_rows_of_zeros(
-    tmp_path: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [""] * 3, monkeypatch)
+def test_a_corpus_of_empty_documents_has_rows_of_zeros(tmp_path: Path, embedder: EmbedderConfig) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [""] * 3)
     assert build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))["zero_rows"] == 3
 
 
-def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["", "!?"], monkeypatch)
+def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["", "!?"])
     with pytest.raises(DataError, match="No document that TF-IDF is fitted on has a word"):
         build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
 
 
-def test_an_empty_training_split_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", [], monkeypatch)
+def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [])
     with pytest.raises(DataError, match="training split has no documents"):
         build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
 

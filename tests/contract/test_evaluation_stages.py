@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
-from evaluation_support import WORDS, brute_force, stage_context, write_checkpoints, write_corpus
+from evaluation_support import WORDS, brute_force, stage_context, write_checkpoints, write_drawn_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError, DataError
@@ -35,7 +35,7 @@ def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, 
     def run(tokenizer: Tokenizer = bpe, name: str = "run", **fields: Any) -> tuple[StageContext, dict[str, Any]]:
         root = tmp_path / name
         evaluation = EvaluationConfig(**({"continuation_items": 20, "heldout_text": 4_000} | fields))
-        write_corpus(root)
+        write_drawn_corpus(root)
         write_checkpoints(root, tokenizer)
         build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
         context = stage_context(root, evaluation, "scores", "checkpoints", "tasks", "corpus")
@@ -159,14 +159,14 @@ def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
 
 
 def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
+    write_drawn_corpus(tmp_path)
     context = stage_context(tmp_path, EvaluationConfig(shots=(0, 60)), "tasks", "corpus")
     with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 60 examples .* task continuation has 1"):
         build_tasks(context)
 
 
 def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
-    write_corpus(tmp_path)
+    write_drawn_corpus(tmp_path)
     evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
     with pytest.raises(ConfigurationError) as error:
         build_tasks(stage_context(tmp_path, evaluation, "tasks", "corpus"))

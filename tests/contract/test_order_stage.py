@@ -14,7 +14,8 @@ import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ordering_support import all_neighbours, stage_context, topics, write_corpus, write_embeddings
+from corpus_support import write_corpus
+from ordering_support import all_neighbours, stage_context, topics, write_embeddings
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,

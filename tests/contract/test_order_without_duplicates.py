@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordering_support import all_neighbours, stage_context, topics, write_corpus, write_embeddings
+from corpus_support import write_corpus
+from ordering_support import all_neighbours, stage_context, topics, write_embeddings
 from paribus.config.groups.embedding import ExactDuplicates
 from paribus.config.groups.ordering import (
     ClusterOrdering,

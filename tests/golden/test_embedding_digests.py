@@ -12,7 +12,8 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from embedding_support import stage_context, write_corpus
+from corpus_support import write_corpus
+from embedding_support import stage_context
 from paribus.config.groups.embedding import (
     DuplicatesConfig,
     ExactDuplicates,
@@ -45,8 +46,8 @@ def digest(*arrays: np.ndarray) -> str:
 
 
 @pytest.fixture
-def corpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return write_corpus(tmp_path / "corpus", TEXTS, monkeypatch, group_bytes=500, shard_bytes=2000)
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, group_bytes=500, shard_bytes=2000)
 
 
 def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path, corpus: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation_support import WORDS, stage_context, write_checkpoints, write_corpus
+from evaluation_support import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.stages import build_scores, build_tasks
 from paribus.tokenization import Tokenizer
@@ -30,7 +30,7 @@ METRICS = {
 
 @pytest.fixture
 def tasks(tmp_path: Path) -> Path:
-    write_corpus(tmp_path)
+    write_drawn_corpus(tmp_path)
     build_tasks(stage_context(tmp_path, EVALUATION, "tasks", "corpus"))
     return tmp_path / "tasks"
 

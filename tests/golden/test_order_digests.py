@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordering_support import all_neighbours, formula_vectors, stage_context, topics, write_corpus, write_embeddings
+from corpus_support import write_corpus
+from ordering_support import all_neighbours, formula_vectors, stage_context, topics, write_embeddings
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from ordering_support import formula_vectors, stage_context, topics, write_corpus, write_embeddings
+from corpus_support import write_corpus
+from ordering_support import formula_vectors, stage_context, topics, write_embeddings
 from paribus.ordering import embeddings_stage, neighbours_stage
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.neighbours.lists import NeighbourLists

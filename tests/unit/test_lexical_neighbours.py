@@ -9,7 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ordering_support import stage_context, topics, write_corpus
+from corpus_support import write_corpus
+from ordering_support import stage_context, topics
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.errors import DataError
 from paribus.ordering import lexical_stage

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from datasketch import MinHash, MinHashLSH
 
-from embedding_support import write_corpus
+from corpus_support import SMALL_PARTS, write_corpus
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.ordering.duplicates.bands import Bands, buckets, linked
@@ -52,8 +52,8 @@ def components(count: int, pairs: list[tuple[int, int]]) -> list[int]:
     return smallest
 
 
-def found_groups(tmp_path: Path, texts: list[str], config: MinHashDuplicates, patch: pytest.MonkeyPatch) -> list[int]:
-    corpus = write_corpus(tmp_path / "corpus", texts, patch, group_bytes=300, shard_bytes=9000)
+def found_groups(tmp_path: Path, texts: list[str], config: MinHashDuplicates) -> list[int]:
+    corpus = write_corpus(tmp_path / "corpus", texts, group_bytes=300, shard_bytes=9000)
     parts = [sign_part(config, part) for part in corpus_parts(CorpusArtifact(corpus), tmp_path / "parts")]
     assert len(parts) > 2
     return group(len(texts), minhash_pairs(parts, config, SilentReporter())).first.tolist()
@@ -166,22 +166,20 @@ def test_groups_are_connected_by_every_pair_that_reaches_the_threshold(
     signatures = sign(texts, config)
     pairs = [(i, j) for i, j in all_pairs(len(texts)) if (signatures[i] == signatures[j]).mean() >= 0.7]
     monkeypatch.setattr("paribus.ordering.duplicates.minhash.SIGNATURES_AT_ONCE", 5)
-    assert found_groups(tmp_path, texts, config, monkeypatch) == components(len(texts), pairs)
+    assert found_groups(tmp_path, texts, config) == components(len(texts), pairs)
     assert len(set(components(len(texts), pairs))) < len(texts) / 2
 
 
-def test_texts_that_differ_by_case_and_punctuation_are_near_duplicates_and_short_ones_are_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_texts_that_differ_by_case_and_punctuation_are_near_duplicates_and_short_ones_are_not(tmp_path: Path) -> None:
     long = " ".join(VOCABULARY[:40])
     texts = [long, "", "!?", long.upper() + "!", "", "?!", "red", "red sky", "Red.", "!?", *VOCABULARY[100:200]]
-    groups = found_groups(tmp_path, texts, MinHashDuplicates(), monkeypatch)
+    groups = found_groups(tmp_path, texts, MinHashDuplicates())
     assert groups[:10] == [0, 1, 2, 0, 1, 5, 6, 7, 6, 2]
     assert groups[10:] == list(range(10, 110))
 
 
 def test_signed_parts_are_not_signed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    corpus = write_corpus(tmp_path / "corpus", ["red sky"] * 9, monkeypatch)
+    corpus = write_corpus(tmp_path / "corpus", ["red sky"] * 9, **SMALL_PARTS)
     part = corpus_parts(CorpusArtifact(corpus), tmp_path / "parts")[0]
     sign_part(MinHashDuplicates(permutations=8), part)
     before = part.target.stat().st_mtime_ns
