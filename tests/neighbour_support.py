@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from ordering_support import write_embeddings
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
+from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.neighbours.recall import share_found
 from paribus.ordering.neighbours.rule import SearchPlan
 from paribus.ordering.neighbours.search import Search
@@ -23,22 +24,11 @@ def clustered(count: int, dimensions: int = 24, seed: int = 0) -> Vectors:
     return unit_rows(centres[generator.integers(0, 12, count)] + 0.4 * generator.normal(size=(count, dimensions)))
 
 
-def write_embeddings(directory: Path, vectors: Vectors, *, shard: int = 1000) -> Embeddings:
-    directory.mkdir(parents=True)
-    writer = EmbeddingsWriter(directory)
-    for number, start in enumerate(range(0, len(vectors), shard)):
-        part = directory / f"part_{number}.npy"
-        np.save(part, vectors[start : start + shard].astype(np.float16))
-        writer.add([part])
-    writer.close()
-    return Embeddings(directory)
-
-
 def search(
     root: Path, vectors: Vectors, *, workers: int = 1, **settings: object
 ) -> tuple[Embeddings, SearchPlan, Found, float | None]:
     """Embeddings as they were stored, the plan, all lists, and the share of the sample's neighbours that were found."""
-    embeddings = write_embeddings(root / "embeddings", vectors)
+    embeddings = Embeddings(write_embeddings(root / "embeddings", vectors))
     (root / "work").mkdir()
     config = NeighboursConfig(**settings)  # type: ignore[arg-type]
     plan, blocks, sample = Search(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None).run()

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
 from paribus.config.groups.ordering import InContextOrdering, OrderingConfig
 from paribus.config.groups.training import ModelConfig
+from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.pipeline.context import StageContext
 from run_config import run_config
 from stage_support import context_at
@@ -70,17 +71,15 @@ def stage_context(
     return context_at(root / stage, root / f"{stage}.work", config, inputs, workers=workers)
 
 
-def write_embeddings(directory: Path, vectors: npt.NDArray[np.floating], *, shards: int = 1) -> Path:
-    """An embeddings artefact of `vectors`, (n, d), scaled to unit rows; rows of zeros stay."""
-    from paribus.ordering.embeddings import EmbeddingsWriter
-
+def write_embeddings(directory: Path, vectors: npt.NDArray[np.floating], *, rows: int = 1000) -> Path:
+    """An embeddings artefact of `vectors`, (n, d), scaled to unit rows, in shards of `rows`; rows of zeros stay."""
     directory.mkdir(parents=True, exist_ok=True)
     writer = EmbeddingsWriter(directory)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths > 0).astype(np.float16)
-    for number, part in enumerate(np.array_split(unit, min(shards, len(unit)))):
+    unit = np.divide(vectors, lengths, out=np.zeros(vectors.shape), where=lengths != 0).astype(np.float16)
+    for number, start in enumerate(range(0, len(unit), rows)):
         path = directory / f"part_{number}.npy"
-        np.save(path, part)
+        np.save(path, unit[start : start + rows])
         writer.add([path])
         path.unlink()
     writer.close()

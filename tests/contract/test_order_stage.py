@@ -68,7 +68,7 @@ class Inputs:
         if count:
             ids, cosines = all_neighbours(self.vectors, min(width, count - 1))
             self.give_lists(np.array(ids).reshape(count, -1), np.array(cosines).reshape(count, -1))
-            self.paths["embeddings"] = write_embeddings(root / "embeddings", self.vectors, shards=2)
+            self.paths["embeddings"] = write_embeddings(root / "embeddings", self.vectors, rows=-(-count // 2))
 
     def give_lists(self, ids: np.ndarray, cosines: np.ndarray) -> None:
         """Lists of neighbours, for orderings by embeddings and by words alike."""

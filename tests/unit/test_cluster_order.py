@@ -29,7 +29,7 @@ def clustered(
     seed: int = 0,
     workers: int = 1,
 ) -> Clustered:
-    embeddings = Embeddings(write_embeddings(directory, vectors, shards=3))
+    embeddings = Embeddings(write_embeddings(directory, vectors, rows=-(-len(vectors) // 3)))
     stay = np.ones(len(vectors), dtype=bool) if kept is None else kept
     return by_cluster(embeddings, stay, ordering, seed=seed, engine=LocalEngine(workers))
 

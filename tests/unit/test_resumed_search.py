@@ -6,7 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from neighbour_support import Found, clustered, search, write_embeddings
+from neighbour_support import Found, clustered, search
+from ordering_support import write_embeddings
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
@@ -23,7 +24,7 @@ def prepared(root: Path) -> Search:
     """A search of three shards and five blocks that is still to be run."""
     work = root / "work"
     work.mkdir()
-    embeddings = write_embeddings(root / "embeddings", VECTORS)
+    embeddings = Embeddings(write_embeddings(root / "embeddings", VECTORS))
     return Search(embeddings, NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None)  # type: ignore[arg-type]
 
 
