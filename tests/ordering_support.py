@@ -8,9 +8,19 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
-from paribus.config.groups.ordering import InContextOrdering, OrderingConfig
+from paribus.config.groups.ordering import (
+    ClusterOrdering,
+    InContextOrdering,
+    InContextReleasedOrdering,
+    LexicalOrdering,
+    NearestOrdering,
+    OrderingConfig,
+    SequentialOrdering,
+    StandardOrdering,
+)
 from paribus.config.groups.training import ModelConfig
 from paribus.ordering.embeddings import EmbeddingsWriter
+from paribus.ordering.neighbours.lists import write_neighbours
 from paribus.pipeline.context import StageContext
 from run_config import run_config
 from stage_support import context_at
@@ -22,6 +32,16 @@ GROUPS: dict[str, Any] = {
     "duplicates": NoDuplicates(),
     "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
 }
+ORDERINGS: list[OrderingConfig] = [
+    StandardOrdering(),
+    SequentialOrdering(),
+    NearestOrdering(neighbours=3),
+    ClusterOrdering(),
+    InContextOrdering(neighbours=4),
+    LexicalOrdering(neighbours=4),
+    InContextReleasedOrdering(neighbours=4, chain=5),
+]
+"""One of every kind."""
 
 
 def topics(count: int) -> list[str]:
@@ -51,6 +71,14 @@ def all_neighbours(vectors: npt.NDArray[np.floating], count: int) -> tuple[list[
         ids.append(nearest + [-1] * (count - len(nearest)))
         cosines.append([similar[j] for j in nearest] + [0.0] * (count - len(nearest)))
     return ids, cosines
+
+
+def write_lists(directory: Path, vectors: npt.NDArray[np.floating], count: int) -> Path:
+    """A neighbours artefact of what `all_neighbours` finds."""
+    directory.mkdir()
+    ids, cosines = all_neighbours(vectors, count)
+    write_neighbours(directory, np.array(ids), np.array(cosines))
+    return directory
 
 
 def stage_context(

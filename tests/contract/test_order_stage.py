@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from corpus_support import write_corpus
-from ordering_support import all_neighbours, stage_context, topics, write_embeddings
+from ordering_support import ORDERINGS, all_neighbours, stage_context, topics, write_embeddings
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -23,7 +23,6 @@ from paribus.config.groups.ordering import (
     LexicalOrdering,
     NearestOrdering,
     OrderingConfig,
-    SequentialOrdering,
     StandardOrdering,
 )
 from paribus.errors import DataError
@@ -33,15 +32,6 @@ from paribus.ordering.order import Order, order_digest
 from paribus.ordering.order_stage import build
 from paribus.pipeline.context import JSON
 
-ORDERINGS: list[OrderingConfig] = [
-    StandardOrdering(),
-    SequentialOrdering(),
-    NearestOrdering(neighbours=3),
-    ClusterOrdering(),
-    InContextOrdering(neighbours=4),
-    LexicalOrdering(neighbours=4),
-    InContextReleasedOrdering(neighbours=4, chain=5),
-]
 LISTED = [ordering for ordering in ORDERINGS if ordering.kind in ("nn", "in_context", "lexical", "in_context_released")]
 by_kind = pytest.mark.parametrize("ordering", ORDERINGS, ids=[ordering.kind for ordering in ORDERINGS])
 listed_by_kind = pytest.mark.parametrize("ordering", LISTED, ids=[ordering.kind for ordering in LISTED])

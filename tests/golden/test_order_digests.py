@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corpus_support import write_corpus
-from ordering_support import all_neighbours, formula_vectors, stage_context, topics, write_embeddings
+from ordering_support import formula_vectors, stage_context, topics, write_embeddings, write_lists
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -22,7 +22,6 @@ from paribus.config.groups.ordering import (
     StandardOrdering,
 )
 from paribus.ordering import lexical_stage, order_stage
-from paribus.ordering.neighbours.lists import write_neighbours
 
 DOCUMENTS = 200
 ORDERS: list[tuple[OrderingConfig, str]] = [
@@ -48,14 +47,12 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Vectors from a formula and their exact neighbours, so that no pin depends on an embedder or an index."""
     root = tmp_path_factory.mktemp("inputs")
     vectors = formula_vectors(DOCUMENTS)
-    ids, cosines = all_neighbours(vectors, 10)
-    (root / "neighbours").mkdir()
-    write_neighbours(root / "neighbours", np.array(ids), np.array(cosines))
+    neighbours = write_lists(root / "neighbours", vectors, 10)
     return {
         "corpus": write_corpus(root / "corpus", topics(DOCUMENTS)),
         "embeddings": write_embeddings(root / "embeddings", vectors),
-        "neighbours": root / "neighbours",
-        "lexical_neighbours": root / "neighbours",
+        "neighbours": neighbours,
+        "lexical_neighbours": neighbours,
     }
 
 
