@@ -1,14 +1,18 @@
-"""Tiny encoders, and contexts of the stages `embeddings` and `duplicates`."""
+"""Tiny encoders, and contexts, kills and reads of the stages `embeddings` and `duplicates`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
 import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.training import ModelConfig
+from paribus.ordering.arrays import save_array
+from paribus.ordering.parts import Part
 from paribus.pipeline.context import StageContext
 from run_config import run_config
 from stage_support import context_at
@@ -43,3 +47,29 @@ def stage_context(root: Path, groups: dict[str, Any], *, workers: int = 1, **inp
     """A context that writes to `root`/output and keeps its work in `root`/work."""
     config = run_config(**({"model": MODEL} | groups))
     return context_at(root / "output", root / "work", config, inputs, workers=workers)
+
+
+def dying_after(arrays: int) -> Callable[[Path, np.ndarray], None]:
+    """Saves some arrays, then dies as a killed process does: what was written stays, nothing else happens."""
+    saved: list[Path] = []
+
+    def save(path: Path, array: np.ndarray) -> None:
+        if len(saved) == arrays:
+            raise KeyboardInterrupt
+        saved.append(path)
+        save_array(path, array)
+
+    return save
+
+
+def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
+    """Parts whose texts are read from now on."""
+    read: list[Part] = []
+    texts = Part.texts
+
+    def counted(part: Part) -> list[str]:
+        read.append(part)
+        return texts(part)
+
+    monkeypatch.setattr(Part, "texts", counted)
+    return read

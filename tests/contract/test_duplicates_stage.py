@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from corpus_support import SMALL_PARTS, write_corpus
-from embedding_support import stage_context
+from embedding_support import dying_after, read_parts, stage_context
 from paribus.config.groups.embedding import EmbeddingDuplicates, ExactDuplicates, MinHashDuplicates, NoDuplicates
 from paribus.errors import DataError
-from paribus.ordering.arrays import save_array
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.duplicates_stage import build
 from paribus.ordering.neighbours.lists import write_neighbours
-from paribus.ordering.parts import Part
 from stage_support import files
 
 BASE = " ".join(f"word{number}" for number in range(30))
@@ -105,25 +102,11 @@ def test_what_was_finished_before_a_kill_is_not_computed_again(
     with pytest.raises(KeyboardInterrupt):
         build(context)
     monkeypatch.undo()
-    read, texts = list[Part](), Part.texts
-    monkeypatch.setattr(Part, "texts", lambda part: [read.append(part), texts(part)][1])
+    read = read_parts(monkeypatch)
     build(context)
     parts = len(list((tmp_path / "straight" / "work" / "parts").glob("?????-?????-????????.npy")))
     assert len(read) == parts - 2 > 2
     assert files(context.output) == files(tmp_path / "straight" / "output")
-
-
-def dying_after(arrays: int) -> Callable[[Path, np.ndarray], None]:
-    """Saves some arrays, then dies as a killed process does: what was written stays, nothing else happens."""
-    saved: list[Path] = []
-
-    def save(path: Path, array: np.ndarray) -> None:
-        if len(saved) == arrays:
-            raise KeyboardInterrupt
-        saved.append(path)
-        save_array(path, array)
-
-    return save
 
 
 @pytest.mark.parametrize("kind", KINDS)

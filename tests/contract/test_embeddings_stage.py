@@ -1,7 +1,6 @@
 """The stage `embeddings` on files: the same bytes whatever the workers and the kills."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -12,14 +11,12 @@ from tokenizers import Tokenizer
 from transformers import BertModel
 
 from corpus_support import SMALL_PARTS, write_corpus
-from embedding_support import WORDS, encoder_config, stage_context, write_encoder
+from embedding_support import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
 from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
 from paribus.errors import DataError, NumericalError
-from paribus.ordering.arrays import save_array
 from paribus.ordering.embed.tfidf import TfidfSvd
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.embeddings_stage import build
-from paribus.ordering.parts import Part
 from stage_support import files
 
 TEXTS = [f"{' '.join(WORDS[5 + (i * j) % 5] for j in range(1, 2 + i % 7))} word{i}" for i in range(40)]
@@ -44,32 +41,6 @@ def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> EmbedderConfig:
     table = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
     save_file({"embeddings": table}, tmp_path / "static" / "model.safetensors")
     return StaticEmbedder(path=str(tmp_path / "static"))
-
-
-def dying_after(arrays: int) -> Callable[[Path, np.ndarray], None]:
-    """Saves some arrays, then dies as a killed process does: what was written stays, nothing else happens."""
-    saved: list[Path] = []
-
-    def save(path: Path, array: np.ndarray) -> None:
-        if len(saved) == arrays:
-            raise KeyboardInterrupt
-        saved.append(path)
-        save_array(path, array)
-
-    return save
-
-
-def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
-    """Parts whose texts are read from now on."""
-    read: list[Part] = []
-    texts = Part.texts
-
-    def counted(part: Part) -> list[str]:
-        read.append(part)
-        return texts(part)
-
-    monkeypatch.setattr(Part, "texts", counted)
-    return read
 
 
 @pytest.mark.parametrize("embedder", KINDS, indirect=True)

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from safetensors.numpy import load_file
 
+from stage_support import files
+
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
 RESUMED = (
     "before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step",
@@ -25,10 +27,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     assert done.returncode == 0, done.stderr
     return directory
-
-
-def files(directory: Path) -> dict[str, bytes]:
-    return {str(p.relative_to(directory)): p.read_bytes() for p in sorted(directory.rglob("*")) if p.is_file()}
 
 
 def straight(root: Path, name: str) -> Path:
