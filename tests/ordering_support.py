@@ -1,5 +1,6 @@
 """Stage contexts and artefacts of the ordering stages on a small corpus."""
 
+import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -42,13 +43,13 @@ ORDERINGS: list[OrderingConfig] = [
     InContextReleasedOrdering(neighbours=4, chain=5),
 ]
 """One of every kind."""
+TOPICS = ["matrix vector rank", "whale sea ship", "bread yeast oven", "court law judge", "star orbit planet"]
 
 
 def topics(count: int) -> list[str]:
-    """Documents about five topics in turn, no two of them equal."""
-    words = ["matrix vector rank", "whale sea ship", "bread yeast oven", "court law judge", "star orbit planet"]
+    """Documents about the five topics in turn, no two of them equal."""
     return [
-        f"{words[i % 5]} {words[i % 5].split()[i // 5 % 3]} number{i} common words of every document"
+        f"{TOPICS[i % 5]} {TOPICS[i % 5].split()[i // 5 % 3]} number{i} common words of every document"
         for i in range(count)
     ]
 
@@ -79,6 +80,12 @@ def write_lists(directory: Path, vectors: npt.NDArray[np.floating], count: int) 
     ids, cosines = all_neighbours(vectors, count)
     write_neighbours(directory, np.array(ids), np.array(cosines))
     return directory
+
+
+def digest(*arrays: npt.NDArray[Any]) -> str:
+    """The first 16 digits of the SHA-256 of the arrays' bytes."""
+    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
+    return hashlib.sha256(content).hexdigest()[:16]
 
 
 def stage_context(

@@ -4,7 +4,6 @@ A digest that changes means that the stage's `code_version` must change with it.
 pinned to rounded values.
 """
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 
 from corpus_support import write_corpus
 from embedding_support import stage_context
+from ordering_support import TOPICS, digest, topics
 from paribus.config.groups.embedding import (
     DuplicatesConfig,
     ExactDuplicates,
@@ -33,16 +33,8 @@ PINNED = {
     "exact": (1, "65dc441271a1fccc"),
     "minhash": (1, "bb5ae076dfb0c6cd"),
 }
-WORDS = ["matrix vector rank", "whale sea ship", "bread yeast oven", "court law judge", "star orbit planet"]
-TEXTS = [
-    f"{WORDS[i % 5]} {WORDS[i % 5].split()[i // 5 % 3]} number{i} common words of every document" for i in range(60)
-]
+TEXTS = topics(60)
 TEXTS[31], TEXTS[17], TEXTS[40] = TEXTS[1], TEXTS[2].upper() + "!", "鲸鱼在海里"
-
-
-def digest(*arrays: np.ndarray) -> str:
-    content = b"".join(np.ascontiguousarray(array).tobytes() for array in arrays)
-    return hashlib.sha256(content).hexdigest()[:16]
 
 
 @pytest.fixture
@@ -62,7 +54,7 @@ def test_tfidf_embeddings_keep_their_cosines(tmp_path: Path, corpus: Path) -> No
 
 def test_static_embeddings_keep_their_digest(tmp_path: Path, corpus: Path) -> None:
     """Of whole numbers, so that float16 is exact before rows get unit length."""
-    vocabulary = {"[UNK]": 0} | {word: 1 + i for i, word in enumerate(" ".join(WORDS).split())}
+    vocabulary = {"[UNK]": 0} | {word: 1 + i for i, word in enumerate(" ".join(TOPICS).split())}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.save(str(tmp_path / "tokenizer.json"))

@@ -3,23 +3,18 @@
 A digest that changes means that the stage's `code_version` must change with it.
 """
 
-import hashlib
 from pathlib import Path
 
 import numpy as np
 
 from corpus_support import write_corpus
-from ordering_support import formula_vectors, stage_context, topics, write_embeddings
+from ordering_support import digest, formula_vectors, stage_context, topics, write_embeddings
 from paribus.ordering import embeddings_stage, neighbours_stage
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.neighbours.lists import NeighbourLists
 
 NEIGHBOURS = "4367e3f31055cf69"
 SIMILARITIES = "1893e6ea196aa668"
-
-
-def digest(array: np.ndarray) -> str:
-    return hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest()[:16]
 
 
 def test_embeddings_keep_their_cosines(tmp_path: Path) -> None:
