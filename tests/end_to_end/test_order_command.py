@@ -1,13 +1,17 @@
 """`paribus order`: statistics of several orderings, when a document is read, and what is near to it."""
 
 import csv
+import hashlib
 import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas
 import pytest
 from command_line import OVERRIDES, paribus, write_corpus
+
+from paribus.ordering.packing.shuffle import permute
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
 OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.context_length=256")
@@ -55,14 +59,48 @@ def test_every_picture_and_table_is_written_and_no_model_is_trained(ordered: Pat
     assert "contexts" in stages
 
 
+def named_readings(told: str) -> list[tuple[int, int]]:
+    """(step, context) of every line about a step."""
+    lines = re.findall(r"^  step ([\d,]+): context ([\d,]+) of", told, re.MULTILINE)
+    return [(int(step.replace(",", "")), int(context.replace(",", ""))) for step, context in lines]
+
+
+def trained_contexts(artifacts: Path) -> tuple[list[set[int]], list[list[int]]]:
+    """The documents of each context and the contexts of each step, slowly from the order and the tokens trained on."""
+    (record,) = (artifacts / "checkpoints").glob("*/record.json")
+    inputs = json.loads(record.read_text(encoding="utf-8"))["inputs"]
+    trained = json.loads((record.parent / "contexts.json").read_text(encoding="utf-8"))
+    order = np.load(artifacts / "order" / inputs["order"] / "order.npy").tolist()
+    offsets = np.load(artifacts / "tokens" / inputs["tokens"] / "offsets.npy").tolist()
+    # Which document each token of the stream is of, the end behind a document included.
+    stream = [document for document in order for _ in range(offsets[document], offsets[document + 1] + 1)]
+    # A context predicts the token behind those it reads.
+    length, batch = trained["context_length"], trained["global_batch"]
+    contexts = [set(stream[start : start + length + 1]) for start in range(0, len(stream) - length, length)]
+    read = []
+    for number in range(trained["steps"] * batch):
+        epoch, place = divmod(number, len(contexts))
+        read.append(int(permute(place, len(contexts), seed=trained["seed"], epoch=epoch)))
+    assert hashlib.sha256(np.array(read, dtype="<i8").tobytes()).hexdigest() == trained["indices_sha256"]
+    return contexts, [read[start : start + batch] for start in range(0, len(read), batch)]
+
+
 def test_where_names_the_steps_that_the_training_then_reads(ordered: Path) -> None:
-    told = paribus(ordered, "order", "where", "#7", *OPTIONS, "ordering=in_context").stdout
-    steps = {int(step.replace(",", "")) for step in re.findall(r"^  step ([\d,]+): context", told, re.MULTILINE)}
-    assert "place in the order (from 0):" in told and steps
-    paribus(ordered, "run", *OPTIONS, "ordering=in_context")
-    (record,) = (ordered / "paribus_runs/artifacts/checkpoints").glob("*/record.json")
-    assert max(steps) <= json.loads(record.read_text(encoding="utf-8"))["result"]["steps"]
-    assert re.search(r"tokens of #7 ", told)
+    options = (*OPTIONS, "ordering=in_context")
+    told = {number: paribus(ordered, "order", "where", f"#{number}", *options).stdout for number in (7, 43)}
+    paribus(ordered, "run", *options)
+    contexts, steps = trained_contexts(ordered / "paribus_runs/artifacts")
+    for number, text in told.items():
+        read = [
+            (step, context)
+            for step, batch in enumerate(steps, start=1)
+            for context in sorted(batch)
+            if number in contexts[context]
+        ]
+        assert read and named_readings(text) == read
+        assert f"read {len(read)} times in {len(steps)} steps" in text
+        assert "place in the order (from 0):" in text
+        assert re.search(rf"tokens of #{number} ", text)
 
 
 def test_near_shows_the_nearest_documents_as_text(ordered: Path) -> None:
