@@ -77,6 +77,8 @@ def test_a_full_disk_leaves_the_old_file_and_no_fragment(small_disk: Path) -> No
     with pytest.raises(OSError) as caught:
         atomic.write_text(small_disk / "record.json", "x" * 3_000_000)
     assert caught.value.errno == errno.ENOSPC
+    with pytest.raises(OSError):
+        atomic.write_bytes(small_disk / "record.json", bytes(3_000_000))
     assert [path.name for path in small_disk.iterdir()] == ["record.json"]
     assert "1" in (small_disk / "record.json").read_text(encoding="utf-8")
 

@@ -72,8 +72,8 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
     with mpl.rc_context(style()):
         plots = order_plots(rows)
     for plot in plots:
-        (directory / "plots" / f"{plot.name}.png").write_bytes(plot.png)
-        (directory / "plots" / f"{plot.name}.svg").write_bytes(plot.svg)
+        atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
+        atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
     pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{plot.caption}*" for plot in plots]
     text = "\n\n".join(["# What the orderings do", _markdown(rows), LEGEND, *pictures])
     atomic.write_text(directory / "statistics.md", text + "\n")

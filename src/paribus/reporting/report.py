@@ -3,7 +3,6 @@
 The same records give the same bytes: nothing of the moment or the machine goes in.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from paribus.reporting.page import page
 from paribus.reporting.plots import Curve, plots
 from paribus.reporting.tables import csv_table, latex_table, lines_table, terminal_table
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
+from paribus.store import atomic
 from paribus.tracking.reader import EventReader
 
 EVENTS, LOSS = "events.jsonl", "train/loss"
@@ -120,7 +120,5 @@ def _terminal(document: Document) -> RenderableType:
 def _write(path: Path, content: bytes) -> Path:
     """Replace the file in one step, so that nobody reads half a report."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.part")
-    partial.write_bytes(content)
-    partial.replace(path)
+    atomic.write_bytes(path, content)
     return path

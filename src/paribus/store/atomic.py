@@ -7,18 +7,23 @@ from pathlib import Path
 from typing import Any
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace `path` by `text` (UTF-8) in one step; a kill leaves the old file or the new one."""
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one step; a kill leaves the old file or the new one."""
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with aside.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with aside.open("wb") as file:
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
         aside.replace(path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
+
+
+def write_text(path: Path, text: str) -> None:
+    """Replace `path` by `text` (UTF-8) as `write_bytes` does."""
+    write_bytes(path, text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:

@@ -1,0 +1,42 @@
+"""The table and the plots of orderings, from numbers alone."""
+
+import os
+from pathlib import Path
+
+from paribus.reporting.order_report import OrderRow, write_order_report
+
+CURVES = {
+    "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
+    "similarity_random": [0] * 48 + [4, 6] + [0] * 50,
+    "contexts_of_documents": [0, 2, 5, 3],
+    "similarity_along": [0.4, 0.5, 0.3],
+    "positions": [0.0, 0.5, 0.25],
+}
+NUMBERS = {
+    "documents": 30,
+    "removed": 3,
+    "contexts": 10,
+    "documents_per_context": 2.1,
+    "cut_share": 0.2,
+    "padding": 0.0,
+    "similarity_inside": 0.31,
+    "similarity_following": 0.02,
+    "similarity_random": 0.01,
+    "similarity_adjacent": 0.3,
+}
+
+
+def row(label: str, **numbers: float | None) -> OrderRow:
+    return OrderRow(label, NUMBERS | numbers, CURVES)
+
+
+def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    write_order_report([row("in_context")], tmp_path)
+    plots = sorted((tmp_path / "plots").iterdir())
+    before = {plot.name: plot.read_bytes() for plot in plots}
+    for plot in plots:
+        os.link(plot, tmp_path / plot.name)
+    write_order_report([row("standard", similarity_inside=0.02)], tmp_path)
+    assert (tmp_path / "plots/similarity.svg").read_bytes() != before["similarity.svg"]
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert sorted((tmp_path / "plots").iterdir()) == plots
