@@ -1,7 +1,11 @@
 """The table and the plots of orderings, from numbers alone."""
 
+import io
 import os
 from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
 
 from paribus.reporting.order_report import OrderRow, write_order_report
 
@@ -30,6 +34,12 @@ def row(label: str, **numbers: float | None) -> OrderRow:
     return OrderRow(label, NUMBERS | numbers, CURVES)
 
 
+def rendered(table: Table) -> str:
+    file = io.StringIO()
+    Console(width=100, file=file).print(table)
+    return file.getvalue()
+
+
 def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
     write_order_report([row("in_context")], tmp_path)
     plots = sorted((tmp_path / "plots").iterdir())
@@ -40,3 +50,9 @@ def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert (tmp_path / "plots/similarity.svg").read_bytes() != before["similarity.svg"]
     assert {name: (tmp_path / name).read_bytes() for name in before} == before
     assert sorted((tmp_path / "plots").iterdir()) == plots
+
+
+def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
+    labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
+    shown = rendered(write_order_report([row(label) for label in labels], tmp_path))
+    assert all(label.removeprefix("corpus.paths=") in shown for label in labels)

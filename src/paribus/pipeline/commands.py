@@ -1,11 +1,13 @@
 """The verbs that take Hydra's overrides: parse, show or refuse, and hand over."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.console import Console
 
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
+from paribus.pipeline.display import open_console
 
 
 def _with_overrides(function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
@@ -16,7 +18,7 @@ def _with_overrides(function: Callable[[Command, Console], int]) -> Callable[[Se
         if command.shows:
             show_with_hydra(command)
             return 0
-        return function(command, Console(highlight=False))
+        return function(command, open_console())
 
     return verb
 
@@ -53,7 +55,8 @@ def _doctor(command: Command, console: Console) -> int:
     from paribus.pipeline.layout import Layout
     from paribus.store.doctor import examine
 
-    return examine(Layout.of(compose_command(command).jobs[0].config).store, console.print)
+    say = partial(console.print, markup=False, soft_wrap=True)
+    return examine(Layout.of(compose_command(command).jobs[0].config).store, say)
 
 
 def _sync(arguments: Sequence[str]) -> int:
@@ -65,13 +68,13 @@ def _sync(arguments: Sequence[str]) -> int:
 def _order(arguments: Sequence[str]) -> int:
     from paribus.pipeline.orders import order_command
 
-    return order_command(arguments, Console(highlight=False))
+    return order_command(arguments, open_console())
 
 
 def _rerun(arguments: Sequence[str]) -> int:
     from paribus.pipeline.rerun import rerun_command
 
-    return rerun_command(arguments, Console(highlight=False))
+    return rerun_command(arguments, open_console())
 
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {

@@ -12,6 +12,13 @@ if TYPE_CHECKING:
 SECONDS_BETWEEN_LINES = 10.0
 
 
+def open_console(*, stderr: bool = False) -> "Console":
+    """A console that shows text as it is: a `:snake:` in a document stays one, and numbers get no colours."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, emoji=False)
+
+
 class Display:
     """Shows one run: a line a finished stage, a bar for the running one."""
 

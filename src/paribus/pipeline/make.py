@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rich.console import Console
-
 from paribus.config.schema import RunConfig
-from paribus.pipeline.display import Display
+from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.runner import StageRunner
@@ -31,7 +29,7 @@ def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
     """Artefacts by stage of everything `targets` need; progress goes to standard error."""
     layout = Layout.of(config)
     nodes = build_graph(config, layout.cache, targets=targets)
-    display = Display(Console(stderr=True, highlight=False))
+    display = Display(open_console(stderr=True))
     runner = StageRunner(layout, display, _Unrecorded(layout.root / "orders"))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():

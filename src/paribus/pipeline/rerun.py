@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
@@ -63,7 +64,7 @@ def _compare(original: RunConfig, again: RunConfig, console: Console) -> int:
     results = [_differing(node, original, again) for node in nodes.values()]
     for node, differing in zip(nodes.values(), results, strict=True):
         style, word = ("green", "identical") if not differing else ("red", "differs")
-        table.add_row(node.name, f"[{style}]{word}[/]", ", ".join(differing))
+        table.add_row(node.name, Text(word, style), Text(", ".join(differing)))
     console.print(table)
     return EXIT_DIFFERS if any(results) else 0
 

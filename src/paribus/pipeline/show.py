@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from paribus.config.units import format_count, format_size
 from paribus.pipeline.layout import Layout
@@ -55,7 +56,7 @@ def _run_table(plan: Plan) -> Table:
         table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in plan.runs:
         table.add_row(
-            run.label,
+            Text(run.label),
             _mark(run, "tokens") + format_count(run.tokens),
             _mark(run, "text_bytes") + format_size(run.text_bytes),
             _mark(run, "steps") + f"{run.steps:,}",
@@ -84,7 +85,8 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
         failure = record["failure"] if record else None
         why = f"{failure['class']}: {failure['message']}" if failure else ""
         style = STYLES.get(status, "default")
-        table.add_row(name, run.run_id, f"[{style}]{status}[/]", f"{made} of {len(run.nodes)}", why)
+        progress = f"{made} of {len(run.nodes)}"
+        table.add_row(Text(name), run.run_id, Text(status, style), progress, Text(why))
         statuses.append(status)
     console.print(table)
     return 0 if set(statuses) == {"done"} else 1

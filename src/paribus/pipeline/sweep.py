@@ -16,7 +16,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.child import classify
 from paribus.pipeline.comparison import compare
-from paribus.pipeline.display import Display, duration
+from paribus.pipeline.display import Display, duration, open_console
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
@@ -108,7 +108,7 @@ class JobFunction:
 
     def __call__(self, config: RunConfig, number: int) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
-        display = Display(Console(highlight=False))
+        display = Display(open_console())
         try:
             self._run(config, number, display)
         except Exception as error:

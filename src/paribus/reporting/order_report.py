@@ -11,6 +11,7 @@ from typing import Any
 import matplotlib as mpl
 from rich import box
 from rich.table import Table
+from rich.text import Text
 
 from paribus.reporting.order_plots import order_plots
 from paribus.reporting.picture import style
@@ -122,5 +123,5 @@ def _terminal(rows: Sequence[OrderRow]) -> Table:
         table.add_column(_COLUMNS[place].heading, justify="right")
     for row in rows:
         own = _cells(row)
-        table.add_row(row.label, *(own[place] for place in shown))
+        table.add_row(Text(row.label), *(own[place] for place in shown))
     return table
