@@ -4,6 +4,7 @@ import csv
 import hashlib
 import json
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -83,6 +84,13 @@ def trained_contexts(artifacts: Path) -> tuple[list[set[int]], list[list[int]]]:
         read.append(int(permute(place, len(contexts), seed=trained["seed"], epoch=epoch)))
     assert hashlib.sha256(np.array(read, dtype="<i8").tobytes()).hexdigest() == trained["indices_sha256"]
     return contexts, [read[start : start + batch] for start in range(0, len(read), batch)]
+
+
+def test_the_row_of_a_single_run_is_named_by_its_ordering(ordered: Path, tmp_path: Path) -> None:
+    shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
+    shutil.rmtree(tmp_path / "paribus_runs/orders")
+    paribus(tmp_path, "order", "statistics", *OPTIONS, "ordering=in_context")
+    assert list(rows(tmp_path)) == ["in_context"]
 
 
 def test_where_names_the_steps_that_the_training_then_reads(ordered: Path) -> None:

@@ -53,7 +53,7 @@ def _statistics(arguments: Sequence[str], console: Console) -> int:
         for job, cache in zip(composition.jobs, caches, strict=True)
     ]
     rows: dict[str, OrderRow] = {}
-    for label, run in zip(labels(runs), runs, strict=True):
+    for label, run in zip(_row_labels(runs), runs, strict=True):
         made = make(run.job.config, ("contexts",))
         if made["contexts"].key not in rows:
             order = made["order"].record()["result"]
@@ -63,6 +63,11 @@ def _statistics(arguments: Sequence[str], console: Console) -> int:
     console.print(table)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
+
+
+def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
+    """What the runs differ in; a single run differs from nothing and is named by its ordering."""
+    return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]
 
 
 def _where(arguments: Sequence[str], console: Console) -> int:
