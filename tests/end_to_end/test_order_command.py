@@ -93,6 +93,14 @@ def test_the_row_of_a_single_run_is_named_by_its_ordering(ordered: Path, tmp_pat
     assert list(rows(tmp_path)) == ["in_context"]
 
 
+def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(ordered: Path, tmp_path: Path) -> None:
+    shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
+    options = [option for option in OPTIONS if not option.startswith("embedder")]
+    sizes = ("-m", "ordering=sequential", "embedder.dimensions=8,16")
+    told = paribus(tmp_path, "order", "statistics", *options, *sizes).stdout
+    assert "cannot be compared between rows" in " ".join(told.split())
+
+
 def test_where_names_the_steps_that_the_training_then_reads(ordered: Path) -> None:
     options = (*OPTIONS, "ordering=in_context")
     told = {number: paribus(ordered, "order", "where", f"#{number}", *options).stdout for number in (7, 43)}

@@ -2,12 +2,13 @@
 
 import io
 import os
+from itertools import pairwise
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from paribus.reporting.order_report import OrderRow, write_order_report
+from paribus.reporting.order_report import APART, OrderRow, write_order_report
 
 CURVES = {
     "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
@@ -30,8 +31,8 @@ NUMBERS = {
 }
 
 
-def row(label: str, **numbers: float | None) -> OrderRow:
-    return OrderRow(label, NUMBERS | numbers, CURVES)
+def row(label: str, *, embeddings: str = "same", **numbers: float | None) -> OrderRow:
+    return OrderRow(label, NUMBERS | numbers, CURVES, embeddings)
 
 
 def rendered(table: Table) -> str:
@@ -56,3 +57,20 @@ def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
     labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
     shown = rendered(write_order_report([row(label) for label in labels], tmp_path))
     assert all(label.removeprefix("corpus.paths=") in shown for label in labels)
+
+
+def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
+    rows = [row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
+    shown = rendered(write_order_report(rows, tmp_path))
+    assert APART in " ".join(shown.split())
+    parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
+    named = {plot.split("](plots/")[1]: caption for plot, caption in pairwise(parts) if plot.startswith("![")}
+    silent = [name for name, caption in named.items() if APART not in caption]
+    assert silent == ["contexts_of_documents.png)", "positions.png)"]
+    assert any(part.startswith("inside:") and APART in part for part in parts)
+
+
+def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
+    rows = [row(name) for name in ("standard", "in_context")]
+    assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
+    assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")

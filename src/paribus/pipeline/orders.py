@@ -56,8 +56,8 @@ def _statistics(arguments: Sequence[str], console: Console) -> int:
     for label, run in zip(_row_labels(runs), runs, strict=True):
         made = make(run.job.config, ("contexts",))
         if made["contexts"].key not in rows:
-            order = made["order"].record()["result"]
-            rows[made["contexts"].key] = OrderRow.read(label, made["contexts"].path, order)
+            order, embeddings = made["order"].record()["result"], made["embeddings"].key
+            rows[made["contexts"].key] = OrderRow.read(label, made["contexts"].path, order, embeddings)
     directory = Layout.of(composition.jobs[0].config).root / "orders" / digest(sorted(rows))[:16]
     table = write_order_report(list(rows.values()), directory)
     console.print(table)

@@ -11,6 +11,8 @@ from paribus.reporting.picture import COLOURS, DASHES, Plot, picture
 
 _WIDTH = 2.0 / 100
 """Cosines of one bar of `similarity_inside`, which counts from -1 to 1."""
+SIMILARITY_PLOTS = ("similarity_inside", "similarity_along", "similarity", "counts")
+"""Names of the plots that show cosines."""
 
 
 class _Row(Protocol):
@@ -69,7 +71,8 @@ def _lines(
             looks: dict[str, Any] = {"color": colour, "linewidth": 1.6, "drawstyle": drawstyle, "label": row.label}
             axes.plot(*points(row.curves[curve]), dashes, **looks)
         if curve == "similarity_inside":
-            axes.plot(*points(rows[0].curves["similarity_random"]), color="#8C8C8C", linewidth=1, label="random pairs")
+            label = f"random pairs of {rows[0].label}"
+            axes.plot(*points(rows[0].curves["similarity_random"]), color="#8C8C8C", linewidth=1, label=label)
         if curve == "contexts_of_documents":
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(axes_labels[0])

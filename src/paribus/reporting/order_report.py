@@ -13,8 +13,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from paribus.reporting.order_plots import order_plots
-from paribus.reporting.picture import style
+from paribus.reporting.order_plots import SIMILARITY_PLOTS, order_plots
+from paribus.reporting.picture import Plot, style
 from paribus.store import atomic
 
 Number = float | int | None
@@ -22,6 +22,10 @@ LEGEND = (
     "inside: mean cosine of two documents of one context; next: of a document with one of the context trained on after "
     "it; random: of a document with one of a context drawn at random; adjacent: of documents that follow each other in "
     "the order. cut: documents of which no context holds every token."
+)
+APART = (
+    "The rows have different embeddings: their similarities (inside, next, random, adjacent) are each row's own and "
+    "cannot be compared between rows."
 )
 
 
@@ -33,13 +37,15 @@ class OrderRow:
     numbers: Mapping[str, Number]
     """Single numbers, those of the order's own record among them."""
     curves: Mapping[str, Sequence[float]]
+    embeddings: str
+    """Key of the embeddings whose cosines these are; cosines of different embeddings say nothing about each other."""
 
     @classmethod
-    def read(cls, label: str, directory: Path, order: Mapping[str, Any]) -> "OrderRow":
+    def read(cls, label: str, directory: Path, order: Mapping[str, Any], embeddings: str) -> "OrderRow":
         """The `statistics.json` of a `contexts` artefact, with what the record of the order says."""
         content = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
         own = {name: value for name, value in order.items() if isinstance(value, int | float)}
-        return cls(label, own | content["numbers"], content["curves"])
+        return cls(label, own | content["numbers"], content["curves"], embeddings)
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,23 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
     for plot in plots:
         atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
         atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
-    pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{plot.caption}*" for plot in plots]
-    text = "\n\n".join(["# What the orderings do", _markdown(rows), LEGEND, *pictures])
+    pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{_caption(plot, rows)}*" for plot in plots]
+    text = "\n\n".join(["# What the orderings do", _markdown(rows), _legend(rows), *pictures])
     atomic.write_text(directory / "statistics.md", text + "\n")
     atomic.write_text(directory / "statistics.csv", _csv(rows))
     return _terminal(rows)
+
+
+def _legend(rows: Sequence[OrderRow]) -> str:
+    return f"{LEGEND} {APART}" if _apart(rows) else LEGEND
+
+
+def _caption(plot: Plot, rows: Sequence[OrderRow]) -> str:
+    return f"{plot.caption} {APART}" if _apart(rows) and plot.name in SIMILARITY_PLOTS else plot.caption
+
+
+def _apart(rows: Sequence[OrderRow]) -> bool:
+    return len({row.embeddings for row in rows}) > 1
 
 
 def _cells(row: OrderRow) -> list[str]:
@@ -113,7 +131,7 @@ def _terminal(rows: Sequence[OrderRow]) -> Table:
         for column, values in zip(_COLUMNS, cells, strict=True)
         if len(rows) > 1 and len(set(values)) == 1 and values[0] != "–"
     ]
-    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{LEGEND}"
+    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{_legend(rows)}"
     looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
     table = Table(title="What the orderings do", caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
     table.add_column("ordering", overflow="fold", min_width=min(20, max(len(row.label) for row in rows)))
