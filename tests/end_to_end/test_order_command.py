@@ -126,6 +126,14 @@ def test_near_shows_the_nearest_documents_as_text(ordered: Path) -> None:
     assert len(similarities) == 10 and similarities == sorted(similarities, reverse=True)
 
 
+@pytest.mark.parametrize("action", ["where", "near"])
+def test_a_document_is_looked_up_before_anything_but_the_corpus_is_made(tmp_path: Path, action: str) -> None:
+    write_corpus(tmp_path)
+    done = paribus(tmp_path, "order", action, "no such id", *OPTIONS, "ordering=in_context", expect=2)
+    assert "no document of the training split has this id" in done.stderr
+    assert {path.name for path in (tmp_path / "paribus_runs/artifacts").iterdir()} - {"claims", "partial"} == {"corpus"}
+
+
 def test_a_removed_document_is_named_with_the_one_that_stays(ordered: Path) -> None:
     options = (*OVERRIDES, "duplicates=minhash", "duplicates.threshold=0.5")
     assert "place in the order" in paribus(ordered, "order", "where", "#0", *options).stdout

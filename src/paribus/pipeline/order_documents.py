@@ -24,13 +24,12 @@ SHOWN_COMPANIONS = 12
 SHOWN_NEIGHBOURS = 10
 
 
-def where(name: str, config: RunConfig, inputs: Mapping[str, Path]) -> str:
-    """At which steps a document is read, in which contexts and beside which documents.
+def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
+    """At which steps document `index` of the training split is read, in which contexts and beside which documents.
 
     `inputs` are the artefacts corpus, tokens and order, and duplicates where the order has removed some.
     """
     corpus = CorpusArtifact(inputs["corpus"])
-    index = find_document(name, corpus)
     order = Order(inputs["order"])
     described = _describe(index, corpus)
     positions = np.flatnonzero(order.documents == index)
@@ -81,10 +80,9 @@ def _why_absent(index: int, inputs: Mapping[str, Path]) -> str:
     return "the ordering dropped it (see dropped.parquet of the order)"
 
 
-def near(name: str, corpus_path: Path, neighbours: Path) -> str:
-    """The nearest documents of one, with their similarities and the begin of their texts."""
+def near(index: int, corpus_path: Path, neighbours: Path) -> str:
+    """The documents nearest to document `index` of the training split, with similarities and the begin of texts."""
     corpus = CorpusArtifact(corpus_path)
-    index = find_document(name, corpus)
     lists = NeighbourLists(neighbours)
     ids = [int(near) for near in lists.ids[index][:SHOWN_NEIGHBOURS] if near >= 0]
     documents = _documents([index, *ids], corpus)
@@ -94,8 +92,9 @@ def near(name: str, corpus_path: Path, neighbours: Path) -> str:
     return "\n\n".join(lines if ids else [*lines, "it has no neighbours"]) + "\n"
 
 
-def find_document(name: str, corpus: CorpusArtifact) -> int:
+def find_document(name: str, corpus_path: Path) -> int:
     """Index in the training split of `#N` or of a document id; ConfigurationError where there is none."""
+    corpus = CorpusArtifact(corpus_path)
     count = corpus.count("train")
     if name.startswith("#") and name[1:].isdecimal():
         if int(name[1:]) < count:

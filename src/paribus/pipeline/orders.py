@@ -75,12 +75,8 @@ def _where(arguments: Sequence[str], console: Console) -> int:
 
     document, config = _document(arguments)
     made = make(config, ("order", "tokens"))
-    console.print(
-        where(document, config, {name: found.path for name, found in made.items()}),
-        markup=False,
-        end="",
-        soft_wrap=True,
-    )
+    told = where(document, config, {name: found.path for name, found in made.items()})
+    console.print(told, markup=False, end="", soft_wrap=True)
     return 0
 
 
@@ -94,11 +90,15 @@ def _near(arguments: Sequence[str], console: Console) -> int:
     return 0
 
 
-def _document(arguments: Sequence[str]) -> tuple[str, RunConfig]:
+def _document(arguments: Sequence[str]) -> tuple[int, RunConfig]:
+    """Index of the document in the training split, looked up before anything but the corpus is made."""
+    from paribus.pipeline.order_documents import find_document
+
     if not arguments or arguments[0].startswith("-"):
         raise ConfigurationError(f"which document? Give its id in the corpus, or #N\n{USAGE}")
     command = parse(arguments[1:])
     composition = compose_command(command)
     if len(composition.jobs) != 1:
         raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
-    return arguments[0], composition.jobs[0].config
+    config = composition.jobs[0].config
+    return find_document(arguments[0], make(config, ("corpus",))["corpus"].path), config
