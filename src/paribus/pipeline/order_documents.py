@@ -19,6 +19,7 @@ from paribus.training.batches import Batches, context_targets, context_text_byte
 from paribus.training.budget import resolve_budget
 
 SHOWN_CHARACTERS = 300
+SHOWN_PLACES = 20
 SHOWN_READINGS = 20
 SHOWN_COMPANIONS = 12
 SHOWN_NEIGHBOURS = 10
@@ -38,9 +39,14 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     encoded = EncodedCorpus(inputs["tokens"])
     length, eod = config.model.context_length, encoded.tokenizer.eod_id
     contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, length)
-    places = ", ".join(f"{place:,}" for place in positions[:SHOWN_READINGS].tolist())
-    lines = [described, f"place in the order (from 0): {places} of {len(order):,}"]
+    lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
     return "\n".join([*lines, *_readings(index, config, contexts, encoded, corpus)]) + "\n"
+
+
+def _places(positions: Sequence[int]) -> str:
+    shown = ", ".join(f"{position:,}" for position in positions[:SHOWN_PLACES])
+    more = len(positions) - SHOWN_PLACES
+    return f"{shown} and {more:,} more" if more > 0 else shown
 
 
 def _readings(
@@ -53,11 +59,15 @@ def _readings(
     text_bytes = context_text_bytes(contexts, encoded.tokenizer.token_byte_lengths())
     budget = resolve_budget(config.budget, batches, context_targets(contexts), text_bytes)
     read = batches.steps_of(held, budget.steps)
-    lines = [f"read {len(read)} times in {budget.steps:,} steps ({budget.epochs:.3g} epochs):"]
+    length = f"{budget.steps:,} steps ({budget.epochs:.3g} epochs)"
+    lines = [
+        f"tokens of it are in {len(held):,} of {contexts.count:,} contexts,",
+        f"which are read {len(read):,} times in {length}:",
+    ]
     for step, context in read[:SHOWN_READINGS]:
         lines.append(f"  step {step + 1:,}: context {context:,} of {contexts.count:,}")
     if len(read) > SHOWN_READINGS:
-        lines.append(f"  and {len(read) - SHOWN_READINGS:,} times more")
+        lines.append(f"  and {len(read) - SHOWN_READINGS:,} more")
     return [*lines, *_companions(int(held[0]), contexts, corpus)]
 
 
@@ -67,6 +77,8 @@ def _companions(context: int, contexts: Contexts, corpus: CorpusArtifact) -> lis
     lines = [f"context {context:,} holds {len(holding)} documents:"]
     for document, tokens in holding[:SHOWN_COMPANIONS]:
         lines.append(f"  {tokens:,} tokens of #{document} {_start(documents[document])}")
+    if len(holding) > SHOWN_COMPANIONS:
+        lines.append(f"  and {len(holding) - SHOWN_COMPANIONS:,} more")
     return lines
 
 

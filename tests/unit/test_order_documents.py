@@ -1,0 +1,53 @@
+"""What `paribus order where` says of one document, on small artefacts."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ordering_support import write_corpus
+from paribus.ordering.order import Order, write_order
+from paribus.ordering.packing.pack import pack
+from paribus.pipeline.order_documents import SHOWN_PLACES, SHOWN_READINGS, where
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.batches import Batches
+from training_inputs import MODEL, STEPS, TRAINING, config, write_inputs
+
+DOCUMENTS = 40
+REPEATED = 3
+
+
+@pytest.fixture
+def inputs(tmp_path: Path) -> dict[str, Path]:
+    """Artefacts of forty documents; the order reads document 3 before each of the others, as `nn` may."""
+    made = write_inputs(tmp_path)
+    corpus = write_corpus(tmp_path / "corpus", [f"text of document {number}" for number in range(DOCUMENTS)])
+    order = tmp_path / "repeating"
+    order.mkdir()
+    others = np.array([number for number in range(DOCUMENTS) if number != REPEATED])
+    documents = np.stack([np.full(len(others), REPEATED), others], axis=1).reshape(-1)
+    write_order(order, documents, groups=np.arange(0, len(documents) + 1, 2), kept=DOCUMENTS, removed=0)
+    return {**made, "corpus": corpus, "order": order}
+
+
+def test_a_list_of_places_says_how_many_it_leaves_out(inputs: dict[str, Path]) -> None:
+    told = where(REPEATED, config(), inputs)
+    shown = ", ".join(str(2 * number) for number in range(SHOWN_PLACES))
+    assert f"place in the order (from 0): {shown} and {DOCUMENTS - 1 - SHOWN_PLACES} more of 78\n" in told
+    assert "place in the order (from 0): 1 of 78\n" in where(0, config(), inputs)
+
+
+def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: dict[str, Path]) -> None:
+    told = where(REPEATED, config(), inputs)
+    encoded = EncodedCorpus(inputs["tokens"])
+    eod = encoded.tokenizer.eod_id
+    contexts = pack(config().packing, encoded.ids, encoded.offsets, Order(inputs["order"]), eod, MODEL.context_length)
+    batches = Batches(contexts, TRAINING.global_batch, config().seed)
+    holding = [i for i in range(contexts.count) if REPEATED in {found for found, _ in contexts.documents_of(i)}]
+    read = sum(int(index) in holding for step in range(STEPS) for index in batches.indices(step))
+    assert read != len(holding)
+    assert f"tokens of it are in {len(holding)} of {contexts.count} contexts,\n" in told
+    assert f"which are read {read} times in {STEPS} steps" in told
+    assert len(re.findall(r"^  step \d+: context", told, re.MULTILINE)) == SHOWN_READINGS
+    assert f"\n  and {read - SHOWN_READINGS} more\n" in told
