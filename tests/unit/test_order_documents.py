@@ -8,6 +8,7 @@ import pytest
 
 from ordering_support import write_corpus
 from paribus.ordering.order import Order, write_order
+from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
 from paribus.pipeline.order_documents import SHOWN_PLACES, SHOWN_READINGS, where
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -51,3 +52,12 @@ def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: d
     assert f"which are read {read} times in {STEPS} steps" in told
     assert len(re.findall(r"^  step \d+: context", told, re.MULTILINE)) == SHOWN_READINGS
     assert f"\n  and {read - SHOWN_READINGS} more\n" in told
+
+
+def test_a_budget_in_tokens_is_resolved_without_reading_the_corpus(
+    inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = where(REPEATED, config(), inputs)
+    assert "which are read" in expected
+    monkeypatch.setattr(OrderedDocuments, "read", None)
+    assert where(REPEATED, config(), inputs) == expected

@@ -9,7 +9,7 @@ from paribus.config.groups.training import BudgetConfig, EqualTextBudget, EqualT
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pack import pack
 from paribus.training.batches import Batches, context_targets, context_text_bytes
-from paribus.training.budget import Budget, resolve_budget
+from paribus.training.budget import Budget, resolve_budget, resolve_steps
 
 EOD = 7
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
@@ -97,3 +97,21 @@ def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: P
     budget = resolve_budget(EqualTextBudget(text=10 * left), drawn, context_targets(contexts), text)
     assert 10 * left <= budget.text_bytes <= 10 * left + 4
     assert budget.epochs >= 10
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_steps_alone_are_those_of_the_whole_budget(packing: PackingConfig) -> None:
+    drawn = batches(3, packing=packing)
+    for amount in (1, 50, 400):
+        for budget in (EqualTokensBudget(tokens=amount), EqualTextBudget(text=amount)):
+            assert resolve_steps(budget, drawn, LENGTHS) == resolved(budget, drawn).steps
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_steps_of_a_budget_in_tokens_read_no_token(packing: PackingConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = batches(3, packing=packing)
+    steps = resolved(EqualTokensBudget(tokens=100), drawn).steps
+    monkeypatch.setattr(drawn.contexts.documents, "read", None)
+    assert resolve_steps(EqualTokensBudget(tokens=100), drawn, LENGTHS) == steps
+    with pytest.raises(TypeError):
+        resolve_steps(EqualTextBudget(text=100), drawn, LENGTHS)

@@ -15,8 +15,8 @@ from paribus.ordering.order import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import Batches, context_targets, context_text_bytes
-from paribus.training.budget import resolve_budget
+from paribus.training.batches import Batches
+from paribus.training.budget import resolve_steps
 
 SHOWN_CHARACTERS = 300
 SHOWN_PLACES = 20
@@ -56,10 +56,9 @@ def _readings(
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
-    text_bytes = context_text_bytes(contexts, encoded.tokenizer.token_byte_lengths())
-    budget = resolve_budget(config.budget, batches, context_targets(contexts), text_bytes)
-    read = batches.steps_of(held, budget.steps)
-    length = f"{budget.steps:,} steps ({budget.epochs:.3g} epochs)"
+    steps = resolve_steps(config.budget, batches, encoded.tokenizer.token_byte_lengths())
+    read = batches.steps_of(held, steps)
+    length = f"{steps:,} steps ({steps * batches.global_batch / contexts.count:.3g} epochs)"
     lines = [
         f"tokens of it are in {len(held):,} of {contexts.count:,} contexts,",
         f"which are read {len(read):,} times in {length}:",

@@ -6,10 +6,11 @@ Whichever is fixed, the other is computed exactly from the contexts that will be
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from paribus.config.groups.training import BudgetConfig, EqualTokensBudget
 from paribus.errors import ConfigurationError
-from paribus.training.batches import CHUNK, Batches, Integers
+from paribus.training.batches import CHUNK, Batches, Integers, context_targets, context_text_bytes
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,10 @@ def resolve_budget(budget: BudgetConfig, batches: Batches, targets: Integers, te
     `targets` and `text_bytes` are `context_targets` and `context_text_bytes` of the batches' contexts. Raises
     ConfigurationError if the budget is text and the contexts stand for none.
     """
-    steps = _steps(budget, batches, targets, text_bytes)
+    if isinstance(budget, EqualTokensBudget):
+        steps = _steps_of_tokens(budget.tokens, batches, targets)
+    else:
+        steps = _steps_of_text(budget.text, batches, text_bytes)
     contexts = steps * batches.global_batch
     positions = contexts * batches.contexts.context_length
     return Budget(
@@ -68,11 +72,20 @@ def resolve_budget(budget: BudgetConfig, batches: Batches, targets: Integers, te
     )
 
 
-def _steps(budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers) -> int:
-    if not isinstance(budget, EqualTokensBudget):
-        if not text_bytes.any():
-            raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
-        return steps_of(budget.text, batches, text_bytes)
+def resolve_steps(budget: BudgetConfig, batches: Batches, token_byte_lengths: npt.NDArray[np.integer]) -> int:
+    """The steps of `resolve_budget`, with no token read unless the budget is text."""
+    if isinstance(budget, EqualTokensBudget):
+        return _steps_of_tokens(budget.tokens, batches, context_targets(batches.contexts))
+    return _steps_of_text(budget.text, batches, context_text_bytes(batches.contexts, token_byte_lengths))
+
+
+def _steps_of_tokens(tokens: int, batches: Batches, targets: Integers) -> int:
     if batches.contexts.full:
-        return -(-budget.tokens // (batches.global_batch * batches.contexts.context_length))
-    return steps_of(budget.tokens, batches, targets)
+        return -(-tokens // (batches.global_batch * batches.contexts.context_length))
+    return steps_of(tokens, batches, targets)
+
+
+def _steps_of_text(text: int, batches: Batches, text_bytes: Integers) -> int:
+    if not text_bytes.any():
+        raise ConfigurationError("budget.text cannot be reached: the ordered corpus stands for no text at all")
+    return steps_of(text, batches, text_bytes)
