@@ -13,6 +13,7 @@ import pytest
 from command_line import OVERRIDES, paribus, write_corpus
 
 from paribus.ordering.packing.shuffle import permute
+from paribus.pipeline.orders import USAGE
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
 OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.context_length=256")
@@ -119,6 +120,14 @@ def test_where_names_the_steps_that_the_training_then_reads(ordered: Path) -> No
         assert re.search(rf"tokens of #{number} ", text)
 
 
+def test_where_and_near_show_help_and_configuration_like_other_verbs(tmp_path: Path) -> None:
+    for action in ("statistics", "where", "near"):
+        assert paribus(tmp_path, "order", action, "--help").stdout.startswith(USAGE)
+    told = paribus(tmp_path, "order", "where", "doc5", "--cfg", "job", "ordering=lexical").stdout
+    assert "kind: lexical" in told
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_near_shows_the_nearest_documents_as_text(ordered: Path) -> None:
     told = paribus(ordered, "order", "near", "#7", *OPTIONS, "ordering=in_context").stdout
     assert told.startswith("#7 ")
@@ -150,6 +159,9 @@ def test_a_removed_document_is_named_with_the_one_that_stays(ordered: Path) -> N
         (("where",), "which document? Give its id in the corpus, or #N"),
         (("where", "#99999", *OPTIONS), "#99999: the training split has documents #0 to #"),
         (("near", "no such id", *OPTIONS), "'no such id': no document of the training split has this id"),
+        (("where", "--", "-x", *OPTIONS), "'-x': no document of the training split has this id"),
+        (("near", *OPTIONS, "--", "-x"), "'-x': no document of the training split has this id"),
+        (("where", *OPTIONS, "--"), "which document? Give its id in the corpus, or #N"),
         (("where", "#1", *OPTIONS, "-m", "seed=0,1"), "2 configurations are too many"),
     ],
 )

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from ordering_support import write_corpus
+from paribus.corpus.artifact import CorpusWriter
+from paribus.errors import ConfigurationError
 from paribus.ordering.order import Order, write_order
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
-from paribus.pipeline.order_documents import SHOWN_PLACES, SHOWN_READINGS, where
+from paribus.pipeline.order_documents import SHOWN_PLACES, SHOWN_READINGS, find_document, where
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches
 from training_inputs import MODEL, STEPS, TRAINING, config, write_inputs
@@ -61,3 +63,12 @@ def test_a_budget_in_tokens_is_resolved_without_reading_the_corpus(
     assert "which are read" in expected
     monkeypatch.setattr(OrderedDocuments, "read", None)
     assert where(REPEATED, config(), inputs) == expected
+
+
+def test_an_id_stands_for_its_document_before_it_is_read_as_a_number(tmp_path: Path) -> None:
+    with CorpusWriter(tmp_path, heldout=0.0, shard_bytes=20) as writer:
+        for name in ("first", "#0", "-x", "#3"):
+            writer.add(name, "a text of its own", "test")
+    assert [find_document(name, tmp_path) for name in ("first", "#0", "-x", "#3", "#1", "#2")] == [0, 1, 2, 3, 1, 2]
+    with pytest.raises(ConfigurationError, match="documents #0 to #3"):
+        find_document("#4", tmp_path)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 VALUED_FLAGS = {"--cfg", "-c", "--package", "-p", "--info", "-i", "--config-dir", "-cd", "--experimental-rerun"}
+HELP_FLAGS = {"--help", "-h"}
 SHOWING_FLAGS = {
-    "--help",
-    "-h",
+    *HELP_FLAGS,
     "--hydra-help",
     "--cfg",
     "-c",
@@ -43,6 +43,11 @@ class Command:
     def shows(self) -> bool:
         """Whether Hydra is only asked to print something."""
         return bool(SHOWING_FLAGS & set(self.flags))
+
+    @property
+    def helps(self) -> bool:
+        """Whether that is the help."""
+        return bool(HELP_FLAGS & set(self.flags))
 
 
 def parse(arguments: Sequence[str]) -> Command:

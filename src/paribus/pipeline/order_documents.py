@@ -104,19 +104,18 @@ def near(index: int, corpus_path: Path, neighbours: Path) -> str:
 
 
 def find_document(name: str, corpus_path: Path) -> int:
-    """Index in the training split of `#N` or of a document id; ConfigurationError where there is none."""
+    """Index in the training split of a document id, or of `#N` where no id is that; ConfigurationError for neither."""
     corpus = CorpusArtifact(corpus_path)
-    count = corpus.count("train")
-    if name.startswith("#") and name[1:].isdecimal():
-        if int(name[1:]) < count:
-            return int(name[1:])
-        raise ConfigurationError(f"{name}: the training split has documents #0 to #{count - 1}")
     first = 0
     for shard in corpus.shards("train"):
         ids = pq.read_table(shard, columns=["id"])["id"].to_pylist()
         if name in ids:
             return first + int(ids.index(name))
         first += len(ids)
+    if name.startswith("#") and name[1:].isdecimal():
+        if int(name[1:]) < first:
+            return int(name[1:])
+        raise ConfigurationError(f"{name}: the training split has documents #0 to #{first - 1}")
     raise ConfigurationError(
         f"{name!r}: no document of the training split has this id (a held-out document is in no order); #N takes "
         "document number N"

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from paribus.config.arguments import parse
+from paribus.config.arguments import Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.config.identity import digest
@@ -19,33 +19,46 @@ USAGE = """usage: paribus order statistics [overrides]        -m ordering=... fo
        paribus order where DOCUMENT [overrides]    the steps that read a document, and what it shares contexts with
        paribus order near DOCUMENT [overrides]     the nearest documents, as text
 
-DOCUMENT is an id of the corpus, or #N: document number N, from 0, of the training split.
+DOCUMENT is an id of the corpus, or #N where that is no id: document number N, from 0, of the training split.
+An id that begins with a dash stands after --.
 What is missing of the artefacts up to the order is made; no model is trained.
 """
+STATISTICS = "statistics"
 
 
 def order_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus order ACTION [DOCUMENT] [overrides]`; ConfigurationError for an action that is none."""
-    actions: dict[str, Callable[[Sequence[str], Console], int]] = {
-        "statistics": _statistics,
-        "where": _where,
-        "near": _near,
-    }
+    of_a_document: dict[str, Callable[[int, RunConfig, Console], int]] = {"where": _where, "near": _near}
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        console.print(USAGE, markup=False, end="")
+        _print_usage(console)
         return 0 if arguments else 2
-    if arguments[0] not in actions:
-        raise ConfigurationError(f"{arguments[0]!r} is no action; known: {', '.join(actions)}\n{USAGE}")
-    return actions[arguments[0]](arguments[1:], console)
+    action, actions = arguments[0], (STATISTICS, *of_a_document)
+    if action not in actions:
+        raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
+    document, rest = (None, arguments[1:]) if action == STATISTICS else _split(arguments[1:])
+    command = parse(rest)
+    if command.shows:
+        return _show(command, console)
+    if action == STATISTICS:
+        return _statistics(command, console)
+    return of_a_document[action](*_find(document, command), console)
 
 
-def _statistics(arguments: Sequence[str], console: Console) -> int:
+def _print_usage(console: Console) -> None:
+    console.print(USAGE, markup=False, end="", soft_wrap=True)
+
+
+def _show(command: Command, console: Console) -> int:
+    """What Hydra is asked to print, after the usage of the verb where that is the help."""
+    if command.helps:
+        _print_usage(console)
+    show_with_hydra(command)
+    return 0
+
+
+def _statistics(command: Command, console: Console) -> int:
     from paribus.reporting.order_report import OrderRow, write_order_report
 
-    command = parse(arguments)
-    if command.shows:
-        show_with_hydra(command)
-        return 0
     composition = compose_command(command)
     caches = [Layout.of(job.config).cache for job in composition.jobs]
     runs = [
@@ -70,35 +83,43 @@ def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
     return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]
 
 
-def _where(arguments: Sequence[str], console: Console) -> int:
+def _where(document: int, config: RunConfig, console: Console) -> int:
     from paribus.pipeline.order_documents import where
 
-    document, config = _document(arguments)
     made = make(config, ("order", "tokens"))
     told = where(document, config, {name: found.path for name, found in made.items()})
     console.print(told, markup=False, end="", soft_wrap=True)
     return 0
 
 
-def _near(arguments: Sequence[str], console: Console) -> int:
+def _near(document: int, config: RunConfig, console: Console) -> int:
     from paribus.pipeline.order_documents import near
 
-    document, config = _document(arguments)
     stage = "lexical_neighbours" if isinstance(config.ordering, LexicalOrdering) else "neighbours"
     made = make(config, ("corpus", stage))
     console.print(near(document, made["corpus"].path, made[stage].path), markup=False, end="", soft_wrap=True)
     return 0
 
 
-def _document(arguments: Sequence[str]) -> tuple[int, RunConfig]:
+def _split(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """The document, which stands first or after `--`, and the other arguments; None where no document is given."""
+    marked = arguments.index("--") if "--" in arguments else None
+    if marked is not None:
+        document = arguments[marked + 1] if marked + 1 < len(arguments) else None
+        return document, [*arguments[:marked], *arguments[marked + 2 :]]
+    if not arguments or arguments[0].startswith("-"):
+        return None, arguments
+    return arguments[0], arguments[1:]
+
+
+def _find(document: str | None, command: Command) -> tuple[int, RunConfig]:
     """Index of the document in the training split, looked up before anything but the corpus is made."""
     from paribus.pipeline.order_documents import find_document
 
-    if not arguments or arguments[0].startswith("-"):
+    if document is None:
         raise ConfigurationError(f"which document? Give its id in the corpus, or #N\n{USAGE}")
-    command = parse(arguments[1:])
     composition = compose_command(command)
     if len(composition.jobs) != 1:
         raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
     config = composition.jobs[0].config
-    return find_document(arguments[0], make(config, ("corpus",))["corpus"].path), config
+    return find_document(document, make(config, ("corpus",))["corpus"].path), config
