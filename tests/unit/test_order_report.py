@@ -2,13 +2,17 @@
 
 import io
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from rich.table import Table
 
+from paribus.reporting.order_plots import order_plots
 from paribus.reporting.order_report import APART, OrderRow, write_order_report
+from paribus.reporting.picture import COLOURS
 
 CURVES = {
     "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
@@ -74,3 +78,20 @@ def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
     rows = [row(name) for name in ("standard", "in_context")]
     assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
     assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")
+
+
+def lines(svg: str, colour: str) -> int:
+    """Lines of a colour, the one of the legend among them."""
+    return len(re.findall(f"<path [^>]*stroke: {colour.lower()}", svg))
+
+
+@pytest.mark.parametrize("others", [[], [row("concatenate")]], ids=["alone", "beside another"])
+def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
+    """Contexts of one document have no two documents to compare."""
+    curves = CURVES | {"similarity_inside": [0] * 100}
+    alone = OrderRow("one_document", NUMBERS | {"similarity_inside": None}, curves, "same")
+    plots = {plot.name: plot for plot in order_plots([alone, *others])}
+    assert "one_document: in a context –, with the next 0.020, random 0.010" in plots["similarity"].alternative
+    assert "–" in plots["similarity"].svg.decode()
+    drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
+    assert drawn == [1, *(2 for _ in others)]

@@ -1,5 +1,6 @@
 """Plots of orderings: how alike documents of a context are, how many there are, and how that goes along the order."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -83,10 +84,11 @@ def _lines(
 
 
 def _shares(counts: Sequence[float]) -> tuple[list[float], list[float]]:
-    """Middle of each bar that is not beside an empty end, and its share."""
-    filled = [place for place, count in enumerate(counts) if count] or [len(counts) // 2]
-    places = range(max(0, filled[0] - 1), min(len(counts), filled[-1] + 2))
-    total = sum(counts) or 1
+    """Middle of each bar that is not beside an empty end, and its share; nothing where nothing was counted."""
+    filled = [place for place, count in enumerate(counts) if count]
+    if not filled:
+        return [], []
+    places, total = range(max(0, filled[0] - 1), min(len(counts), filled[-1] + 2)), sum(counts)
     return [-1 + (place + 0.5) * _WIDTH for place in places], [100 * counts[place] / total for place in places]
 
 
@@ -112,17 +114,19 @@ def _bars(rows: Sequence[_Row]) -> Plot:
         axes: Axes = figure.subplots()
         for place, (name, heading) in enumerate(names.items()):
             places = [number + 0.26 * (place - 1) for number in range(len(rows))]
-            heights = [float(row.numbers.get(name) or 0) for row in rows]
-            axes.barh(places, heights, 0.24, color=COLOURS[place], label=heading)
+            values = [row.numbers.get(name) for row in rows]
+            axes.barh(places, [_bar(value) for value in values], 0.24, color=COLOURS[place], label=heading)
+            for height in (height for height, value in zip(places, values, strict=True) if value is None):
+                axes.text(0.0, height, " –", va="center", fontsize=8)
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
-        axes.invert_yaxis()
+        axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlabel("mean cosine")
         axes.grid(axis="y", visible=False)
         figure.legend(loc="outside right center", fontsize=9)
 
     caption = "Mean cosine of two documents of a context, of documents of consecutive contexts, and of random ones."
     told = [
-        f"{row.label}: " + ", ".join(f"{names[n]} {float(row.numbers.get(n) or 0):.3f}" for n in names) for row in rows
+        f"{row.label}: " + ", ".join(f"{names[name]} {_told(row.numbers.get(name))}" for name in names) for row in rows
     ]
     return picture("similarity", caption, f"{caption} {'; '.join(told)}.", (9.2, 0.9 + 0.55 * len(rows)), draw)
 
@@ -156,17 +160,28 @@ def _counts_of(rows: Sequence[_Row]) -> Plot:
         axes = figure.subplots(1, len(panels), sharey=True)
         for axis, (heading, value) in zip(axes, panels.items(), strict=True):
             values = [value(row) for row in rows]
-            axis.barh(range(len(rows)), [found or 0.0 for found in values], 0.6, color=COLOURS[0])
+            axis.barh(range(len(rows)), [_bar(found) for found in values], 0.6, color=COLOURS[0])
             for number, found in enumerate(values):
-                axis.text(found or 0.0, number, "–" if found is None else f" {found:.3g}", va="center", fontsize=8)
+                axis.text(found or 0.0, number, " –" if found is None else f" {found:.3g}", va="center", fontsize=8)
             axis.set_xlabel(heading, fontsize=8)
             axis.margins(x=0.25)
+            if all(found is None for found in values):
+                axis.set_xticks([])
             axis.grid(axis="y", visible=False)
         axes[0].set_yticks(range(len(rows)), [row.label for row in rows])
-        axes[0].invert_yaxis()
+        axes[0].set_ylim(len(rows) - 0.5, -0.5)
 
     caption = "Jumps, the weight of the path's steps (a jump weighs 0), and removed documents."
     return picture("counts", caption, caption, (9.2, 0.9 + 0.4 * len(rows)), draw)
+
+
+def _bar(value: float | None) -> float:
+    """Length of a bar; of no number none is drawn."""
+    return math.nan if value is None else value
+
+
+def _told(value: float | None) -> str:
+    return "–" if value is None else f"{value:.3f}"
 
 
 def _share(row: _Row, name: str, *of: str) -> float | None:
