@@ -2,6 +2,7 @@
 
 import dataclasses
 import math
+from pathlib import Path
 
 import pytest
 
@@ -97,6 +98,27 @@ def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering
 )
 def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, overrides: tuple[str, ...]) -> None:
     assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"checkpoints", "scores"}
+
+
+@pytest.mark.parametrize(
+    ("overrides", "again"),
+    [
+        (("packing.attention=document",), False),
+        (("packing.shuffle=false",), True),
+        (("packing=best_fit",), True),
+        (("packing=one_document",), True),
+        (("model.context_length=32",), True),
+        (("seed=7",), True),
+    ],
+)
+def test_contexts_are_examined_again_where_they_hold_something_else(
+    tmp_path: Path, overrides: tuple[str, ...], again: bool
+) -> None:
+    before, after = (
+        build_graph(configured("ordering=sequential", *added), tmp_path, targets=("contexts",))["contexts"].key
+        for added in ((), overrides)
+    )
+    assert (before != after) is again
 
 
 def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:

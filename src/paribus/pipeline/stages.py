@@ -103,6 +103,11 @@ def _order_identity(config: RunConfig) -> dict[str, Any]:
     return {"ordering": {key: value for key, value in values.items() if key not in _BM25}} | seeded
 
 
+def _layout_of_contexts(config: RunConfig) -> dict[str, Any]:
+    """Which tokens may attend to which decides nothing about what a context holds."""
+    return {"packing": {key: value for key, value in identity(config.packing).items() if key != "attention"}}
+
+
 def _duplicates_inputs(config: RunConfig) -> tuple[str, ...]:
     return ("corpus", "neighbours") if isinstance(config.duplicates, EmbeddingDuplicates) else ("corpus",)
 
@@ -180,7 +185,7 @@ STAGES: dict[str, Stage] = {
             1,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
-            _together(_fields("packing"), _fields("model", "context_length"), _seed),
+            _together(_layout_of_contexts, _fields("model", "context_length"), _seed),
         ),
         Stage(
             "checkpoints",
