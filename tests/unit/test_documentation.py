@@ -11,12 +11,15 @@ from paribus.cli import VERBS
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.describe import describe
+from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 COMPOSED = ("run", "plan", "status", "report", "doctor")
+ORDER_ACTIONS = {"statistics": 0, "where": 1, "near": 1}
+"""Actions of `paribus order` and how many words, the document, stand before the overrides."""
 
 
 def blocks(page: Path, language: str) -> Iterator[str]:
@@ -39,6 +42,13 @@ def arguments_of(line: str) -> list[str]:
     return words[1:]
 
 
+def overrides_of(words: list[str]) -> list[str]:
+    """What Hydra is given of a command."""
+    if words[0] != "order":
+        return words[1:]
+    return words[2 + ORDER_ACTIONS[words[1]] :]
+
+
 @pytest.mark.parametrize(("page", "line"), commands())
 def test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise(page: str, line: str) -> None:
     for part in line.split("&&"):
@@ -46,10 +56,25 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
         if not words:
             continue
         assert words[0] in VERBS or words[0].startswith("--"), f"{page}: {line}"
-        command = parse(words[1:])
+        command = parse(overrides_of(words))
         if words[0] in COMPOSED and not command.shows:
             composition = compose_command(command)
             assert undeclared(prepare(composition, tolerate_missing=True)) is None
+        elif words[0] == "order" and not command.shows:
+            assert compose_command(command).jobs
+
+
+@pytest.mark.parametrize("line", ["order statistics typo=1", "order where DOCUMENT typo=1", "order near '#7' typo=1"])
+def test_a_mistake_in_a_documented_command_about_orders_is_found(line: str) -> None:
+    with pytest.raises(ConfigurationError, match="typo"):
+        test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise("a page", f"paribus {line}")
+
+
+def test_no_page_says_that_statistics_of_orders_train_nothing() -> None:
+    """A vocabulary is trained for them."""
+    said = [line for _, line in commands() if "order statistics" in line and "#" in line]
+    assert said
+    assert [line for line in said if "no model is trained" not in line] == []
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/huggingface.md"])
