@@ -1,5 +1,7 @@
 """All else being equal, judged before anything runs: what the runs of a sweep may differ in."""
 
+import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -145,6 +147,15 @@ def test_a_declared_factor_that_leads_nowhere_is_refused(factor: str) -> None:
 def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
     name = path.relative_to(configuration_directory() / "experiment").with_suffix("").as_posix()
     assert differing(f"experiment={name}") == []
+
+
+def test_the_orderings_at_paper_scale_leave_out_what_is_quadratic_in_documents() -> None:
+    path = configuration_directory() / "experiment/in_context/orderings.yaml"
+    text = re.sub(r"\\\n#\s*", "", path.read_text(encoding="utf-8"))
+    (line,) = re.findall(r"paribus run (experiment=\S+ scale=paper .*)", text)
+    composition = compose_command(parse(shlex.split(line)))
+    kinds_of_orders = [job.config.ordering.kind for job in composition.jobs]
+    assert kinds_of_orders == ["standard", "sequential", "nn", "cluster", "in_context", "in_context_released"]
 
 
 def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:

@@ -5,6 +5,8 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -142,3 +144,14 @@ def test_a_killed_stage_goes_on_with_what_is_finished(tmp_path: Path, monkeypatc
     assert len(list(again.work.glob("*.npz"))) == 6
     assert all((again.work / path.relative_to(first.work)).stat().st_mtime_ns == time for path, time in times.items())
     assert np.array_equal(whole.ids, NeighbourLists(again.output).ids)
+
+
+def test_more_documents_than_can_be_compared_are_refused_before_any_is_read(tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus"
+    (corpus / "train").mkdir(parents=True)
+    ids = pa.array(np.arange(lexical_stage.MOST_DOCUMENTS + 1).astype(str))
+    pq.write_table(pa.table({"id": ids}), corpus / "train/00000.parquet")
+    made = stage_context(tmp_path, "lexical_neighbours", LexicalOrdering(), corpus=corpus)
+    with pytest.raises(DataError, match=r"ordering=lexical .* has 1,000,001: .* use ordering=in_context"):
+        lexical_stage.build(made)
+    assert not list(made.work.iterdir()) and not list(made.output.iterdir())
