@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from corpus_support import run_config
-from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
 from paribus.config.identity import everything
 from paribus.store.artifact import Store
 from paribus.store.claim import ClaimLostError, acquire, read_holder
@@ -149,8 +149,10 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
         start_new_session=True,
     )
     os.close(writing)
-    config = everything(run_config(PydocsCorpus()))
     places = {name: str(tmp_path / name) for name in ("output", "work")}
+    for place in places.values():
+        Path(place).mkdir()
+    config = everything(compose_command(parse(["scale=tiny", "corpus=pydocs"])).jobs[0].config)
     job = {"stage": "corpus", "config": config, "inputs": {}, **places}
     child.communicate(json.dumps(job | {"claim": {"path": str(path), "token": "mine", "lease": 0.5}}).encode())
     os.close(reading)

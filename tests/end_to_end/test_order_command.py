@@ -29,6 +29,13 @@ def ordered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture
+def own(ordered: Path, tmp_path: Path) -> Path:
+    """A copy of that directory for a test that makes more."""
+    shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
 def rows(directory: Path) -> dict[str, dict[str, str]]:
     (path,) = (directory / "paribus_runs/orders").glob("*/statistics.csv")
     with path.open(encoding="utf-8", newline="") as file:
@@ -87,26 +94,24 @@ def trained_contexts(artifacts: Path) -> tuple[list[set[int]], list[list[int]]]:
     return contexts, [read[start : start + batch] for start in range(0, len(read), batch)]
 
 
-def test_the_row_of_a_single_run_is_named_by_its_ordering(ordered: Path, tmp_path: Path) -> None:
-    shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
-    shutil.rmtree(tmp_path / "paribus_runs/orders")
-    paribus(tmp_path, "order", "statistics", *OPTIONS, "ordering=in_context")
-    assert list(rows(tmp_path)) == ["in_context"]
+def test_the_row_of_a_single_run_is_named_by_its_ordering(own: Path) -> None:
+    shutil.rmtree(own / "paribus_runs/orders")
+    paribus(own, "order", "statistics", *OPTIONS, "ordering=in_context")
+    assert list(rows(own)) == ["in_context"]
 
 
-def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(ordered: Path, tmp_path: Path) -> None:
-    shutil.copytree(ordered, tmp_path, dirs_exist_ok=True)
+def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(own: Path) -> None:
     options = [option for option in OPTIONS if not option.startswith("embedder")]
     sizes = ("-m", "ordering=sequential", "embedder.dimensions=8,16")
-    told = paribus(tmp_path, "order", "statistics", *options, *sizes).stdout
+    told = paribus(own, "order", "statistics", *options, *sizes).stdout
     assert "cannot be compared between rows" in " ".join(told.split())
 
 
-def test_where_names_the_steps_that_the_training_then_reads(ordered: Path) -> None:
+def test_where_names_the_steps_that_the_training_then_reads(own: Path) -> None:
     options = (*OPTIONS, "ordering=in_context")
-    told = {number: paribus(ordered, "order", "where", f"#{number}", *options).stdout for number in (7, 43)}
-    paribus(ordered, "run", *options)
-    contexts, steps = trained_contexts(ordered / "paribus_runs/artifacts")
+    told = {number: paribus(own, "order", "where", f"#{number}", *options).stdout for number in (7, 43)}
+    paribus(own, "run", *options)
+    contexts, steps = trained_contexts(own / "paribus_runs/artifacts")
     for number, text in told.items():
         read = [
             (step, context)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordering_support import write_corpus
+from corpus_support import write_corpus
 from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError
 from paribus.ordering.order import Order, write_order
