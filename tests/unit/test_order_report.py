@@ -95,3 +95,18 @@ def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
     assert "–" in plots["similarity"].svg.decode()
     drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
     assert drawn == [1, *(2 for _ in others)]
+
+
+@pytest.mark.parametrize("label", ["standard", "standard packing=concatenate embedder=tfidf_svd"])
+def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_path: Path, label: str) -> None:
+    differing = {name: 1000.123 * value for name, value in NUMBERS.items()} | {"jumps": 12_000}
+    file = io.StringIO()
+    table = write_order_report([row(label, jumps=1), row(f"{label} two", **differing)], tmp_path)
+    Console(width=80, file=file).print(table)
+    lines, told = file.getvalue().splitlines(), " ".join(file.getvalue().split())
+    assert max(map(len, lines)) <= 80
+    assert told.endswith("documents of which no context holds every token.") and "The files have more columns." in told
+    headings = lines[2].split()
+    assert {"inside", "next", "random"} <= set(headings)
+    values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]
+    assert len(re.findall(r"\d+\.\d{3}", values)) == len({"inside", "next", "random", "adjacent"} & set(headings))

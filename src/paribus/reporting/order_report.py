@@ -71,6 +71,8 @@ _COLUMNS = (
     _Column("random", "similarity_random", lambda value: f"{value:.3f}"),
     _Column("adjacent", "similarity_adjacent", lambda value: f"{value:.3f}"),
 )
+_TERMINAL_WIDTH, _LABEL_WIDTH = 80, 20
+_DISPENSABLE = ("padding", "cut_share", "removed", "documents_per_context", "jumps", "similarity_adjacent")
 
 
 def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
@@ -131,15 +133,27 @@ def _terminal(rows: Sequence[OrderRow]) -> Table:
         for column, values in zip(_COLUMNS, cells, strict=True)
         if len(rows) > 1 and len(set(values)) == 1 and values[0] != "–"
     ]
-    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{_legend(rows)}"
+    label_width = min(_LABEL_WIDTH, max(len(row.label) for row in rows))
+    differing = [place for place, values in enumerate(cells) if len(rows) == 1 or len(set(values)) > 1]
+    shown = _fitting([place for place in differing if _COLUMNS[place].narrow], cells, _TERMINAL_WIDTH - label_width)
+    fewer = "The files have more columns. " if len(shown) < len(differing) else ""
+    caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{fewer}{_legend(rows)}"
     looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
     table = Table(title="What the orderings do", caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
-    table.add_column("ordering", overflow="fold", min_width=min(20, max(len(row.label) for row in rows)))
-    differing = [place for place, values in enumerate(cells) if len(rows) == 1 or len(set(values)) > 1]
-    shown = [place for place in differing if _COLUMNS[place].narrow]
+    table.add_column("ordering", overflow="fold", min_width=label_width)
     for place in shown:
         table.add_column(_COLUMNS[place].heading, justify="right")
     for row in rows:
         own = _cells(row)
         table.add_row(Text(row.label), *(own[place] for place in shown))
     return table
+
+
+def _fitting(places: Sequence[int], cells: Sequence[Sequence[str]], width: int) -> list[int]:
+    """The columns that fit into a width, without those that say least where they do not."""
+    needed = {place: 2 + max(map(len, [_COLUMNS[place].heading, *cells[place]])) for place in places}
+    for name in _DISPENSABLE:
+        if sum(needed.values()) <= width:
+            break
+        needed = {place: size for place, size in needed.items() if _COLUMNS[place].name != name}
+    return list(needed)
