@@ -36,9 +36,9 @@ lint: $(READY)
 test: lint
 	$(BIN)/pytest --numprocesses auto --dist worksteal
 
-# Kill -9 in every stage, several times; about ten minutes on two cores.
+# Kill -9 in every stage, several times; about half an hour on two cores.
 kill-matrix: $(READY)
-	$(BIN)/pytest -m kill_matrix tests/resume/test_kill_matrix.py
+	$(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
 
 clean:
 	rm -rf $(VENV) paribus_runs
