@@ -101,3 +101,30 @@ def test_code_that_no_checkout_tracks_has_no_commit(tmp_path: Path) -> None:
     state = git_state(file)
     assert state is not None
     assert "installed.py" in state["diff"]
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_what_is_written_in_one_step_is_whole_or_as_it_was(tmp_path: Path, kind: str) -> None:
+    target = tmp_path / "target"
+
+    def write(aside: Path, text: str) -> None:
+        if kind == "directory":
+            aside.mkdir()
+        (aside / "inside" if kind == "directory" else aside).write_text(text, encoding="utf-8")
+
+    def stop() -> None:
+        with atomic.replacing(target) as aside:
+            write(aside, "half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert list(tmp_path.iterdir()) == []
+    with atomic.replacing(target) as aside:
+        write(aside, "whole")
+        assert not target.exists()
+    assert list(tmp_path.iterdir()) == [target]
+    read = target / "inside" if kind == "directory" else target
+    with pytest.raises(KeyboardInterrupt):
+        stop()
+    assert read.read_text(encoding="utf-8") == "whole" and list(tmp_path.iterdir()) == [target]

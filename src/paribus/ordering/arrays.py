@@ -6,7 +6,6 @@ A unit of work keeps its result in one `.npy` file; a kill leaves the whole file
 import errno
 import math
 import os
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,21 +13,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paribus.store import atomic
+
 Array = npt.NDArray[Any]
 
 
 def save_array(path: Path, array: Array) -> None:
     """Replace `path` (.npy) by `array` in one step."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    try:
-        with aside.open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
+    with atomic.replacing(path) as aside, aside.open("wb") as file:
+        np.save(file, array, allow_pickle=False)
 
 
 def map_array(path: Path) -> Array:

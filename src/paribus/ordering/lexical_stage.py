@@ -4,7 +4,6 @@ The index, and blocks of documents whose neighbours are found, stay in the stage
 done, so a killed stage goes on where it stood. Only the index and the scores of one block a worker are in memory.
 """
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +18,7 @@ from paribus.ordering.lexical.bm25 import Index, save_index, weights
 from paribus.ordering.lexical.terms import count_shard, together
 from paribus.ordering.neighbours.lists import create_lists
 from paribus.pipeline.context import JSON, StageContext
+from paribus.store import atomic
 
 SPARE = 30
 """Neighbours found beyond those the ordering wants, so that enough are left where near duplicates are removed."""
@@ -64,10 +64,8 @@ def find(search: Search, block: tuple[int, int]) -> Path:
     if not path.exists():
         index = Index.load(search.index)
         ids, similarities = index.neighbours(*block, query_terms=search.query_terms, count=search.width)
-        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        with aside.open("wb") as file:
+        with atomic.replacing(path) as aside, aside.open("wb") as file:
             np.savez(file, ids=ids, similarities=similarities)
-        aside.replace(path)
     return path
 
 
@@ -102,10 +100,10 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
         saturation=ordering.saturation,
         length_normalization=ordering.length_normalization,
     )
-    aside = context.work / f".index.{uuid.uuid4().hex}"
-    aside.mkdir()
-    save_index(aside, weighted)
-    return aside.rename(directory)
+    with atomic.replacing(directory) as aside:
+        aside.mkdir()
+        save_index(aside, weighted)
+    return directory
 
 
 def _blocks(documents: int) -> Iterator[tuple[int, int]]:

@@ -2,23 +2,44 @@
 
 import json
 import os
+import shutil
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` in one step; a kill leaves the old file or the new one."""
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Where to write the file or directory that becomes `path` in one step, on the disk, when the block ends.
+
+    A kill or an error leaves what was there; a directory replaces nothing but an empty one.
+    """
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        with aside.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        yield aside
+        if aside.is_dir():
+            sync_tree(aside)
+        else:
+            sync_entry(aside)
         aside.replace(path)
     except BaseException:
-        aside.unlink(missing_ok=True)
+        _remove(aside)
         raise
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace `path` by `content` in one step; a kill leaves the old file or the new one."""
+    with replacing(path) as aside:
+        aside.write_bytes(content)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -35,11 +56,7 @@ def sync_tree(directory: Path) -> None:
     """Flush every file and directory below `directory` to the disk."""
     for root, _, names in os.walk(directory):
         for path in [*(Path(root) / name for name in names), Path(root)]:
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-            finally:
-                os.close(handle)
+            sync_entry(path)
 
 
 def publish_directory(source: Path, target: Path) -> bool:
@@ -52,13 +69,13 @@ def publish_directory(source: Path, target: Path) -> bool:
         if target.is_dir():
             return False
         raise
-    sync_tree_entry(target.parent)
+    sync_entry(target.parent)
     return True
 
 
-def sync_tree_entry(directory: Path) -> None:
-    """Flush one directory's entries, so that a rename in it survives a power cut."""
-    handle = os.open(directory, os.O_RDONLY)
+def sync_entry(path: Path) -> None:
+    """Flush a file, or the entries of a directory, so that a rename in it survives a power cut."""
+    handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
     finally:

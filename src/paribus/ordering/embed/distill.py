@@ -11,7 +11,6 @@ embedder.path=OUTPUT` reads.
 import argparse
 import re
 import sys
-import uuid
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -94,15 +93,14 @@ def _shortened(vectors: npt.NDArray[np.float64], dimensions: int) -> npt.NDArray
 
 
 def _write(output: Path, vectors: npt.NDArray[np.float16], encoder: Encoder) -> None:
-    aside = output.with_name(f".{output.name}.{uuid.uuid4().hex}")
-    aside.mkdir(parents=True)
-    save_file({"embeddings": vectors}, aside / WEIGHTS)
-    tokenizer = Tokenizer.from_str(encoder.tokenizer.backend_tokenizer.to_str())
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    tokenizer.save(str(aside / TOKENIZER), pretty=False)
-    atomic.write_json(aside / "config.json", _description(vectors))
-    atomic.publish_directory(aside, output)
+    with atomic.replacing(output) as aside:
+        aside.mkdir(parents=True)
+        save_file({"embeddings": vectors}, aside / WEIGHTS)
+        tokenizer = Tokenizer.from_str(encoder.tokenizer.backend_tokenizer.to_str())
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
+        tokenizer.save(str(aside / TOKENIZER), pretty=False)
+        atomic.write_json(aside / "config.json", _description(vectors))
 
 
 def _description(vectors: npt.NDArray[np.float16]) -> dict[str, Any]:

@@ -5,8 +5,6 @@ weights and the directions are learned from a sample of documents; every documen
 """
 
 import json
-import shutil
-import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
 from paribus.pipeline.context import JSON
+from paribus.store import atomic
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
 TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
@@ -85,15 +84,10 @@ class TfidfSvd:
 
     def save(self, directory: Path) -> None:
         """Write the fitted arrays; `directory` appears whole."""
-        aside = directory.with_name(f".{directory.name}.{uuid.uuid4().hex}")
-        aside.mkdir(parents=True)
-        try:
+        with atomic.replacing(directory) as aside:
+            aside.mkdir(parents=True)
             (aside / TERMS).write_text(json.dumps({"documents": self.documents, "terms": self.terms}), "utf-8")
             np.savez(aside / ARRAYS, idf=self.idf, directions=self.directions)
-            aside.rename(directory)
-        except BaseException:
-            shutil.rmtree(aside, ignore_errors=True)
-            raise
 
     @classmethod
     def load(cls, directory: Path, config: TfidfEmbedder) -> Self:

@@ -1,6 +1,5 @@
 """Neighbours found so far, a file a block of documents, so that an interrupted search goes on where it was."""
 
-import uuid
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from paribus.errors import DataError
 from paribus.ordering.neighbours.ranking import Neighbours, merge
+from paribus.store import atomic
 
 DOCUMENTS_A_BLOCK = 2048
 
@@ -62,15 +62,8 @@ class Blocks:
             raise DataError(f"{self._path(block)}: has {searched} shards, not {shard}; run the command again")
         before = self.read(block) if shard else self._nothing(block)
         ids, similarities = merge(before, found, self.width)
-        path = self._path(block)
-        aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-        try:
-            with aside.open("wb") as file:
-                np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
-            aside.replace(path)
-        except BaseException:
-            aside.unlink(missing_ok=True)
-            raise
+        with atomic.replacing(self._path(block)) as aside, aside.open("wb") as file:
+            np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
 
     def _saved(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
         path = self._path(block)

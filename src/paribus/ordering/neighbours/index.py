@@ -1,6 +1,5 @@
 """The nearest vectors of one shard: exactly, or by faiss' inverted lists and an exact ranking of what they find."""
 
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +11,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.ordering.neighbours.ranking import SINGLE_PRECISION_ERROR, Ids, Neighbours, Vectors, rank, rank_all
 from paribus.ordering.neighbours.rule import SearchPlan
+from paribus.store import atomic
 
 SPARE_CANDIDATES = 16
 GPU_CODE_SIZES = (0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
@@ -110,10 +110,9 @@ def _inverted(coarse: Any, dimensions: int, plan: SearchPlan) -> Any:
 
 
 def save_index(index: Any, path: Path) -> None:
-    """Write an index aside and move it to `path`."""
-    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
-    faiss.write_index(index, str(aside))
-    aside.replace(path)
+    """Replace `path` by an index in one step."""
+    with atomic.replacing(path) as aside:
+        faiss.write_index(index, str(aside))
 
 
 def load_index(path: Path) -> Any:
