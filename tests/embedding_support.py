@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.ordering.arrays import save_array
 from paribus.ordering.parts import Part
 from paribus.pipeline.context import StageContext

@@ -9,9 +9,10 @@ import torch
 from numpy.typing import NDArray
 
 from corpus_support import write_corpus
+from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.modeling.build import build_model, save_model
 from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
+from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -19,7 +20,6 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
-from paribus.config.groups.training import ModelConfig
 from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.ordering.neighbours.lists import write_neighbours
 from paribus.pipeline.context import StageContext

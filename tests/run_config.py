@@ -2,12 +2,14 @@
 
 from typing import Any
 
+from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
-from paribus.config.groups.training import EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 
 

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
+from paribus.config.groups.budget import BudgetConfig, EqualTokensBudget
+from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
-from paribus.config.groups.training import BudgetConfig, EqualTokensBudget, ModelConfig, TrainingConfig
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.ordering.order import write_order
 from paribus.pipeline.context import JSON, SilentReporter, StageContext

@@ -6,8 +6,8 @@ import pytest
 
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, compose_command
+from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
-from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError
 
 

@@ -9,8 +9,8 @@ import pytest
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
+from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
-from paribus.config.groups.training import EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops

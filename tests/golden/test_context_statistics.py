@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ordering_support import formula_vectors, stage_context, write_embeddings
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.ordering.contexts_stage import build
 from training_inputs import write_inputs
 

@@ -10,7 +10,7 @@ import torch
 from safetensors import SafetensorError
 
 import paribus.training.checkpoint as module
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.errors import DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.training.checkpoint import Checkpoints

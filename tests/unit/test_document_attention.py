@@ -6,8 +6,9 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from packing_support import FixedOrder
+from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
-from paribus.config.groups.training import ModelConfig, TrainingConfig
+from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.errors import ConfigurationError
 from paribus.modeling.build import build_model, load_model, save_model
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.modeling.build import build_model, save_model
 from paribus.modeling.counts import checkpoint_bytes, flops_per_token, parameter_count, training_flops
 

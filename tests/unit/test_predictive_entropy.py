@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.spans import PredictiveEntropyPretokenizer

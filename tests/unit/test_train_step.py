@@ -5,7 +5,8 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from paribus.config.groups.training import ModelConfig, TrainingConfig
+from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, NumericalError, OutOfMemoryError
 from paribus.modeling.build import build_model
 from paribus.training.device import explained_memory_errors, make_accelerator, resolve_device, resolve_precision

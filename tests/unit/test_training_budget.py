@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from packing_support import FixedOrder
+from paribus.config.groups.budget import BudgetConfig, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
-from paribus.config.groups.training import BudgetConfig, EqualTextBudget, EqualTokensBudget
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pack import pack
 from paribus.training.batches import Batches, context_targets, context_text_bytes

@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
+from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import ConcatenatePacking, pads
@@ -18,7 +19,6 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     ViterbiEncoder,
 )
-from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 

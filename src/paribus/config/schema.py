@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from paribus.config.declare import execution, group, identity
+from paribus.config.groups.budget import BudgetConfig
 from paribus.config.groups.corpus import CorpusConfig
 from paribus.config.groups.embedding import (
     DuplicatesConfig,
@@ -20,6 +21,7 @@ from paribus.config.groups.embedding import (
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, SweepConfig, TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import OrderingConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.config.groups.tokenization import (
@@ -27,11 +29,7 @@ from paribus.config.groups.tokenization import (
     PretokenizerConfig,
     TokenizerConfig,
 )
-from paribus.config.groups.training import (
-    BudgetConfig,
-    ModelConfig,
-    TrainingConfig,
-)
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.groups.types import NonNegative
 
 

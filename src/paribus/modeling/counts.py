@@ -3,7 +3,7 @@
 `paribus plan` uses this, so nothing heavy may be imported here.
 """
 
-from paribus.config.groups.training import ModelConfig
+from paribus.config.groups.model import ModelConfig
 
 FLOAT32_BYTES = 4
 OPTIMIZER_MOMENTS = 2

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.packing import pads
 from paribus.config.groups.tokenization import BytesTokenizer
-from paribus.config.groups.training import EqualTokensBudget
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
 from paribus.pipeline.equality import undeclared

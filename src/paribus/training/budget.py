@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.training import BudgetConfig, EqualTokensBudget
+from paribus.config.groups.budget import BudgetConfig, EqualTokensBudget
 from paribus.errors import ConfigurationError
 from paribus.training.batches import CHUNK, Batches, Integers, context_targets, context_text_bytes
 

@@ -1,4 +1,4 @@
-"""Groups `model`, `budget` and `training`."""
+"""Group `training`: optimizer, schedule, batch, checkpoints, and what they run on."""
 
 from typing import Annotated, Literal
 
@@ -6,43 +6,6 @@ from annotated_types import Ge, Gt, Le
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import NonNegative, Positive, PositiveFloat
-from paribus.config.units import Count, Size
-
-
-@group
-class ModelConfig:
-    """A Llama-style decoder; named sizes are the files of this group."""
-
-    kind: Literal["llama"] = identity("llama", doc="Llama architecture (transformers).")
-    width: Positive = identity(doc="Hidden size.")
-    layers: Positive = identity(doc="Decoder layers.")
-    heads: Positive = identity(doc="Attention heads; must divide the width.")
-    ffn_width: Positive = identity(doc="Inner width of the SwiGLU feed-forward layer.")
-    context_length: Positive = identity(1024, doc="Tokens of a context.")
-    tied_embeddings: bool = identity(False, doc="Share input and output embeddings.")
-    initializer_range: PositiveFloat = identity(0.02, doc="Standard deviation of the initial weights.")
-    rope_theta: PositiveFloat = identity(10_000.0, doc="Base of the rotary position embedding.")
-
-
-@group
-class EqualTokensBudget:
-    """Every run reads the same number of tokens."""
-
-    kind: Literal["equal_tokens"] = identity("equal_tokens", doc="Stop after a number of tokens.")
-    tokens: Count = identity(
-        doc="Tokens to predict, rounded up to whole global batches; padding is none of them (papers: 100B)."
-    )
-
-
-@group
-class EqualTextBudget:
-    """Every run reads the same number of bytes of source text."""
-
-    kind: Literal["equal_text"] = identity("equal_text", doc="Stop after a number of bytes of source text.")
-    text: Size = identity(doc="UTF-8 bytes of source text, rounded up to whole global batches (papers: 388GiB).")
-
-
-BudgetConfig = EqualTokensBudget | EqualTextBudget
 
 
 @group
