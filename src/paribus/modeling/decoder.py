@@ -1,0 +1,32 @@
+"""The two parts of a causal language model that loss and scores need, whatever its family."""
+
+from typing import Any, NamedTuple
+
+import torch
+
+from paribus.errors import ConfigurationError
+
+
+class DecoderParts(NamedTuple):
+    """What is before and what is in the output layer; logits are `hidden states @ output_weight.T`."""
+
+    base: torch.nn.Module
+    """Called as transformers models are, gives an object with `last_hidden_state` (rows, length, width)."""
+    output_weight: torch.Tensor
+    """(vocabulary size, width), the model's own parameter; the input embedding itself where the two are shared."""
+
+
+def decoder_parts(model: Any) -> DecoderParts:
+    """The parts of an unwrapped causal language model, so that logits need not be materialised.
+
+    Raises ConfigurationError for a model that is no causal language model of a known family.
+    """
+    match model.config.model_type:
+        case "llama":
+            return DecoderParts(model.model, model.lm_head.weight)
+        case "gpt_neox":
+            return DecoderParts(model.gpt_neox, model.lm_head.weight)
+        case other:
+            raise ConfigurationError(
+                f"model_type {other!r} is no causal language model that is known here; known: llama, gpt_neox"
+            )
