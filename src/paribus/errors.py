@@ -4,6 +4,7 @@ A message says what is wrong, where it was set (config path, or file and line) a
 The class travels from the child process of a stage to the record of the run, so `paribus status` can group by it.
 """
 
+import errno
 from typing import ClassVar
 
 
@@ -60,3 +61,17 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
         InfrastructureError,
     )
 }
+
+
+def classify(error: BaseException) -> dict[str, str]:
+    """Failure class and message of an exception."""
+    if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
+        return {"class": error.failure_class, "message": str(error)}
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+        return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        where = f" while writing {error.filename}" if error.filename else ""
+        return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
+    if isinstance(error, KeyboardInterrupt):
+        return {"class": "interrupted", "message": "stopped by a signal"}
+    return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
+from training_scenarios import POINTS
 
 from stage_support import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
-RESUMED = (
-    "before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step",
-    "damaged", "padded",
-)  # fmt: skip
+RESUMED = (*POINTS, "twice", "damaged", "padded")
 
 
 @pytest.fixture(scope="module")

@@ -9,28 +9,42 @@ import dataclasses
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import paribus.training.checkpoint as checkpoint_module
+import paribus.training.prepare as prepare_module
 import paribus.training.stages as stages_module
+import paribus.training.step as step_module
 from paribus.config.groups.packing import BestFitPacking
 from paribus.config.schema import RunConfig
 from training_inputs import EVERY, STEPS, TRAINING, config, execute, write_inputs
 
-POINTS = ("before_any_checkpoint", "between_checkpoints", "weights_half_saved", "before_rename", "after_the_last_step")
+POINTS = (
+    "before_the_first_step", "before_any_checkpoint", "in_a_step", "between_checkpoints", "weights_half_saved",
+    "before_rename", "after_rename", "after_the_last_step",
+)  # fmt: skip
 
 
 def kill_at(point: str) -> None:
     """Arrange for this process to kill itself at `point` of the run."""
-    if point == "before_any_checkpoint":
+    if point == "before_the_first_step":
+        _kill_before_call(step_module.Stepper, "step", call=1)
+    elif point == "in_a_step":
+        _kill_before_call(step_module.Stepper, "_clip", call=2 * EVERY + 2)
+    elif point == "before_any_checkpoint":
         _kill_before_call(checkpoint_module.Checkpoints, "save", call=1)
     elif point == "between_checkpoints":
-        _kill_before_call(stages_module.MetricsFile, "append", call=2 * EVERY + 3)
+        _kill_before_call(prepare_module.MetricsFile, "append", call=2 * EVERY + 3)
     elif point == "weights_half_saved":
         _kill_before_call(checkpoint_module, "save_file", call=2)
     elif point == "before_rename":
         _kill_before_call(checkpoint_module, "publish_directory", call=3)
+    elif point == "before_the_next_rename":
+        _kill_before_call(checkpoint_module, "publish_directory", call=1)
+    elif point == "after_rename":
+        _kill_before_call(checkpoint_module.Checkpoints, "_drop_oldest", call=3)
     else:
         _kill_before_call(stages_module, "export", call=1)
 
@@ -65,25 +79,26 @@ def damage_newest(work: Path) -> None:
 
 def killed_then_resumed(
     root: Path,
-    point: str,
     name: str,
     inputs: dict[str, Path],
+    points: Sequence[str],
     *,
     damaged: bool = False,
     run: RunConfig | None = None,
 ) -> None:
-    """Kill a run at `point`, possibly damage its newest checkpoint, and run it again."""
+    """Kill a run at one of `points` after the other, possibly damage its newest checkpoint, and run it again."""
 
-    def first() -> None:
+    def killed(point: str) -> None:
         kill_at(point)
         execute(root, name, inputs, run)
 
-    if not os.WIFSIGNALED(in_child(first)):
-        raise RuntimeError(f"the run was not killed at {point}")
+    for point in points:
+        if not os.WIFSIGNALED(in_child(partial(killed, point))):
+            raise RuntimeError(f"the run was not killed at {point}")
     if damaged:
         damage_newest(root / name / "work")
     if in_child(lambda: execute(root, name, inputs, run)) != 0:
-        raise RuntimeError(f"the run killed at {point} did not resume")
+        raise RuntimeError(f"the run killed at {points} did not resume")
 
 
 def main(root: Path) -> None:
@@ -93,11 +108,12 @@ def main(root: Path) -> None:
     other = dataclasses.replace(TRAINING, checkpoint_every=STEPS)
     in_child(lambda: execute(root, "one_checkpoint", inputs, config(training=other)))
     for point in POINTS:
-        killed_then_resumed(root, point, point, inputs)
-    killed_then_resumed(root, "between_checkpoints", "damaged", inputs, damaged=True)
+        killed_then_resumed(root, point, inputs, [point])
+    killed_then_resumed(root, "twice", inputs, ["before_rename", "before_the_next_rename"])
+    killed_then_resumed(root, "damaged", inputs, ["between_checkpoints"], damaged=True)
     padded = config(packing=BestFitPacking(attention="document"))
     in_child(lambda: execute(root, "padded_straight", inputs, padded))
-    killed_then_resumed(root, "between_checkpoints", "padded", inputs, run=padded)
+    killed_then_resumed(root, "padded", inputs, ["between_checkpoints"], run=padded)
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from paribus.config.groups.model import ModelConfig
 from paribus.errors import DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.training.checkpoint import Checkpoints
+from paribus.training.snapshot import Snapshot
 
 MODEL = ModelConfig(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
 FINGERPRINT = {"order": "abc", "tokens": 12}
@@ -23,7 +24,9 @@ FOREVER = 10**9
 def filled(directory: Path, steps: tuple[int, ...], keep: int = 3) -> Checkpoints:
     checkpoints = Checkpoints(directory, keep, FINGERPRINT)
     for step in steps:
-        checkpoints.save(step, build_model(MODEL, 32, step), {"step.x": torch.full((2,), float(step))}, step * 0.5)
+        model = build_model(MODEL, 32, step)
+        snapshot = Snapshot(model, dict(model.named_parameters()), {"step.x": torch.full((2,), float(step))})
+        checkpoints.save(step, snapshot, step * 0.5)
     return checkpoints
 
 

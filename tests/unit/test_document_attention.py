@@ -13,9 +13,8 @@ from paribus.modeling.build import build_model
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.training.attention import document_attention
-from paribus.training.device import make_accelerator
-from paribus.training.optimizer import make_optimizer
-from paribus.training.step import micro_batch_loss, train_step
+from paribus.training.loss import SummedLoss
+from step_support import make_batch, make_stepper
 
 EOD, LENGTH = 31, 12
 MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=LENGTH, initializer_range=0.3)
@@ -81,7 +80,7 @@ def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingCo
 def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: PackingConfig) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, targets = tensors(contexts)
-    loss = micro_batch_loss(model, inputs, targets, EOD)
+    loss = SummedLoss(model, EOD)(inputs, targets)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     expected = sum(
         cross_entropy(logits, targets[index, place], ignore_index=-1, reduction="sum")
@@ -99,7 +98,7 @@ def test_padding_changes_neither_loss_nor_gradient(document_end: int | None) -> 
     row = torch.tensor([[1, 2, 3, EOD, 4, 5]])
     following = torch.tensor([[2, 3, EOD, 4, 5, EOD]])
     padded = torch.cat([row, torch.full((1, 6), EOD)], dim=1), torch.cat([following, torch.full((1, 6), -1)], dim=1)
-    losses = [micro_batch_loss(model, *pair, document_end) for pair in ((row, following), padded)]
+    losses = [SummedLoss(model, document_end)(*pair) for pair in ((row, following), padded)]
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-6, atol=0)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
     for short, long in zip(*gradients, strict=True):
@@ -112,13 +111,11 @@ def test_the_loss_of_a_step_is_the_mean_over_the_targets_of_the_global_batch(doc
     losses = []
     for micro_batch in (1, 2, len(inputs)):
         training = TrainingConfig(device="cpu", precision="fp32", micro_batch=micro_batch)
-        accelerator, _ = make_accelerator(training)
-        model = build_model(MODEL, 32, 0)
-        optimizer = make_optimizer(model, training)
-        given = {"step": 1, "rate": 0.01, "training": training, "document_end": document_end}
-        losses.append(train_step(accelerator, model, optimizer, inputs, targets, **given))
+        stepper = make_stepper(build_model(MODEL, 32, 0), training, document_end)
+        result = stepper.step(make_batch(inputs, targets), rate=0.01)
+        losses.append((result.loss, result.gradient_norm))
     model = build_model(MODEL, 32, 0)
-    total = micro_batch_loss(model, torch.tensor(inputs), torch.tensor(targets), document_end).item()
+    total = SummedLoss(model, document_end)(torch.tensor(inputs), torch.tensor(targets)).item()
     assert (targets < 0).any()
     assert losses[0][0] == pytest.approx(total / (targets >= 0).sum(), rel=1e-5)
     assert np.allclose(losses, losses[0], rtol=1e-5)

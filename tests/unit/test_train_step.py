@@ -1,5 +1,8 @@
 """One optimizer step."""
 
+import math
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -7,11 +10,11 @@ from torch.nn.functional import cross_entropy
 
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import ConfigurationError, NumericalError, OutOfMemoryError
+from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.build import build_model
-from paribus.training.device import explained_memory_errors, make_accelerator, resolve_device, resolve_precision
-from paribus.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
-from paribus.training.step import train_step
+from paribus.training.device import explained_memory_errors, resolve_device, resolve_precision
+from paribus.training.snapshot import load_optimizer_tensors, take_snapshot
+from step_support import make_batch, make_stepper
 
 MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
 CONTEXTS = np.random.default_rng(0).integers(0, 32, (6, 9))
@@ -23,14 +26,11 @@ def config(**changes: object) -> TrainingConfig:
 
 
 def stepped(training: TrainingConfig, steps: int = 3) -> tuple[list[tuple[float, float]], dict[str, torch.Tensor]]:
-    accelerator, _ = make_accelerator(training)
     model = build_model(MODEL, 32, 0)
-    model, optimizer = accelerator.prepare(model, make_optimizer(model, training))
-    results = [
-        train_step(accelerator, model, optimizer, INPUTS, TARGETS, step=step + 1, rate=0.01, training=training)
-        for step in range(steps)
-    ]
-    return results, model.state_dict()
+    stepper, batch = make_stepper(model, training), make_batch(INPUTS, TARGETS)
+    results = [stepper.step(batch, rate=0.01) for _ in range(steps)]
+    assert [result.problem for result in results] == [None] * steps
+    return [(result.loss, result.gradient_norm) for result in results], model.state_dict()
 
 
 def test_a_step_is_adamw_on_the_clipped_gradient_of_the_mean_loss() -> None:
@@ -63,31 +63,51 @@ def test_the_micro_batch_changes_rounding_only() -> None:
             torch.testing.assert_close(others[name], value, rtol=1e-3, atol=1e-5)
 
 
-def test_a_loss_that_is_not_a_number_names_the_step_and_leaves_the_weights() -> None:
-    training = config()
-    accelerator, _ = make_accelerator(training)
+@pytest.mark.parametrize(
+    ("weight", "limit", "problem"),
+    [(float("nan"), 9.0, "the loss is nan"), (3e38, math.inf, "the loss is nan"), (1.0, 3.0, r"above .*\(3\)")],
+)
+def test_a_bad_step_is_named_and_leaves_weights_and_optimizer_as_they_were(
+    weight: float, limit: float, problem: str
+) -> None:
     model = build_model(MODEL, 32, 0)
     with torch.no_grad():
-        model.model.norm.weight[0] = float("nan")
-    before = model.model.embed_tokens.weight.clone()
-    with pytest.raises(NumericalError, match=r"the loss is nan at step 7 .*training\.learning_rate"):
-        optimizer = make_optimizer(model, training)
-        train_step(accelerator, model, optimizer, INPUTS, TARGETS, step=7, rate=0.01, training=training)
-    assert torch.equal(before, model.model.embed_tokens.weight)
+        model.model.norm.weight[0] = weight
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stepper = make_stepper(model, config(), loss_limit=limit)
+    result = stepper.step(make_batch(INPUTS, TARGETS), rate=0.01)
+    assert result.problem is not None and re.search(problem, result.problem)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0, equal_nan=True)
+    assert not stepper.prepared.optimizer.state
+    assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_optimizer_state_survives_as_named_tensors() -> None:
-    training = config()
-    model = build_model(MODEL, 32, 0)
-    optimizer = make_optimizer(model, training)
-    model(torch.from_numpy(CONTEXTS)).logits.sum().backward()
-    optimizer.step()
-    tensors = optimizer_tensors(model, optimizer)
-    again = make_optimizer(model, training)
-    load_optimizer_tensors(model, again, {name: tensor.clone() for name, tensor in tensors.items()})
-    restored = optimizer_tensors(model, again)
-    assert restored.keys() == tensors.keys()
-    assert all(torch.equal(restored[name], tensors[name]) for name in tensors)
+def test_a_snapshot_is_what_the_optimizer_goes_on_from_and_nothing_changes_it() -> None:
+    stepper = make_stepper(build_model(MODEL, 32, 0), config())
+    model, optimizer, batch = stepper.prepared.model, stepper.prepared.optimizer, make_batch(INPUTS, TARGETS)
+    stepper.step(batch, rate=0.01)
+    snapshot = take_snapshot(model, optimizer)
+    assert snapshot is not None
+    kept = {name: tensor.clone() for name, tensor in snapshot.optimizer.items()}
+    stepper.step(batch, rate=0.01)
+    assert all(torch.equal(snapshot.optimizer[name], kept[name]) for name in kept)
+    other = build_model(MODEL, 32, 1)
+    other.load_state_dict(snapshot.weights)
+    again = make_stepper(other, config())
+    load_optimizer_tensors(other, again.prepared.optimizer, snapshot.optimizer)
+    again.step(batch, rate=0.01)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+def test_a_snapshot_that_is_not_kept_is_not_copied() -> None:
+    stepper = make_stepper(build_model(MODEL, 32, 0), config())
+    assert take_snapshot(stepper.prepared.model, stepper.prepared.optimizer, keep=False) is None
+
+
+def test_activations_computed_again_give_the_same_step() -> None:
+    kept, again = (stepped(config(activation_checkpointing=again)) for again in (False, True))
+    assert np.allclose(kept[0], again[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from paribus.config.groups.tokenization import (
     UnigramTokenizer,
     ViterbiEncoder,
 )
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 
@@ -143,9 +144,22 @@ def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
         elif training.warmup_steps >= -(-budget.tokens // step_tokens):
             steps = -(-budget.tokens // step_tokens)
             yield "training.warmup_steps", f"{training.warmup_steps} leaves none of the budget's {steps} steps"
-    if training.global_batch % min(training.micro_batch, training.global_batch):
-        message = f"{training.micro_batch} does not divide training.global_batch={training.global_batch}"
-        yield "training.micro_batch", message
+    yield from _shares(training)
+
+
+def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
+    """How processes and micro-batches divide the global batch, as far as their numbers are given."""
+    processes = max(1, training.processes) * max(1, training.nodes)
+    share, rest = divmod(training.global_batch, processes)
+    if rest:
+        given = f"training.processes={training.processes} x training.nodes={training.nodes}"
+        yield "training.global_batch", f"{training.global_batch} cannot be shared evenly by {given}"
+    elif share % min(training.micro_batch, share):
+        of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
+        yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
+    if processes > 1 and ":" in training.device:
+        message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
+        yield "training.device", message
 
 
 def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:

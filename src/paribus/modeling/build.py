@@ -15,6 +15,9 @@ from transformers.models.llama.modeling_llama import LlamaForCausalLM
 from paribus.config.groups.model import ModelConfig
 from paribus.errors import ConfigurationError
 
+WHOLE = "1TB"
+"""Weights are one file, however large."""
+
 
 def llama_config(model: ModelConfig, vocab_size: int, eod_id: int | None = None) -> LlamaConfig:
     """The transformers configuration; `eod_id`, the end-of-document token, is where generation stops."""
@@ -66,9 +69,12 @@ def _initialize(name: str, parameter: torch.Tensor, deviation: float, seed: int)
     parameter.normal_(0.0, deviation, generator=generator)
 
 
-def save_model(model: Any, directory: Path) -> None:
-    """Write `config.json` and `model.safetensors` (float32) of an unwrapped model into `directory`."""
-    model.save_pretrained(directory)
+def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
+    """Write `config.json` and `model.safetensors` (float32) of an unwrapped model into `directory`.
+
+    `weights`, if given, are written in place of the model's own.
+    """
+    model.save_pretrained(directory, state_dict=weights, max_shard_size=WHOLE)
 
 
 def load_model(directory: Path) -> Any:

@@ -1,5 +1,6 @@
 """The two parts of a causal language model that loss and scores need, whatever its family."""
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import torch
@@ -30,3 +31,9 @@ def decoder_parts(model: Any) -> DecoderParts:
             raise ConfigurationError(
                 f"model_type {other!r} is no causal language model that is known here; known: llama, gpt_neox"
             )
+
+
+def decoder_layers(model: Any) -> list[torch.nn.Module]:
+    """The layers of an unwrapped causal language model, first to last."""
+    layers: Iterable[torch.nn.Module] = decoder_parts(model).base.layers  # type: ignore[assignment]
+    return list(layers)

@@ -4,8 +4,6 @@ Started as `python -m paribus.pipeline.child FD` with the job as JSON on standar
 file descriptor. Standard output and error belong to libraries and go to the stage's log.
 """
 
-import ctypes
-import errno
 import json
 import os
 import signal
@@ -17,13 +15,13 @@ from typing import Any, TextIO
 
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
-from paribus.errors import FAILURE_CLASSES, ParibusError
+from paribus.engine.parent import die_with_parent
+from paribus.errors import classify
 from paribus.pipeline.context import StageContext
 from paribus.pipeline.stages import STAGES
 from paribus.store.claim import Claim
 
 SECONDS_BETWEEN_PROGRESS = 0.2
-PR_SET_PDEATHSIG = 1
 
 
 class PipeReporter:
@@ -51,7 +49,7 @@ class PipeReporter:
 
 def main() -> int:
     """Run the job on standard input; 0 when the stage function returned."""
-    _die_with_parent()
+    die_with_parent()
     with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as channel:
         reporter = PipeReporter(channel)
         try:
@@ -79,32 +77,9 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
     return STAGES[job["stage"]].load()(context)
 
 
-def classify(error: BaseException) -> dict[str, str]:
-    """Failure class and message of an exception."""
-    if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
-        return {"class": error.failure_class, "message": str(error)}
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
-        return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        where = f" while writing {error.filename}" if error.filename else ""
-        return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
-    if isinstance(error, KeyboardInterrupt):
-        return {"class": "interrupted", "message": "stopped by a signal"}
-    return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}
-
-
 def _stop_at_once() -> None:
     """Die with all workers: somebody else makes the artefact in the same directories."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
-
-
-def _die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds."""
-    if sys.platform == "linux":
-        parent = os.getppid()
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            os.kill(os.getpid(), signal.SIGKILL)
 
 
 if __name__ == "__main__":

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paribus.config.identity import everything
-from paribus.errors import FAILURE_CLASSES, InterruptedRunError
-from paribus.pipeline.child import classify
+from paribus.errors import FAILURE_CLASSES, InterruptedRunError, classify
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
 from paribus.pipeline.graph import Node

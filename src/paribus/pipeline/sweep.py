@@ -13,8 +13,7 @@ from paribus.config.compose import Composition, compose_command, run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
-from paribus.errors import ParibusError
-from paribus.pipeline.child import classify
+from paribus.errors import ParibusError, classify
 from paribus.pipeline.comparison import compare
 from paribus.pipeline.display import Display, duration, open_console
 from paribus.pipeline.equality import undeclared

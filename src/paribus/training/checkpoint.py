@@ -1,7 +1,8 @@
 """Checkpoints that appear whole or not at all, and from which training continues exactly.
 
 A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
-`state.json` (step and fingerprint of the data) and `complete.json` (digest of every file, seconds of training so far).
+`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file, seconds of training
+so far).
 """
 
 import hashlib
@@ -9,6 +10,7 @@ import json
 import logging
 import re
 import shutil
+import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,6 +24,7 @@ from safetensors.torch import load_file, save_file
 from paribus.errors import DataError
 from paribus.modeling.build import save_model
 from paribus.store.atomic import publish_directory, write_json
+from paribus.training.snapshot import Snapshot
 
 OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
 STEP_NAME = re.compile(r"step_(\d{8,})")
@@ -46,7 +49,7 @@ class Checkpoint:
     seconds: float
 
     def optimizer_tensors(self) -> dict[str, torch.Tensor]:
-        """The tensors given to `Checkpoints.save`."""
+        """The optimizer's part of the `Snapshot` given to `Checkpoints.save`."""
         return load_file(self.path / OPTIMIZER)
 
     def model_files(self) -> list[Path]:
@@ -64,14 +67,14 @@ class Checkpoints:
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
 
-    def save(self, step: int, model: Any, optimizer_tensors: dict[str, torch.Tensor], seconds: float) -> None:
+    def save(self, step: int, snapshot: Snapshot, seconds: float) -> None:
         """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop the oldest."""
         final = self.directory / step_name(step)
         partial = self.directory / f"{final.name}.partial"
         partial.mkdir()
         with _disk_errors(partial):
-            save_model(model, partial)
-            save_file(optimizer_tensors, partial / OPTIMIZER)
+            save_model(snapshot.model, partial, snapshot.weights)
+            save_file(snapshot.optimizer, partial / OPTIMIZER)
         write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
         digests = {path.name: _digest(path) for path in sorted(partial.iterdir())}
         write_json(partial / COMPLETE, {"digests": digests, "seconds": seconds})
@@ -93,7 +96,7 @@ class Checkpoints:
     def newest(self, limit: int) -> Checkpoint | None:
         """The newest undamaged checkpoint of at most `limit` steps; damaged ones are logged and passed over.
 
-        Raises DataError if it was trained on other data than `fingerprint` describes.
+        Raises DataError if it was trained on other data, or by another recipe, than `fingerprint` describes.
         """
         for step in reversed([step for step in self.steps() if step <= limit]):
             problem = self._problem(step)
@@ -122,10 +125,12 @@ class Checkpoints:
         expected, found = dict(self.fingerprint), dict(checkpoint.fingerprint)
         names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
         if names:
-            listed = "; ".join(f"{name}: {found.get(name)!r} there, {expected.get(name)!r} here" for name in names)
+            listed = "; ".join(
+                f"{name}: {_short(found.get(name))} there, {_short(expected.get(name))} here" for name in names
+            )
             raise DataError(
-                f"checkpoint {checkpoint.path} was trained on other data ({listed}); remove that directory to train "
-                "from the start"
+                f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); remove that "
+                "directory to train from the start"
             )
         return checkpoint
 
@@ -135,6 +140,11 @@ class Checkpoints:
             shutil.rmtree(self.directory / step_name(step))
         for step in steps[:-RESUMABLE]:
             (self.directory / step_name(step) / OPTIMIZER).unlink(missing_ok=True)
+
+
+def _short(value: Any) -> str:
+    """A value of a fingerprint for people; of a digest the start is enough."""
+    return textwrap.shorten(repr(value), 60) if not isinstance(value, str) else repr(value[:16])
 
 
 @contextmanager

@@ -1,11 +1,13 @@
 """Device, precision and memory: what a run computes on, said so that a user can change it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.utils import DistributedDataParallelKwargs
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
@@ -38,20 +40,28 @@ def resolve_precision(precision: str, device: torch.device) -> str:
         return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
 
 
-def make_accelerator(training: TrainingConfig) -> tuple[Any, str]:
+def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any, str]:
     """An `Accelerator` on the configured device, and the precision (`fp32` or `bf16`) it computes in.
 
-    Weights, gradients and optimizer state are float32 either way.
+    Weights, gradients and optimizer state are float32 either way. Raises ConfigurationError unless this is one of
+    `processes` processes of a group: a launcher that starts too few or too many would change nothing but the speed, or
+    train several models.
     """
     device = resolve_device(training.device)
+    if device.type == "cuda" and processes > 1:
+        device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     precision = resolve_precision(training.precision, device)
     if device.type == "cuda":
         torch.cuda.set_device(device)
-    accelerator = Accelerator(cpu=device.type == "cpu", mixed_precision="no" if precision == "fp32" else precision)
-    if accelerator.num_processes > 1:
+    accelerator = Accelerator(
+        cpu=device.type == "cpu",
+        mixed_precision="no" if precision == "fp32" else precision,
+        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+    )
+    if accelerator.num_processes != processes:
         raise ConfigurationError(
-            f"a run trains in one process, but the environment asks for {accelerator.num_processes} (WORLD_SIZE); "
-            "start paribus without a distributed launcher"
+            f"the run trains in {processes} processes, but the environment asks for {accelerator.num_processes} "
+            "(WORLD_SIZE); set training.processes instead of starting paribus with a distributed launcher"
         )
     return accelerator, precision
 

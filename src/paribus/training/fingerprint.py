@@ -1,17 +1,19 @@
-"""What a checkpoint remembers of the data it was trained on, so that it is never continued on other data."""
+"""What a checkpoint remembers of data and recipe, so that it is never continued on other data or by another recipe."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.packing import PackingConfig
 from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
 from paribus.ordering.packing.pack import DocumentOrder
 from paribus.pipeline.context import JSON
 from paribus.training.batches import CHUNK, Batches
 
 SAMPLED_IDS = 2**20
+RECIPE = ("packing", "model", "budget", "training")
 
 
 def data_fingerprint(
@@ -19,9 +21,8 @@ def data_fingerprint(
     offsets: npt.NDArray[np.integer],
     order: DocumentOrder,
     batches: Batches,
-    packing: PackingConfig,
 ) -> dict[str, JSON]:
-    """Counts and digests of the encoded corpus, the order and what batches are cut with.
+    """Counts and digests of the encoded corpus, the order and the contexts.
 
     Of the ids only the first and last 2**20 are hashed: the artefact's own digests cover the rest, and a corpus of
     100 billion tokens must not be read twice.
@@ -33,11 +34,16 @@ def data_fingerprint(
         "offsets": _digest(offsets),
         "order": _digest(order.documents),
         "groups": None if order.groups is None else _digest(order.groups),
-        "packing": dict(identity(packing)),
-        "context_length": batches.contexts.context_length,
-        "global_batch": batches.global_batch,
-        "seed": batches.seed,
+        "contexts": batches.contexts.count,
     }
+
+
+def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
+    """The fields that decide how a model is trained, by their path, and the digest of the files of its tokenizer."""
+    fields: dict[str, JSON] = {"seed": config.seed}
+    for group in RECIPE:
+        fields |= {f"{group}.{name}": value for name, value in identity(getattr(config, group)).items()}
+    return fields | {"tokenizer": _files_digest(tokenizer)}
 
 
 def contexts_digest(batches: Batches, steps: int) -> str:
@@ -53,4 +59,11 @@ def _digest(*arrays: npt.NDArray[np.integer]) -> str:
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array).astype("<i8").tobytes())
+    return digest.hexdigest()
+
+
+def _files_digest(directory: Path) -> str:
+    digest = hashlib.sha256()
+    for path in sorted(directory.iterdir()):
+        digest.update(f"{path.name}\0".encode() + hashlib.sha256(path.read_bytes()).digest())
     return digest.hexdigest()

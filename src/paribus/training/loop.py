@@ -1,24 +1,31 @@
 """The training loop.
 
-Everything a step does follows from its number: its contexts, its learning rate and, as there is no dropout, no random
-numbers. So a run that was killed continues from its last checkpoint exactly.
+Everything a step does follows from its number: its contexts, its learning rate and the random numbers of dropout. So a
+run that was killed continues from its last checkpoint exactly.
 """
 
+import math
 import time
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from paribus.config.groups.training import TrainingConfig
+from paribus.errors import NumericalError
 from paribus.pipeline.context import Reporter
 from paribus.training.batches import Batches, Integers
-from paribus.training.budget import Budget, amount_of
-from paribus.training.checkpoint import Checkpoint, Checkpoints
+from paribus.training.budget import Budget
+from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
 from paribus.training.device import explained_memory_errors
+from paribus.training.meter import Meter
 from paribus.training.metrics import MetricsFile
-from paribus.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
+from paribus.training.parallel import Prepared, prepare
+from paribus.training.prefetch import Batch, BatchReader
 from paribus.training.schedule import learning_rate
-from paribus.training.step import train_step
+from paribus.training.snapshot import load_optimizer_tensors, take_snapshot
+from paribus.training.step import Stepper, StepResult
+from paribus.training.writer import CheckpointWriter
+
+DOCUMENTS_NAMED = 20
 
 
 @dataclass(frozen=True)
@@ -39,80 +46,126 @@ class Run:
     report: Reporter
     accelerator: Any
 
+    @property
+    def main(self) -> bool:
+        """Whether this process writes checkpoints and metrics."""
+        return bool(self.accelerator.is_main_process)
+
 
 def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
     """Train `model`, which holds the weights of `resumed` if that is given, up to the budget; the last step is saved.
 
-    Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at the first
-    loss that is not finite and OutOfMemoryError where memory does not suffice.
+    Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at a bad step
+    that may not be skipped and OutOfMemoryError where memory does not suffice.
     """
     start, seconds = (resumed.step, resumed.seconds) if resumed else (0, 0.0)
-    run.metrics.truncate(start)
-    run.checkpoints.discard_after(start)
+    if run.main:
+        run.metrics.truncate(start)
+        run.checkpoints.discard_after(start)
     with explained_memory_errors(run.training):
-        model.to(run.accelerator.device).train()
-        optimizer = make_optimizer(model, run.training)
+        prepared = prepare(run.accelerator, model, run.training, run.document_end)
         if resumed:
-            load_optimizer_tensors(model, optimizer, resumed.optimizer_tensors())
-        return _train_steps(run, model, optimizer, start, seconds)
+            load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
+        with CheckpointWriter(run.checkpoints, run.metrics) as writer:
+            return _Loop(run, prepared, writer, start, seconds).run_steps()
 
 
-def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: float) -> float:
-    prepared, prepared_optimizer = run.accelerator.prepare(model, optimizer)
-    trained = partial(
-        train_step, run.accelerator, prepared, prepared_optimizer, training=run.training, document_end=run.document_end
+class _Loop:
+    """Trains the steps from `start` to the budget."""
+
+    def __init__(self, run: Run, prepared: Prepared, writer: CheckpointWriter, start: int, seconds: float) -> None:
+        self.run, self.prepared, self.writer, self.start = run, prepared, writer, start
+        self.began = time.monotonic() - seconds
+        self.meter = make_meter(run) if run.main else None
+        self.skipped = run.metrics.last("train/skipped_steps") if run.main else 0
+        self.stepper = make_stepper(run, prepared)
+        self.reader = BatchReader(
+            run.batches,
+            run.targets,
+            run.accelerator.process_index,
+            run.accelerator.num_processes,
+            pinned=run.accelerator.device.type == "cuda",
+        )
+
+    def run_steps(self) -> float:
+        """Seconds of training, those before `start` included."""
+        if self.meter:
+            self.meter.begin(self.start)
+        with self.reader.ahead(self.start, self.run.budget.steps) as batches:
+            for batch in batches:
+                rate = learning_rate(batch.step, self.run.budget.steps, self.run.training)
+                self._record(batch, rate, self.stepper.step(batch, rate))
+        return time.monotonic() - self.began
+
+    def _record(self, batch: Batch, rate: float, result: StepResult) -> None:
+        step = batch.step + 1
+        if result.problem:
+            self._skip(batch, rate, result.problem)
+        if self.meter:
+            made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
+            self.meter.record(step, batch.indices, **made, skipped=self.skipped)
+        if is_checkpoint(step, self.run.budget.steps, self.run.training.checkpoint_every):
+            self._save(step)
+        self.writer.check()
+
+    def _save(self, step: int) -> None:
+        snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, keep=self.run.main)
+        if snapshot:
+            self.writer.write(step, snapshot, time.monotonic() - self.began)
+
+    def _skip(self, batch: Batch, rate: float, problem: str) -> None:
+        self.skipped += 1
+        allowed = self.run.training.skip_bad_steps
+        if self.skipped > allowed:
+            self.writer.finish()
+            raise NumericalError(describe_bad_step(self.run, batch, rate, problem, self.skipped - 1))
+
+
+def make_meter(run: Run) -> Meter:
+    """What counts and reports the steps of `run`."""
+    return Meter(
+        budget=run.budget,
+        batches=run.batches,
+        targets=run.targets,
+        text_bytes=run.text_bytes,
+        metrics=run.metrics,
+        report=run.report,
+        log_every=run.training.log_every,
     )
-    began, meter = time.monotonic() - seconds, _Meter(run, start)
-    for step in range(start, run.budget.steps):
-        rate = learning_rate(step, run.budget.steps, run.training)
-        indices = run.batches.indices(step)
-        inputs, targets = run.batches.contexts.rows(indices)
-        loss, norm = trained(inputs, targets, step=step + 1, rate=rate)
-        meter.record(step + 1, indices, loss=loss, rate=rate, norm=norm)
-        if is_checkpoint(step + 1, run.budget.steps, run.training.checkpoint_every):
-            run.metrics.sync()
-            run.checkpoints.save(step + 1, model, optimizer_tensors(model, optimizer), time.monotonic() - began)
-    return time.monotonic() - began
+
+
+def make_stepper(run: Run, prepared: Prepared) -> Stepper:
+    """What makes one step of `run`."""
+    limit, vocabulary = run.training.loss_limit, prepared.model.config.vocab_size
+    return Stepper(
+        accelerator=run.accelerator,
+        prepared=prepared,
+        parameters=list(prepared.model.parameters()),
+        micro_batch=run.training.micro_batch,
+        gradient_clip=run.training.gradient_clip,
+        loss_limit=math.inf if limit is None else limit * math.log(vocabulary),
+    )
+
+
+def describe_bad_step(run: Run, batch: Batch, rate: float, problem: str, skipped: int) -> str:
+    """What happened at a step, on which documents, where the last sound checkpoint is, and what to change."""
+    documents = _documents(run.batches, batch.indices)
+    named = ", ".join(map(str, documents[:DOCUMENTS_NAMED])) + (", ..." if len(documents) > DOCUMENTS_NAMED else "")
+    saved = run.checkpoints.steps()
+    sound = f"the last checkpoint is {step_name(saved[-1])}" if saved else "there is no checkpoint yet"
+    allowed = f"; {skipped} steps were skipped before, as training.skip_bad_steps allows" if skipped else ""
+    return (
+        f"{problem} at step {batch.step + 1} (learning rate {rate:.3g}){allowed}; {sound}. The batch held "
+        f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, more "
+        "training.warmup_steps or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
+    )
+
+
+def _documents(batches: Batches, indices: Integers) -> list[int]:
+    """Numbers of the documents that contexts hold, ascending."""
+    return sorted({document for index in indices for document, _ in batches.contexts.documents_of(int(index))})
 
 
 def is_checkpoint(step: int, steps: int, every: int) -> bool:
     """Whether a checkpoint is written after 1-based `step`; the last step always has one."""
     return step % every == 0 or step == steps
-
-
-class _Meter:
-    """Counts tokens and text, and tells the metrics file and the reporter about each step."""
-
-    def __init__(self, run: Run, start: int) -> None:
-        self.run = run
-        contexts = start * run.batches.global_batch
-        self.tokens = amount_of(contexts, run.batches, run.targets)
-        self.text = amount_of(contexts, run.batches, run.text_bytes)
-        self.since, self.since_tokens = time.monotonic(), self.tokens
-        self._progress()
-
-    def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float) -> None:
-        """Step `step` (1-based) is done and read the contexts `indices`."""
-        self.tokens += int(self.run.targets[indices].sum())
-        self.text += int(self.run.text_bytes[indices].sum())
-        values = {
-            "train/loss": loss,
-            "train/learning_rate": rate,
-            "train/gradient_norm": norm,
-            "train/tokens": self.tokens,
-            "train/text_bytes": self.text,
-        }
-        self.run.metrics.append(step, values)
-        self._progress()
-        if step % self.run.training.log_every == 0 or step == self.run.budget.steps:
-            self._publish(step, values)
-
-    def _progress(self) -> None:
-        self.run.report.progress(self.tokens, self.run.budget.tokens, unit="tokens", doing="training")
-
-    def _publish(self, step: int, values: dict[str, float]) -> None:
-        now = time.monotonic()
-        speed = (self.tokens - self.since_tokens) / max(now - self.since, 1e-9)
-        for name, value in (values | {"train/tokens_per_second": speed}).items():
-            self.run.report.metric(name, value, step=step)
-        self.since, self.since_tokens = now, self.tokens

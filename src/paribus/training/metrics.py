@@ -3,6 +3,7 @@
 import json
 import math
 import os
+from collections import deque
 from pathlib import Path
 
 
@@ -35,10 +36,16 @@ class MetricsFile:
         with self.path.open("a", encoding="utf-8") as lines:
             lines.write(json.dumps({"step": step, **values}) + "\n")
 
+    def last(self, name: str) -> int:
+        """The whole number that a metric has in the last line, 0 where that lacks it."""
+        with self.path.open("rb") as lines:
+            newest = deque(lines, maxlen=1)
+        return int(json.loads(newest[0]).get(name, 0)) if newest else 0
+
     def recent(self, name: str) -> float:
-        """Mean of a metric over the last twentieth of the steps, at least one; a single batch is mostly noise."""
+        """Mean of a metric over the last twentieth of the steps that have it, at least one; a batch is mostly noise."""
         with self.path.open(encoding="utf-8") as lines:
-            values = [float(json.loads(line)[name]) for line in lines]
+            values = [float(values[name]) for values in map(json.loads, lines) if name in values]
         recent = values[-max(1, len(values) // 20) :]
         return math.fsum(recent) / len(recent)
 

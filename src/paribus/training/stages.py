@@ -9,35 +9,41 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
+from accelerate.utils import broadcast_object_list
+
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import build_model, load_model
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.ordering.order import Order
-from paribus.ordering.packing.pack import pack
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import Batches, context_targets, context_text_bytes
-from paribus.training.budget import resolve_budget
-from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, Checkpoints, step_name
+from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.device import device_name, make_accelerator
-from paribus.training.fingerprint import contexts_digest, data_fingerprint
+from paribus.training.fingerprint import contexts_digest
 from paribus.training.loop import Run, train
-from paribus.training.metrics import MetricsFile
-from paribus.training.schedule import check_warmup
-
-METRICS = "metrics.jsonl"
+from paribus.training.prepare import METRICS, prepare
+from paribus.training.processes import resolve_processes
 
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Train the model of `context.config` on the ordered tokens, going on from what `context.work` holds."""
+    processes = resolve_processes(context.config.training)
+    if processes.total == 1:
+        return train_in_process(context, 1)
+    from paribus.training.launch import train_in_processes
+
+    return train_in_processes(context, processes)
+
+
+def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
+    """Train as one of `processes` processes; the main one fills the output, and its result is the stage's."""
     config = context.config
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
-    accelerator, precision = make_accelerator(config.training)
+    accelerator, precision = make_accelerator(config.training, processes)
     run = prepare(context, tokenizer, accelerator)
     seconds = train_or_resume(run, config, tokenizer)
+    if not run.main:
+        return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
     return {
         "steps": run.budget.steps,
@@ -48,50 +54,29 @@ def build(context: StageContext) -> dict[str, JSON]:
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.positions),
         "final_loss": run.metrics.recent("train/loss"),
+        "skipped_steps": run.metrics.last("train/skipped_steps"),
         "precision": precision,
         "device": device_name(accelerator.device),
+        "devices": processes,
         "seconds": seconds,
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
 
 
-def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
-    """Open the data, resolve the budget and open the working directory; nothing is trained yet.
-
-    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget shorter than its warm-up.
-    """
-    config = context.config
-    corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
-    length = config.model.context_length
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length)
-    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
-    targets, text_bytes = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
-    budget = resolve_budget(config.budget, batches, targets, text_bytes)
-    check_warmup(config.training, budget.steps)
-    fingerprint = data_fingerprint(corpus.ids, corpus.offsets, order, batches, config.packing)
-    return Run(
-        training=config.training,
-        budget=budget,
-        batches=batches,
-        targets=targets,
-        text_bytes=text_bytes,
-        document_end=tokenizer.eod_id if _within_documents(config.packing) else None,
-        checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
-        metrics=MetricsFile(context.work / METRICS),
-        report=context.report,
-        accelerator=accelerator,
-    )
-
-
-def _within_documents(packing: PackingConfig) -> bool:
-    """Whether attention must be kept inside documents; a context of one document cannot leave it."""
-    return not isinstance(packing, OneDocumentPacking) and packing.attention == "document"
-
-
 def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
     """Train from the newest whole checkpoint or from seeded weights; returns the seconds of training in all."""
-    resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
+    resumed = _newest(run)
     return train(run, _weights(config, tokenizer, resumed), resumed)
+
+
+def _newest(run: Run) -> Checkpoint | None:
+    """The checkpoint to go on from, found and verified by the main process for all."""
+    found: list[int | None] = [None]
+    if run.main:
+        newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
+        found = [newest.step if newest else None]
+    step = broadcast_object_list(found)[0]
+    return None if step is None else run.checkpoints.read(step)
 
 
 def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:

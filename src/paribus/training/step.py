@@ -1,73 +1,85 @@
 """One optimizer step over one global batch.
 
-The loss is the sum over target tokens divided by the target tokens of the global batch, so neither the micro-batch nor
-where padding stands changes more than rounding.
+The loss is the sum over target tokens divided by the target tokens of the global batch, so neither the micro-batch, nor
+the number of processes, nor where padding stands changes more than rounding.
 """
 
 import math
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.nn.functional import cross_entropy
 
-from paribus.config.groups.training import TrainingConfig
-from paribus.errors import NumericalError
-from paribus.ordering.packing.contexts import NO_TARGET
-from paribus.training.attention import document_attention
-from paribus.training.batches import Integers
+from paribus.training.parallel import Prepared
+from paribus.training.prefetch import Batch
 
 
-def micro_batch_loss(
-    model: Any, inputs: torch.Tensor, targets: torch.Tensor, document_end: int | None = None
-) -> torch.Tensor:
-    """Sum of the cross-entropies (nats) of `targets`, -1 where there is none, after `inputs`, both int64 (rows, L).
+@dataclass(frozen=True)
+class StepResult:
+    """What one step gave."""
 
-    Tokens attend to all before them in their row; if `document_end`, the end-of-document token, is given, only to those
-    of their own document.
-    """
-    mask = None if document_end is None else document_attention(inputs, document_end)
-    logits = model(input_ids=inputs, attention_mask=mask, use_cache=False).logits
-    return cross_entropy(logits.float().flatten(0, 1), targets.flatten(), ignore_index=NO_TARGET, reduction="sum")
-
-
-def train_step(
-    accelerator: Any,
-    model: Any,
-    optimizer: Any,
-    inputs: Integers,
-    targets: Integers,
-    *,
-    step: int,
-    rate: float,
-    training: TrainingConfig,
-    document_end: int | None = None,
-) -> tuple[float, float]:
-    """Train on a global batch of `inputs` and `targets`, as `micro_batch_loss` takes them, with learning rate `rate`.
-
-    Returns the mean loss in nats a token and the global gradient norm before clipping. Raises NumericalError naming
-    the 1-based `step` if either is infinite or not a number; the weights are then untouched.
-    """
-    predicted = int((targets != NO_TARGET).sum())
-    loss = 0.0
-    for start in range(0, len(inputs), training.micro_batch):
-        rows = slice(start, start + training.micro_batch)
-        read, following = (torch.from_numpy(tokens[rows]).to(accelerator.device) for tokens in (inputs, targets))
-        part = micro_batch_loss(model, read, following, document_end) / predicted
-        accelerator.backward(part)
-        loss += part.item()
-    _check_finite("loss", loss, step, rate)
-    norm = float(accelerator.clip_grad_norm_(model.parameters(), training.gradient_clip))
-    _check_finite("gradient norm", norm, step, rate)
-    for group in optimizer.param_groups:
-        group["lr"] = rate
-    optimizer.step()
-    optimizer.zero_grad()
-    return loss, norm
+    loss: float
+    """Mean over the global batch's target tokens, nats."""
+    gradient_norm: float
+    """Global norm before clipping."""
+    problem: str | None = None
+    """Why the weights were left as they were: the quantity that was not finite or exploded, and its value."""
 
 
-def _check_finite(quantity: str, value: float, step: int, rate: float) -> None:
-    if not math.isfinite(value):
-        raise NumericalError(
-            f"the {quantity} is {value} at step {step} (learning rate {rate:.3g}); try a lower training.learning_rate, "
-            "more training.warmup_steps or training.precision=fp32"
-        )
+@dataclass(frozen=True)
+class Stepper:
+    """What every step works with."""
+
+    accelerator: Any
+    prepared: Prepared
+    parameters: list[torch.nn.Parameter]
+    micro_batch: int
+    gradient_clip: float
+    loss_limit: float
+    """A mean loss above this many nats has exploded."""
+
+    def step(self, batch: Batch, rate: float) -> StepResult:
+        """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded."""
+        loss = self._accumulate(batch)
+        norm = self._clip()
+        problem = self._problem(loss, norm)
+        optimizer = self.prepared.optimizer
+        if problem is None:
+            for group in optimizer.param_groups:
+                group["lr"] = rate
+            optimizer.step()
+        optimizer.zero_grad()
+        return StepResult(loss, norm, problem)
+
+    def _accumulate(self, batch: Batch) -> float:
+        """Gradients of the mean loss over the global batch, and that loss, the same in every process."""
+        processes, parts = self.accelerator.num_processes, []
+        for rows, last in _slices(len(batch.inputs), self.micro_batch):
+            with nullcontext() if last else self.prepared.unsynchronized():
+                inputs, targets = (part[rows].to(self.accelerator.device, non_blocking=True) for part in batch.tensors)
+                loss = self.prepared.wrapped(inputs, targets) / batch.predicted
+                # Gradients are averaged over processes, each of which has its share of the sum.
+                self.accelerator.backward(loss * processes)
+            parts.append(loss.detach())
+        return float(self.accelerator.reduce(torch.stack(parts).double().sum(), "sum"))
+
+    def _clip(self) -> float:
+        norm = self.accelerator.clip_grad_norm_(self.parameters, self.gradient_clip)
+        return float(norm.full_tensor() if hasattr(norm, "full_tensor") else norm)
+
+    def _problem(self, loss: float, norm: float) -> str | None:
+        if not math.isfinite(loss):
+            return f"the loss is {loss}"
+        if not math.isfinite(norm):
+            return f"the gradient norm is {norm}"
+        if loss > self.loss_limit:
+            return f"the loss is {loss:.4g} nats, above training.loss_limit ({self.loss_limit:.4g})"
+        return None
+
+
+def _slices(rows: int, size: int) -> Iterator[tuple[slice, bool]]:
+    """Slices of at most `size` rows, and whether each is the last."""
+    for start in range(0, rows, size):
+        yield slice(start, start + size), start + size >= rows

@@ -27,6 +27,27 @@ class TrainingConfig:
     )
     checkpoint_every: Positive = identity(1_000, doc="Steps between checkpoints; the last step is always one.")
     keep_checkpoints: Positive = identity(5, doc="Checkpoints kept, the last ones (papers average over five).")
-    micro_batch: Positive = execution(16, doc="Contexts a forward pass; gradients accumulate up to global_batch.")
+    loss_limit: PositiveFloat | None = identity(
+        3.0, doc="A loss above this many times that of guessing, ln(vocabulary size), has exploded; null never."
+    )
+    skip_bad_steps: NonNegative = identity(
+        0, doc="Steps whose loss or gradients are not finite or exploded that may be left out; one more stops the run."
+    )
+    micro_batch: Positive = execution(
+        16, doc="Contexts a forward pass of a process; gradients accumulate. Lowered where memory does not suffice."
+    )
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    processes: NonNegative = execution(1, doc="Processes a node that train one model; 0 takes one a visible GPU.")
+    nodes: NonNegative = execution(1, doc="Nodes that train one model, by SLURM; 0 takes those of the allocation.")
+    parallel: Literal["ddp", "fsdp"] = execution(
+        "ddp", doc="What several processes share: batches (ddp), or weights and optimizer state too (fsdp, FSDP2)."
+    )
+    compile: Literal["auto", "always", "never"] = execution(
+        "auto",
+        doc="Compile layers with torch.compile; auto does so on a GPU. On a CPU it needs a C++ compiler.",
+    )
+    activation_checkpointing: bool = execution(
+        False,
+        doc="Compute activations again instead of keeping them: far less memory, a third more time.",
+    )
     log_every: Positive = execution(10, doc="Steps between logged metrics.")

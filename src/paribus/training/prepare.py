@@ -1,0 +1,66 @@
+"""From the artefacts of a run to what training works with."""
+
+from typing import Any
+
+from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
+from paribus.config.identity import digest
+from paribus.ordering.arrays import map_array, save_array
+from paribus.ordering.order import Order
+from paribus.ordering.packing.pack import pack
+from paribus.pipeline.context import JSON, StageContext
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.batches import Batches, Integers, context_targets, context_text_bytes
+from paribus.training.budget import resolve_budget
+from paribus.training.checkpoint import Checkpoints
+from paribus.training.fingerprint import data_fingerprint, recipe_fingerprint
+from paribus.training.loop import Run
+from paribus.training.metrics import MetricsFile
+from paribus.training.schedule import check_warmup
+
+METRICS = "metrics.jsonl"
+
+
+def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
+    """Open the data, resolve the budget and open the working directory; nothing is trained yet.
+
+    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget shorter than its warm-up.
+    """
+    config = context.config
+    corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
+    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    data = data_fingerprint(corpus.ids, corpus.offsets, order, batches)
+    targets = context_targets(contexts)
+    text_bytes = _text_bytes(context, batches, tokenizer, data, accelerator)
+    budget = resolve_budget(config.budget, batches, targets, text_bytes)
+    check_warmup(config.training, budget.steps)
+    fingerprint = data | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
+    return Run(
+        training=config.training,
+        budget=budget,
+        batches=batches,
+        targets=targets,
+        text_bytes=text_bytes,
+        document_end=tokenizer.eod_id if _within_documents(config.packing) else None,
+        checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
+        metrics=MetricsFile(context.work / METRICS),
+        report=context.report,
+        accelerator=accelerator,
+    )
+
+
+def _text_bytes(
+    context: StageContext, batches: Batches, tokenizer: Tokenizer, data: dict[str, JSON], accelerator: Any
+) -> Integers:
+    """`context_text_bytes`, which reads the whole corpus: by one process, once, for all processes and resumptions."""
+    path = context.work / f"text_bytes_{digest(data)[:16]}.npy"
+    if accelerator.is_main_process and not path.exists():
+        save_array(path, context_text_bytes(batches.contexts, tokenizer.token_byte_lengths()))
+    accelerator.wait_for_everyone()
+    return map_array(path)
+
+
+def _within_documents(packing: PackingConfig) -> bool:
+    """Whether attention must be kept inside documents; a context of one document cannot leave it."""
+    return not isinstance(packing, OneDocumentPacking) and packing.attention == "document"

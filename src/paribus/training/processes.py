@@ -1,0 +1,56 @@
+"""How many processes train one model, and which of them this one is."""
+
+import os
+from dataclasses import dataclass
+
+import torch
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Processes:
+    """`a_node` processes on each of `nodes` nodes."""
+
+    a_node: int
+    nodes: int
+
+    @property
+    def total(self) -> int:
+        """Processes that train one model."""
+        return self.a_node * self.nodes
+
+
+def resolve_processes(training: TrainingConfig) -> Processes:
+    """The processes of a run on this machine and in this allocation.
+
+    Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch.
+    """
+    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    processes = Processes(training.processes or _visible(training.device), nodes)
+    visible = torch.cuda.device_count()
+    if _on_gpu(training.device) and processes.a_node > visible:
+        raise ConfigurationError(
+            f"training.processes is {processes.a_node}, but {visible} CUDA devices are visible; lower it, or set "
+            "training.device=cpu"
+        )
+    check_shares(training, processes.total)
+    return processes
+
+
+def check_shares(training: TrainingConfig, processes: int) -> None:
+    """Raise ConfigurationError unless each process can have the same number of contexts of a global batch."""
+    if training.global_batch % processes:
+        raise ConfigurationError(
+            f"training.global_batch is {training.global_batch}, which {processes} processes cannot share evenly; "
+            "change training.global_batch or training.processes"
+        )
+
+
+def _on_gpu(device: str) -> bool:
+    return device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
+
+
+def _visible(device: str) -> int:
+    return max(1, torch.cuda.device_count()) if _on_gpu(device) else 1

@@ -1,0 +1,46 @@
+"""One of the processes that train one model: `python -m paribus.training.rank DIRECTORY`, started by `launch`.
+
+It reads the frozen job in DIRECTORY; the main process writes the stage's result there, a failing one what went wrong.
+"""
+
+import os
+import sys
+import time
+import traceback
+from pathlib import Path
+
+import torch.distributed
+
+from paribus.engine.parent import die_with_parent
+from paribus.errors import classify
+from paribus.pipeline.context import Reporter, SilentReporter
+from paribus.store.atomic import write_json
+from paribus.training.group import REPORTS, RESULT, FileReporter, read_job, stage_context
+from paribus.training.stages import train_in_process
+
+
+def main() -> int:
+    """Train; 0 unless this process failed."""
+    die_with_parent()
+    directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
+    try:
+        _train(directory, rank)
+    except BaseException as error:
+        traceback.print_exc()
+        write_json(directory / f"failed_{rank}.json", {"time": time.time(), "rank": rank, **classify(error)})
+        return 1
+    return 0
+
+
+def _train(directory: Path, rank: int) -> None:
+    job = read_job(directory)
+    report: Reporter = SilentReporter() if rank else FileReporter(directory / REPORTS)
+    result = train_in_process(stage_context(job, report), job["processes_a_node"] * job["nodes"])
+    if rank == 0:
+        write_json(directory / RESULT, result)
+    torch.distributed.barrier()
+    torch.distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
