@@ -10,10 +10,12 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.nn.functional import linear
 
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.branches import Batch, batches, group_pairs, make_batch
 from paribus.evaluation.pairs import Pair
+from paribus.modeling.decoder import decoder_parts
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
@@ -33,10 +35,11 @@ class Scores:
 
 
 class Scorer:
-    """Scores pairs with a Llama-style model (`model.model` and `model.lm_head`) on the model's device."""
+    """Scores pairs with a causal language model on the model's device."""
 
     def __init__(self, model: Any, batch_size: int) -> None:
         self.model = model
+        self.parts = decoder_parts(model)
         self.batch_size = batch_size
         self.context_length = int(model.config.max_position_embeddings)
 
@@ -75,7 +78,7 @@ class Scorer:
         chunk = max(1, LOGITS // int(self.model.config.vocab_size))
         scores, best = [], []
         for start in range(0, len(targets), chunk):
-            logits = self.model.lm_head(hidden[start : start + chunk]).float()
+            logits = linear(hidden[start : start + chunk], self.parts.output_weight).float()
             chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
             scores.append((chosen - logits.logsumexp(dim=1)).cpu())
             best.append(logits.argmax(dim=1).cpu())
@@ -87,7 +90,7 @@ class Scorer:
         if batch.branched:
             branch = torch.from_numpy(batch.branch).to(device)
             extra = {"position_ids": torch.from_numpy(batch.positions).to(device), "attention_mask": _mask(branch)}
-        hidden: torch.Tensor = self.model.model(input_ids=ids, use_cache=False, **extra).last_hidden_state
+        hidden: torch.Tensor = self.parts.base(input_ids=ids, use_cache=False, **extra).last_hidden_state
         return hidden
 
 
