@@ -10,7 +10,7 @@ import torch
 from transformers import BertConfig, BertModel, BertTokenizerFast
 
 from paribus.config.groups.embedding import TransformersEmbedder
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.ordering.arrays import save_array
 from paribus.ordering.parts import Part
 from paribus.pipeline.context import StageContext
@@ -18,7 +18,7 @@ from run_config import run_config
 from stage_support import context_at
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "red", "green", "blue", "sky", "sea"]
-MODEL = ModelConfig(width=8, layers=1, heads=1, ffn_width=8)
+MODEL = LlamaModel(width=8, layers=1, heads=1, ffn_width=8)
 
 
 def write_encoder(path: Path, words: Sequence[str] = WORDS) -> Path:

@@ -12,7 +12,7 @@ from corpus_support import write_corpus
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.modeling.build import build_model, save_model
 from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
@@ -20,7 +20,7 @@ from run_config import run_config
 from stage_support import context_at
 
 WORDS = ("order", "token", "corpus", "merge", "pair", "rank", "longest", "first", "scaffold", "byte", "model", "budget")
-STAGE_MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
+STAGE_MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=32, context_length=256, initializer_range=0.3)
 
 
 class ByteEncoder:
@@ -43,11 +43,11 @@ class ByteEncoder:
         return np.array(ids, np.int64)
 
 
-def tiny_model(vocab_size: int, context_length: int = 64, seed: int = 0) -> Any:
-    """A Llama model of two layers with large weights, so that its predictions are far from uniform."""
-    config = ModelConfig(
-        width=16, layers=2, heads=2, ffn_width=32, context_length=context_length, initializer_range=0.5
-    )
+def tiny_model(
+    vocab_size: int, context_length: int = 64, seed: int = 0, family: type[LlamaModel | GPTNeoXModel] = LlamaModel
+) -> Any:
+    """A causal model of two layers with large weights, so that its predictions are far from uniform."""
+    config = family(width=16, layers=2, heads=2, ffn_width=32, context_length=context_length, initializer_range=0.5)
     return build_model(config, vocab_size, seed).eval()
 
 

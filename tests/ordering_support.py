@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.embedding import NeighboursConfig, NoDuplicates, TfidfEmbedder
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -31,7 +31,7 @@ GROUPS: dict[str, Any] = {
     "embedder": TfidfEmbedder(dimensions=64),
     "neighbours": NeighboursConfig(retrieved=10),
     "duplicates": NoDuplicates(),
-    "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=8),
+    "model": LlamaModel(width=8, layers=1, heads=1, ffn_width=8),
 }
 ORDERINGS: list[OrderingConfig] = [
     StandardOrdering(),

@@ -6,7 +6,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
 from paribus.config.groups.training import TrainingConfig
@@ -21,7 +21,7 @@ def run_config(**groups: Any) -> RunConfig:
         "tokenizer": BytesTokenizer(),
         "encoder": MergeRankEncoder(),
         "ordering": StandardOrdering(),
-        "model": ModelConfig(width=8, layers=1, heads=1, ffn_width=16),
+        "model": LlamaModel(width=8, layers=1, heads=1, ffn_width=16),
         "budget": EqualTokensBudget(tokens=1),
         "training": TrainingConfig(),
         "evaluation": EvaluationConfig(),

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.groups.budget import BudgetConfig, EqualTokensBudget
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
@@ -24,7 +24,7 @@ TRAINING = TrainingConfig(
     learning_rate=0.01, warmup_steps=2, global_batch=4, checkpoint_every=EVERY, keep_checkpoints=2, micro_batch=3,
     device="cpu", log_every=5,
 )  # fmt: skip
-MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=16)
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=16)
 PACKING = ConcatenatePacking()
 BUDGET = EqualTokensBudget(tokens=STEPS * TRAINING.global_batch * MODEL.context_length)
 

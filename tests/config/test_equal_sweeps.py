@@ -162,7 +162,14 @@ def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:
     for group, hint in RunConfig.__annotations__.items():
         names = set(kinds(dataclasses_of(hint)))
         files = {path.stem for path in (configuration_directory() / group).glob("*.yaml")}
-        assert len(names) < 2 or group == "scale" or names <= files, group
+        assert len(names) < 2 or group in ("scale", "model") or names <= files, group
+
+
+def test_of_two_families_of_models_no_size_is_proposed_that_cannot_be_typed() -> None:
+    error = undeclared([*prepared(), *prepared("model=pythia_410m")])
+    assert error is not None
+    assert 'model.kind: "llama"' in str(error)
+    assert str(error).splitlines()[-1].startswith("Let all runs have one choice (model), or declare")
 
 
 def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ordering_support import formula_vectors, stage_context, write_embeddings
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.ordering.contexts_stage import build
 from training_inputs import write_inputs
 
@@ -33,7 +33,7 @@ SIMILARITIES = {
 def test_the_statistics_of_contexts_keep_their_values(tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path)
     embeddings = write_embeddings(tmp_path / "embeddings", formula_vectors(40, 16))
-    model = ModelConfig(width=8, layers=1, heads=1, ffn_width=8, context_length=200)
+    model = LlamaModel(width=8, layers=1, heads=1, ffn_width=8, context_length=200)
     groups = {"model": model}
     context = stage_context(tmp_path, "contexts", groups=groups, seed=5, embeddings=embeddings, **inputs)
     numbers = build(context)

@@ -10,13 +10,13 @@ import torch
 from safetensors import SafetensorError
 
 import paribus.training.checkpoint as module
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.errors import DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.training.checkpoint import Checkpoints
 from paribus.training.snapshot import Snapshot
 
-MODEL = ModelConfig(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
+MODEL = LlamaModel(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
 FINGERPRINT = {"order": "abc", "tokens": 12}
 FOREVER = 10**9
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from evaluation_support import ByteEncoder, brute_force, tiny_model
+from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
 from paribus.evaluation.branches import batches, group_pairs, make_batch
 from paribus.evaluation.pairs import Pair, encode_pair, fit, windows
@@ -29,8 +30,9 @@ def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list
     return pair.context.tolist(), pair.continuation.tolist()
 
 
-def test_scores_are_those_of_one_forward_pass_a_token() -> None:
-    model, pairs = tiny_model(40, CONTEXT_LENGTH), random_pairs(40)
+@pytest.mark.parametrize(("family", "number"), [(LlamaModel, 40), (GPTNeoXModel, 15)])
+def test_scores_are_those_of_one_forward_pass_a_token(family: Any, number: int) -> None:
+    model, pairs = tiny_model(40, CONTEXT_LENGTH, family=family), random_pairs(number)
     scores = Scorer(model, batch_size=8).score(pairs)
     for place, pair in enumerate(pairs):
         expected, greedy = brute_force(model, pair.context.tolist(), pair.continuation.tolist())

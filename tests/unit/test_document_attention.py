@@ -6,7 +6,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from packing_support import FixedOrder
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
@@ -17,7 +17,7 @@ from paribus.training.loss import SummedLoss
 from step_support import make_batch, make_stepper
 
 EOD, LENGTH = 31, 12
-MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=LENGTH, initializer_range=0.3)
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=LENGTH, initializer_range=0.3)
 SIZES = [3, 5, 1, 0, 30, 4, 7, 2, 11, 12, 0]
 PACKINGS = [ConcatenatePacking(attention="document"), BestFitPacking(window=None, attention="document")]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.spans import PredictiveEntropyPretokenizer
@@ -44,7 +44,7 @@ def save_paribus_checkpoint(directory: Path, **options: Any) -> None:
     options = {"unit": "character", "unknown": "token", "pretokenizer": "none"} | options
     tokenizer = Tokenizer.train([SENTENCE] * 3, vocab_size=size, special_tokens=["<eod>"], **options)
     tokenizer.save(directory / "tokenizer")
-    config = ModelConfig(width=16, layers=2, heads=2, ffn_width=32, context_length=16, initializer_range=0.5)
+    config = LlamaModel(width=16, layers=2, heads=2, ffn_width=32, context_length=16, initializer_range=0.5)
     save_model(build_model(config, tokenizer.vocab_size, seed=1), directory)
 
 

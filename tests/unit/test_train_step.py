@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.build import build_model
@@ -16,7 +16,7 @@ from paribus.training.device import explained_memory_errors, resolve_device, res
 from paribus.training.snapshot import load_optimizer_tensors, take_snapshot
 from step_support import make_batch, make_stepper
 
-MODEL = ModelConfig(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
 CONTEXTS = np.random.default_rng(0).integers(0, 32, (6, 9))
 INPUTS, TARGETS = CONTEXTS[:, :-1], CONTEXTS[:, 1:]
 

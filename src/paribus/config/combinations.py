@@ -6,6 +6,7 @@ from typing import Any
 
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import ConcatenatePacking, pads
 from paribus.config.groups.tokenization import (
@@ -22,6 +23,7 @@ from paribus.config.groups.tokenization import (
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.modeling.problems import match_problems, shape_problems
 
 
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -125,13 +127,13 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
-    model = config.model
-    if model.width % model.heads:
-        yield "model.heads", f"{model.heads} does not divide model.width={model.width}"
-    elif (model.width // model.heads) % 2:
-        yield "model.heads", f"model.width / model.heads = {model.width // model.heads} must be even (rotary positions)"
-    if model.context_length < 2:
-        yield "model.context_length", "must be at least 2"
+    model, tokenizer = config.model, config.tokenizer
+    yield from shape_problems(model)
+    base = 256 + len(tokenizer.special_tokens)
+    yield from match_problems(model, base if isinstance(tokenizer, BytesTokenizer) else tokenizer.vocab_size)
+    if isinstance(model, EncoderDecoderModel):
+        message = "encoder_decoder trains on pairs of source and target, and a corpus has documents"
+        yield "model.kind", f"{message}; use llama or gpt_neox"
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:

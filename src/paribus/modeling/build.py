@@ -1,72 +1,35 @@
-"""Build, save and load the model.
+"""Build, save and load a model as a Hugging Face directory. Imports torch: import this module late."""
 
-Initial weights depend on the seed, the parameter's name and its shape only: two runs whose tokenizers differ start from
-the same decoder, and from the same embedding where their vocabularies have one size.
-"""
-
-import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers.models.llama.configuration_llama import LlamaConfig
-from transformers.models.llama.modeling_llama import LlamaForCausalLM
 
 from paribus.config.groups.model import ModelConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.families import MODEL_TYPES, model_class, transformers_config
+from paribus.modeling.initialize import initialize
+from paribus.modeling.match import resolve_model
+from paribus.modeling.problems import check_shape
 
 WHOLE = "1TB"
 """Weights are one file, however large."""
 
 
-def llama_config(model: ModelConfig, vocab_size: int, eod_id: int | None = None) -> LlamaConfig:
-    """The transformers configuration; `eod_id`, the end-of-document token, is where generation stops."""
-    if model.width % model.heads:
-        raise ConfigurationError(f"model.heads {model.heads} does not divide model.width {model.width}")
-    if (model.width // model.heads) % 2:
-        raise ConfigurationError(
-            f"model.width / model.heads is {model.width // model.heads}; rotary position embedding needs an even number"
-        )
-    return LlamaConfig(
-        vocab_size=vocab_size,
-        hidden_size=model.width,
-        intermediate_size=model.ffn_width,
-        num_hidden_layers=model.layers,
-        num_attention_heads=model.heads,
-        num_key_value_heads=model.heads,
-        max_position_embeddings=model.context_length,
-        tie_word_embeddings=model.tied_embeddings,
-        initializer_range=model.initializer_range,
-        rope_parameters={"rope_type": "default", "rope_theta": model.rope_theta},
-        attention_dropout=0.0,
-        bos_token_id=None,
-        eos_token_id=eod_id,
-        pad_token_id=None,
-        use_cache=False,
-        attn_implementation="sdpa",
-    )
-
-
 def build_model(model: ModelConfig, vocab_size: int, seed: int, *, eod_id: int | None = None) -> Any:
-    """A `LlamaForCausalLM` in float32 on the CPU: matrices from N(0, initializer_range²), norms 1, no dropout.
+    """A transformers model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
 
-    The global random state is neither read nor changed.
+    The global random state is neither read nor changed. An encoder-decoder needs `eod_id`. Raises ConfigurationError
+    for a shape that cannot be.
     """
+    check_shape(model)
+    resolved = resolve_model(model, vocab_size)
+    config = transformers_config(resolved, vocab_size, eod_id)
     with torch.random.fork_rng(devices=[]):
-        built = LlamaForCausalLM(llama_config(model, vocab_size, eod_id)).float()
-    with torch.no_grad():
-        for name, parameter in built.named_parameters():
-            _initialize(name, parameter, model.initializer_range, seed)
+        built = model_class(config.model_type)(config).float()
+    initialize(built, resolved, seed)
     return built
-
-
-def _initialize(name: str, parameter: torch.Tensor, deviation: float, seed: int) -> None:
-    if parameter.ndim == 1:
-        parameter.fill_(1.0)
-        return
-    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-    generator = torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
-    parameter.normal_(0.0, deviation, generator=generator)
 
 
 def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
@@ -78,7 +41,31 @@ def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | N
 
 
 def load_model(directory: Path) -> Any:
-    """The `LlamaForCausalLM` saved in `directory`, in float32 on the CPU; only safetensors files are read."""
-    return LlamaForCausalLM.from_pretrained(
+    """The model saved in `directory`, in float32 on the CPU; only safetensors files are read, and no code.
+
+    Raises DataError for a directory without a readable `config.json`, ConfigurationError for a family unknown here.
+    """
+    return model_class(_model_type(directory)).from_pretrained(
         directory, dtype=torch.float32, use_safetensors=True, local_files_only=True, attn_implementation="sdpa"
     )
+
+
+def _model_type(directory: Path) -> str:
+    path = directory / "config.json"
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))["model_type"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"{path} does not say which model this is: {error!r}") from error
+    if found not in MODEL_TYPES:
+        raise ConfigurationError(f"{path}: model_type {found!r} is unknown here; known: {', '.join(MODEL_TYPES)}")
+    return str(found)
+
+
+def check_context_length(model: Any, context_length: int) -> None:
+    """Raise ConfigurationError where a loaded model has fewer positions than contexts have tokens."""
+    positions = int(model.config.max_position_embeddings)
+    if context_length > positions:
+        raise ConfigurationError(
+            f"model.context_length {context_length} exceeds the {positions} positions of the model "
+            f"{model.config.name_or_path or model.config.model_type}; use {positions} or less"
+        )

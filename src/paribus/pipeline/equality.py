@@ -24,6 +24,8 @@ _SCORED = (
 )
 """What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
 some runs lack is a gap in their row."""
+_SIZED = "model"
+"""The group whose choices are sizes, and not kinds: which one was typed is not in the configuration."""
 
 
 def run_identity(config: RunConfig, nodes: Mapping[str, Node]) -> dict[str, Any]:
@@ -66,7 +68,8 @@ def _remedy(found: Sequence[Difference]) -> str:
     declare = f"or declare that it differs together with the other factors (factors=[{groups}])"
     settings = _settings(found)
     if not settings:
-        return f"Let all runs read the same files ({groups}), {declare}"
+        files = all(difference.path.startswith(FINGERPRINT) for difference in found)
+        return f"Let all runs {'read the same files' if files else 'have one choice'} ({groups}), {declare}"
     named = list(settings.items())[:_NAMED]
     one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
     own = " ".join(f"{name}={','.join(values)}" for name, values in named)
@@ -77,13 +80,15 @@ def _remedy(found: Sequence[Difference]) -> str:
 def _settings(found: Sequence[Difference]) -> dict[str, list[str]]:
     """What would have to be typed for each value: the choice of a group where its kinds differ, else the field.
 
-    The contents of files cannot be typed.
+    The contents of files cannot be typed, nor can a family of models.
     """
     kinds = {_group_of(difference) for difference in found if difference.path == f"{_group_of(difference)}.kind"}
     settings: dict[str, list[str]] = {}
     for difference in found:
         group = _group_of(difference)
         if difference.path.startswith(FINGERPRINT) or (group in kinds and difference.path != f"{group}.kind"):
+            continue
+        if group in kinds and group == _SIZED:
             continue
         name = group if group in kinds else difference.path
         settings[name] = [_typed(value) for value, _ in difference.values if value != ABSENT]

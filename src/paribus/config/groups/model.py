@@ -3,19 +3,83 @@
 from typing import Literal
 
 from paribus.config.declare import group, identity
-from paribus.config.groups.types import Positive, PositiveFloat
+from paribus.config.groups.types import Positive, PositiveFloat, Probability, Share
 
 
 @group
-class ModelConfig:
-    """A Llama-style decoder; named sizes are the files of this group."""
+class ModelFamily:
+    """What every family has; named sizes are the files of this group."""
 
-    kind: Literal["llama"] = identity("llama", doc="Llama architecture (transformers).")
+    kind: str = identity(doc="Which one.")
     width: Positive = identity(doc="Hidden size.")
-    layers: Positive = identity(doc="Decoder layers.")
     heads: Positive = identity(doc="Attention heads; must divide the width.")
-    ffn_width: Positive = identity(doc="Inner width of the SwiGLU feed-forward layer.")
-    context_length: Positive = identity(1024, doc="Tokens of a context.")
+    ffn_width: Positive = identity(doc="Inner width of the feed-forward layers.")
+    context_length: Positive = identity(
+        1024, doc="Tokens of a context; with encoder_decoder, of a source and of a target at most."
+    )
+    initializer_range: PositiveFloat = identity(
+        0.02, doc="Standard deviation of the initial weights where initialization=normal or depth_scaled."
+    )
+    match: Literal["non_embedding", "total"] = identity(
+        "non_embedding",
+        doc="What models of different vocabulary sizes have in common: the shape as written and with it the "
+        "non-embedding parameters, or the total, for which ffn_width is changed to the nearest multiple of 8.",
+    )
+    reference_vocab_size: Positive = identity(
+        32_000, doc="With match=total: the vocabulary size at which the shape as written has the total to match."
+    )
+
+
+@group
+class DecoderFamily(ModelFamily):
+    """What every causal language model has."""
+
+    layers: Positive = identity(doc="Decoder layers.")
     tied_embeddings: bool = identity(False, doc="Share input and output embeddings.")
-    initializer_range: PositiveFloat = identity(0.02, doc="Standard deviation of the initial weights.")
     rope_theta: PositiveFloat = identity(10_000.0, doc="Base of the rotary position embedding.")
+    initialization: Literal["normal", "depth_scaled", "small_init"] = identity(
+        "normal",
+        doc="Of matrices: N(0, initializer_range²); depth_scaled divides those that write to the residual stream by "
+        "√(2 layers) (GPT-2); small_init takes 2 / (5 width) as the variance, and 2 / (layers √width) as the standard "
+        "deviation of those (GPT-NeoX, arXiv 2204.06745).",
+    )
+
+
+@group
+class LlamaModel(DecoderFamily):
+    """A Llama decoder: SwiGLU, RMSNorm before each block, rotary positions, no biases."""
+
+    kind: Literal["llama"] = identity("llama", doc="Llama (transformers).")
+
+
+@group
+class GPTNeoXModel(DecoderFamily):
+    """A GPT-NeoX decoder as Pythia has it: GELU, LayerNorm, biases, partly rotary positions, parallel residual."""
+
+    kind: Literal["gpt_neox"] = identity("gpt_neox", doc="GPT-NeoX (transformers).")
+    rotary_fraction: Share = identity(0.25, doc="Share of each head that is rotated (Pythia: 0.25).")
+    parallel_residual: bool = identity(True, doc="Attention and feed-forward layer read the same input and are added.")
+
+
+@group
+class EncoderDecoderModel(ModelFamily):
+    """The Transformer of Vaswani et al. 2017: LayerNorm after each block, sinusoidal positions, shared embeddings."""
+
+    kind: Literal["encoder_decoder"] = identity("encoder_decoder", doc="Transformer for translation (Marian classes).")
+    encoder_layers: Positive = identity(doc="Encoder layers.")
+    decoder_layers: Positive = identity(doc="Decoder layers.")
+    positions: Positive = identity(1024, doc="Rows of the table of positions; no source or target may be longer.")
+    activation: Literal["relu", "gelu"] = identity("relu", doc="Of the feed-forward layers.")
+    dropout: Probability = identity(
+        0.1, doc="Of embeddings and of each block's output (Ott et al. 2018: 0.3 for English-German, 0.1 for -French)."
+    )
+    attention_dropout: Probability = identity(0.0, doc="Of the attention weights.")
+    initialization: Literal["normal", "xavier"] = identity(
+        "xavier",
+        doc="xavier: matrices uniform after Glorot and Bengio 2010, embeddings N(0, 1 / width), as fairseq; normal: "
+        "all from N(0, initializer_range²).",
+    )
+
+
+DecoderModel = LlamaModel | GPTNeoXModel
+ModelConfig = LlamaModel | GPTNeoXModel | EncoderDecoderModel
