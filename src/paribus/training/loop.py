@@ -12,9 +12,10 @@ from typing import Any
 from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.context import Reporter
 from paribus.training.batches import Batches, Integers
-from paribus.training.budget import Budget, amount_of
+from paribus.training.budget import Budget
 from paribus.training.checkpoint import Checkpoint, Checkpoints
 from paribus.training.device import explained_memory_errors
+from paribus.training.meter import Meter
 from paribus.training.metrics import MetricsFile
 from paribus.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
 from paribus.training.schedule import learning_rate
@@ -62,7 +63,8 @@ def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: floa
     trained = partial(
         train_step, run.accelerator, prepared, prepared_optimizer, training=run.training, document_end=run.document_end
     )
-    began, meter = time.monotonic() - seconds, _Meter(run, start)
+    began, meter = time.monotonic() - seconds, _meter(run)
+    meter.begin(start)
     for step in range(start, run.budget.steps):
         rate = learning_rate(step, run.budget.steps, run.training)
         indices = run.batches.indices(step)
@@ -75,44 +77,18 @@ def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: floa
     return time.monotonic() - began
 
 
+def _meter(run: Run) -> Meter:
+    return Meter(
+        budget=run.budget,
+        batches=run.batches,
+        targets=run.targets,
+        text_bytes=run.text_bytes,
+        metrics=run.metrics,
+        report=run.report,
+        log_every=run.training.log_every,
+    )
+
+
 def is_checkpoint(step: int, steps: int, every: int) -> bool:
     """Whether a checkpoint is written after 1-based `step`; the last step always has one."""
     return step % every == 0 or step == steps
-
-
-class _Meter:
-    """Counts tokens and text, and tells the metrics file and the reporter about each step."""
-
-    def __init__(self, run: Run, start: int) -> None:
-        self.run = run
-        contexts = start * run.batches.global_batch
-        self.tokens = amount_of(contexts, run.batches, run.targets)
-        self.text = amount_of(contexts, run.batches, run.text_bytes)
-        self.since, self.since_tokens = time.monotonic(), self.tokens
-        self._progress()
-
-    def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float) -> None:
-        """Step `step` (1-based) is done and read the contexts `indices`."""
-        self.tokens += int(self.run.targets[indices].sum())
-        self.text += int(self.run.text_bytes[indices].sum())
-        values = {
-            "train/loss": loss,
-            "train/learning_rate": rate,
-            "train/gradient_norm": norm,
-            "train/tokens": self.tokens,
-            "train/text_bytes": self.text,
-        }
-        self.run.metrics.append(step, values)
-        self._progress()
-        if step % self.run.training.log_every == 0 or step == self.run.budget.steps:
-            self._publish(step, values)
-
-    def _progress(self) -> None:
-        self.run.report.progress(self.tokens, self.run.budget.tokens, unit="tokens", doing="training")
-
-    def _publish(self, step: int, values: dict[str, float]) -> None:
-        now = time.monotonic()
-        speed = (self.tokens - self.since_tokens) / max(now - self.since, 1e-9)
-        for name, value in (values | {"train/tokens_per_second": speed}).items():
-            self.run.report.metric(name, value, step=step)
-        self.since, self.since_tokens = now, self.tokens
