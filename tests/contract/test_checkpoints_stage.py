@@ -79,6 +79,8 @@ def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[
     assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
     assert result["final_loss"] == metrics[-1]["train/loss"] < metrics[0]["train/loss"]
     assert (result["precision"], result["device"], result["damaged_checkpoints"]) == ("fp32", "cpu", [])
+    assert result["devices"] == 1
+    assert result["device_hours"] == pytest.approx(result["seconds"] / 3600)
 
 
 def test_the_first_loss_is_that_of_a_uniform_guess(trained: tuple[Path, dict[str, object]]) -> None:
@@ -174,6 +176,15 @@ def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path
         execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
 
 
+def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    budget = dataclasses.replace(BUDGET, max_epochs=0.2)
+    with pytest.raises(ConfigurationError, match=r"takes 0\.\d+ epochs .* budget\.max_epochs is 0\.2"):
+        execute(tmp_path, "run", inputs, config(budget=budget))
+    assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
+
+
 def test_a_diverging_run_fails_as_numerical_and_names_the_step(inputs: dict[str, Path], tmp_path: Path) -> None:
     wild = dataclasses.replace(TRAINING, learning_rate=1e30)
     with pytest.raises(NumericalError, match=r"at step \d+"):
@@ -195,4 +206,5 @@ def test_running_again_over_finished_work_gives_the_same_artefact(
     before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
     result = execute(trained[0].parent, "run", inputs)
     assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
-    assert {**result, "seconds": 0} == {**trained[1], "seconds": 0}
+    untimed = {"seconds": 0, "device_hours": 0}
+    assert result | untimed == trained[1] | untimed

@@ -9,6 +9,11 @@ from paribus.training.budget import Budget, amount_of
 from paribus.training.metrics import MetricsFile
 
 
+def device_hours(seconds: float, devices: int) -> float:
+    """Hours of training summed over the devices, a process each."""
+    return seconds * devices / 3600
+
+
 @dataclass
 class Meter:
     """Counts tokens and text, and reports them with what a step says of itself."""

@@ -25,6 +25,7 @@ from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, Checkpoint
 from paribus.training.device import device_name, make_accelerator
 from paribus.training.fingerprint import contexts_digest, data_fingerprint
 from paribus.training.loop import Run, train
+from paribus.training.meter import device_hours
 from paribus.training.metrics import MetricsFile
 from paribus.training.schedule import check_warmup
 
@@ -46,11 +47,13 @@ def build(context: StageContext) -> dict[str, JSON]:
         "text_bytes": run.budget.text_bytes,
         "epochs": run.budget.epochs,
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
-        "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.positions),
+        "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
         "precision": precision,
         "device": device_name(accelerator.device),
+        "devices": accelerator.num_processes,
         "seconds": seconds,
+        "device_hours": device_hours(seconds, accelerator.num_processes),
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
 
@@ -58,7 +61,8 @@ def build(context: StageContext) -> dict[str, JSON]:
 def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
     """Open the data, resolve the budget and open the working directory; nothing is trained yet.
 
-    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget shorter than its warm-up.
+    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that is shorter than its
+    warm-up or takes more epochs than it may.
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
@@ -66,7 +70,8 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length)
     batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
     targets, text_bytes = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
-    budget = resolve_budget(config.budget, batches, targets, text_bytes)
+    step_flops = training_flops(config.model, tokenizer.vocab_size, batches.global_batch * length)
+    budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
     check_warmup(config.training, budget.steps)
     fingerprint = data_fingerprint(corpus.ids, corpus.offsets, order, batches, config.packing)
     return Run(
