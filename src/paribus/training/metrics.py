@@ -4,13 +4,18 @@ import json
 import math
 import os
 from pathlib import Path
+from typing import TextIO
 
 
 class MetricsFile:
-    """An append-only file of the metrics of steps 1, 2, ...; line n is step n."""
+    """An append-only file of the metrics of steps 1, 2, ...; line n is step n.
+
+    It stays open from a step to the next `sync`; every line is written at once, so another process reads it whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._open: TextIO | None = None
         path.touch()
 
     def complete_steps(self) -> int:
@@ -32,8 +37,9 @@ class MetricsFile:
 
     def append(self, step: int, values: dict[str, float]) -> None:
         """Add the line of 1-based `step`."""
-        with self.path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"step": step, **values}) + "\n")
+        if self._open is None:
+            self._open = self.path.open("a", encoding="utf-8", buffering=1)
+        self._open.write(json.dumps({"step": step, **values}) + "\n")
 
     def recent(self, name: str) -> float:
         """Mean of a metric over the last twentieth of the steps, at least one; a single batch is mostly noise."""
@@ -43,7 +49,10 @@ class MetricsFile:
         return math.fsum(recent) / len(recent)
 
     def sync(self) -> None:
-        """Return once everything appended is on the disk."""
+        """Return once everything appended is on the disk; the file is closed."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
         with self.path.open("rb") as lines:
             os.fsync(lines.fileno())
 
