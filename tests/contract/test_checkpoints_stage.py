@@ -74,6 +74,7 @@ def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[
     assert result["steps"] == STEPS
     assert result["tokens"] == BUDGET.tokens == metrics[-1]["train/tokens"]
     assert result["text_bytes"] == metrics[-1]["train/text_bytes"]
+    assert (result["flops"], result["epochs"]) == (metrics[-1]["train/flops"], metrics[-1]["train/epochs"])
     assert result["parameters"] == parameter_count(MODEL, VOCAB_SIZE)
     assert result["positions"] == BUDGET.tokens
     assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
@@ -93,7 +94,7 @@ def test_metrics_are_reported_at_intervals_and_at_the_end(trained: tuple[Path, d
     assert sorted({step for _, _, step in reported}) == [5, 10, STEPS]
     assert {name for name, _, _ in reported} == {
         "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens", "train/text_bytes",
-        "train/tokens_per_second",
+        "train/flops", "train/epochs", "train/tokens_per_second", "train/device_hours",
     }  # fmt: skip
 
 

@@ -14,10 +14,11 @@ from paribus.pipeline.context import Reporter
 from paribus.training.batches import Batches, Integers
 from paribus.training.budget import Budget
 from paribus.training.checkpoint import Checkpoint, Checkpoints
-from paribus.training.device import explained_memory_errors
+from paribus.training.device import device_name, explained_memory_errors
 from paribus.training.meter import Meter
 from paribus.training.metrics import MetricsFile
 from paribus.training.optimizer import load_optimizer_tensors, make_optimizer, optimizer_tensors
+from paribus.training.peaks import peak_flops
 from paribus.training.schedule import learning_rate
 from paribus.training.step import train_step
 
@@ -64,7 +65,7 @@ def _train_steps(run: Run, model: Any, optimizer: Any, start: int, seconds: floa
         train_step, run.accelerator, prepared, prepared_optimizer, training=run.training, document_end=run.document_end
     )
     began, meter = time.monotonic() - seconds, _meter(run)
-    meter.begin(start)
+    meter.begin(start, seconds)
     for step in range(start, run.budget.steps):
         rate = learning_rate(step, run.budget.steps, run.training)
         indices = run.batches.indices(step)
@@ -86,6 +87,8 @@ def _meter(run: Run) -> Meter:
         metrics=run.metrics,
         report=run.report,
         log_every=run.training.log_every,
+        devices=run.accelerator.num_processes,
+        peak_flops=peak_flops(device_name(run.accelerator.device)),
     )
 
 
