@@ -132,7 +132,8 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
                     },
                     training={
                         "tokens": 8_388_608, "text_bytes": int(8_388_608 * bytes_per_token), "steps": 256,
-                        "parameters": 1_900_000, "flops": 9.6e13, "epochs": 0.8, "final_loss": 5.1 - 0.03 * index,
+                        "parameters": 1_900_000, "flops": 9.6e13, "epochs": 0.8, "device_hours": 0.02 + 0.001 * index,
+                        "final_loss": 5.1 - 0.03 * index,
                     },
                 )
             )  # fmt: skip

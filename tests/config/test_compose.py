@@ -35,6 +35,41 @@ def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
     assert (config.model.width, config.budget.tokens) == (32, 1_500_000)
 
 
+@pytest.mark.parametrize(
+    ("name", "kind", "field", "amount"),
+    [
+        ("tokens_100b", "equal_tokens", "tokens", 100 * 10**9),
+        ("tokens_300b", "equal_tokens", "tokens", 300 * 10**9),
+        ("text_388gib", "equal_text", "text", 388 * 2**30),
+        ("equal_steps", "equal_steps", "steps", 1_200),
+        ("equal_flops", "equal_flops", "flops", 960 * 10**12),
+    ],
+)
+def test_a_named_budget_is_what_its_name_says(name: str, kind: str, field: str, amount: int) -> None:
+    budget = compose(f"budget={name}").jobs[0].config.budget
+    assert (budget.kind, getattr(budget, field), budget.max_epochs) == (kind, amount, None)
+
+
+@pytest.mark.parametrize(("written", "flops"), [("1e20", 10**20), ("3e19", 3 * 10**19), ("'2.5e18'", 25 * 10**17)])
+def test_flops_are_written_as_powers_of_ten(written: str, flops: int) -> None:
+    assert compose("budget=equal_flops", f"budget.flops={written}").jobs[0].config.budget.flops == flops
+
+
+def test_budgets_without_a_step_or_within_the_warmup_are_refused_with_their_values() -> None:
+    tiny = ("scale=tiny",)
+    assert problems(*tiny, "budget.tokens=511")["budget.tokens"].startswith("511 is less than one step")
+    flops = problems(*tiny, "budget=equal_flops", "budget.flops=1e8")
+    assert flops["budget.flops"].startswith("100000000 is less than one step")
+    assert "1.39e+08 FLOPs" in flops["budget.flops"]
+    for budget, steps in (("budget.steps=4", 4), ("budget.steps=5", 5)):
+        found = problems(*tiny, "budget=equal_steps", budget)
+        assert found["training.warmup_steps"] == f"5 leaves none of the budget's {steps} steps ({budget})"
+    within = problems(*tiny, "budget=equal_flops", "budget.flops=6e8", "packing=best_fit")
+    assert within["training.warmup_steps"].startswith("5 leaves none of the budget's 5 steps")
+    assert "budget.steps" in problems("budget=equal_steps", "budget.steps=0")
+    assert "budget.max_epochs" in problems("budget.max_epochs=0")
+
+
 def test_equal_text_reads_sizes_as_people_write_them() -> None:
     budget = compose("scale=paper", "budget=equal_text").jobs[0].config.budget
     assert isinstance(budget, EqualTextBudget)

@@ -74,11 +74,14 @@ def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[
     assert result["steps"] == STEPS
     assert result["tokens"] == BUDGET.tokens == metrics[-1]["train/tokens"]
     assert result["text_bytes"] == metrics[-1]["train/text_bytes"]
+    assert (result["flops"], result["epochs"]) == (metrics[-1]["train/flops"], metrics[-1]["train/epochs"])
     assert result["parameters"] == parameter_count(MODEL, VOCAB_SIZE)
     assert result["positions"] == BUDGET.tokens
     assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
     assert result["final_loss"] == metrics[-1]["train/loss"] < metrics[0]["train/loss"]
     assert (result["precision"], result["device"], result["damaged_checkpoints"]) == ("fp32", "cpu", [])
+    assert result["devices"] == 1
+    assert result["device_hours"] == pytest.approx(result["seconds"] / 3600)
 
 
 def test_the_first_loss_is_that_of_a_uniform_guess(trained: tuple[Path, dict[str, object]]) -> None:
@@ -91,7 +94,7 @@ def test_metrics_are_reported_at_intervals_and_at_the_end(trained: tuple[Path, d
     assert sorted({step for _, _, step in reported}) == [5, 10, STEPS]
     assert {name for name, _, _ in reported} == {
         "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens", "train/text_bytes",
-        "train/tokens_per_second",
+        "train/flops", "train/epochs", "train/tokens_per_second", "train/device_hours",
     }  # fmt: skip
 
 
@@ -174,6 +177,15 @@ def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path
         execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
 
 
+def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    budget = dataclasses.replace(BUDGET, max_epochs=0.2)
+    with pytest.raises(ConfigurationError, match=r"takes 0\.\d+ epochs .* budget\.max_epochs is 0\.2"):
+        execute(tmp_path, "run", inputs, config(budget=budget))
+    assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
+
+
 def test_a_diverging_run_fails_as_numerical_and_names_the_step(inputs: dict[str, Path], tmp_path: Path) -> None:
     wild = dataclasses.replace(TRAINING, learning_rate=1e30)
     with pytest.raises(NumericalError, match=r"at step \d+"):
@@ -195,4 +207,5 @@ def test_running_again_over_finished_work_gives_the_same_artefact(
     before = {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
     result = execute(trained[0].parent, "run", inputs)
     assert before == {path: path.read_bytes() for path in output.rglob("*") if path.is_file()}
-    assert {**result, "seconds": 0} == {**trained[1], "seconds": 0}
+    untimed = {"seconds": 0, "device_hours": 0}
+    assert result | untimed == trained[1] | untimed

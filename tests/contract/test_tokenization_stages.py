@@ -43,7 +43,7 @@ class ProgressReporter(SilentReporter):
         super().__init__()
         self.last: dict[str, tuple[float, float]] = {}
 
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         self.last[doing] = (done, total)
 
 

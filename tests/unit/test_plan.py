@@ -1,9 +1,11 @@
 """What a plan says a training takes, before and after it has run."""
 
+import io
 import json
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
@@ -12,9 +14,11 @@ from paribus.modeling.counts import training_flops
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import PlannedRun, make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.show import show_plan
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
 LENGTH = {"tokens", "steps", "flops"}
+UNKNOWN = {"epochs", "device_hours"}
 
 
 def prepared(root: Path, *overrides: str) -> PreparedRun:
@@ -34,11 +38,15 @@ def planned(root: Path, *overrides: str) -> PlannedRun:
         (("packing=one_document",), {"text_bytes", *LENGTH}),
         (("budget=equal_text",), LENGTH),
         (("budget=equal_text", "packing=best_fit"), LENGTH),
+        (("budget=equal_flops",), {"text_bytes"}),
+        (("budget=equal_flops", "packing=best_fit"), {"text_bytes", "tokens"}),
+        (("budget=equal_steps",), {"text_bytes"}),
+        (("budget=equal_steps", "packing=one_document"), {"text_bytes", "tokens"}),
     ],
 )
 def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tuple[str, ...], estimated: set) -> None:
     run = planned(tmp_path, *overrides)
-    assert run.estimated == estimated
+    assert run.estimated == estimated | UNKNOWN
     assert run.padded == any("packing" in override for override in overrides)
 
 
@@ -49,16 +57,71 @@ def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
     assert run.flops == training_flops(model, 512, 2 * 8 * 64)
 
 
+def test_flops_and_steps_are_planned_to_the_step(tmp_path: Path) -> None:
+    model = prepared(tmp_path).job.config.model
+    step = training_flops(model, 512, 8 * 64)
+    for packing in ("concatenate", "best_fit"):
+        for override, steps in ((f"budget.flops={6 * step + 1}", 7), ("budget.steps=7", 7), ("budget.steps=1K", 1000)):
+            kind = "equal_flops" if "flops" in override else "equal_steps"
+            run = planned(tmp_path, f"budget={kind}", override, f"packing={packing}")
+            assert (run.steps, run.tokens, run.flops) == (steps, steps * 8 * 64, steps * step)
+
+
+def test_device_hours_are_the_flops_at_the_speed_of_the_device(tmp_path: Path) -> None:
+    run = planned(tmp_path, "engine.device_tflops=0.5")
+    assert run.device_hours == pytest.approx(run.flops / 0.5e12 / 3600)
+
+
+def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
+    """An artefact of which only the record is looked at."""
+    directory = Layout.of(run.job.config).store.path(stage, run.nodes[stage].key)
+    directory.mkdir(parents=True)
+    (directory / "record.json").write_text(json.dumps({"result": result}), encoding="utf-8")
+
+
+RESULT = {
+    "tokens": 70_000, "positions": 90_112, "text_bytes": 250_000, "steps": 176, "flops": 123_456_789, "epochs": 1.25,
+    "device_hours": 0.5, "devices": 2,
+}  # fmt: skip
+
+
 def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
     run = prepared(tmp_path, "packing=best_fit")
-    node = run.nodes["checkpoints"]
-    directory = Layout.of(run.job.config).store.root / node.name / node.key
-    directory.mkdir(parents=True)
-    result = {"tokens": 70_000, "positions": 90_112, "text_bytes": 250_000, "steps": 176, "flops": 123_456_789}
-    (directory / "record.json").write_text(json.dumps({"result": result}), encoding="utf-8")
+    stored(run, "checkpoints", RESULT)
     shown = make_plan([run]).runs[0]
     assert (shown.tokens, shown.text_bytes, shown.steps, shown.flops) == (70_000, 250_000, 176, 123_456_789.0)
+    assert (shown.epochs, shown.device_hours) == (1.25, 0.5)
     assert shown.estimated == frozenset()
+
+
+def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "budget.tokens=51200")
+    assert make_plan([run]).runs[0].epochs is None
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    assert make_plan([run]).runs[0].epochs == pytest.approx(51_200 * 4.3 / 44_000)
+    stored(run, "tokens", {"bytes": 44_000, "tokens": 21_900, "documents": 100})
+    shown = make_plan([run]).runs[0]
+    assert (shown.text_bytes, shown.epochs) == (102_400, pytest.approx(51_200 / 22_000))
+    stored(run, "order", {"documents": 50, "removed": 50, "entries": 50})
+    assert make_plan([run]).runs[0].epochs == pytest.approx(2 * 51_200 / 22_000)
+
+
+def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "budget.tokens=51200", "budget.max_epochs=2")
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan([run]), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "would refuse" in text
+    assert "~5 epochs, but budget.max_epochs is 2" in text
+
+
+def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:
+    stored(prepared(tmp_path), "checkpoints", RESULT)
+    assert prepared(tmp_path, "budget.max_epochs=1.25").run_id == prepared(tmp_path).run_id
+    with pytest.raises(ConfigurationError, match=r"budget\.max_epochs: 1\.2 refuses .* 1\.25 epochs"):
+        prepared(tmp_path, "budget.max_epochs=1.2")
 
 
 @pytest.mark.parametrize("packing", ["best_fit", "one_document"])

@@ -27,6 +27,18 @@ def test_only_whole_lines_in_sequence_count(tail: str, tmp_path: Path) -> None:
     assert metrics.recent("train/loss") == 1 / 3
 
 
+def test_a_line_can_be_read_as_soon_as_it_is_appended(tmp_path: Path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    for step in range(1, 4):
+        metrics.append(step, {"train/loss": 1.0})
+        assert MetricsFile(metrics.path).complete_steps() == step
+    metrics.truncate(2)
+    metrics.append(3, {"train/loss": 0.5})
+    metrics.sync()
+    assert metrics.recent("train/loss") == 0.5
+    assert metrics.complete_steps() == 3
+
+
 def test_truncation_to_an_earlier_step_drops_the_later_lines(tmp_path: Path) -> None:
     metrics = filled(tmp_path / "metrics.jsonl", 5)
     metrics.truncate(2)

@@ -147,9 +147,33 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
     assert "against the first row (bpe, merge_rank, standard): two-sided paired t-test" in text
     assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
     assert "8.4M tokens in every run" in text
+    assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
+    assert "Text was repeated" not in text
     assert "200 items of continuation, 120 held-out documents" in text
     assert "continuation, 5-shot: the prompts of 3 to 9 items a run were cut to fit the context" in text
     assert "0-shot: the prompts" not in text
+
+
+@pytest.mark.parametrize(
+    ("epochs", "sentence"),
+    [
+        ((0.5, 2.34), "Text was repeated, 2.34 epochs: scaffold_bpe, merge_rank, standard."),
+        ((1.2, 3.0), "Text was repeated, 1.2 to 3 epochs: every run."),
+    ],
+)
+def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sentence: str, tmp_path: Path) -> None:
+    runs = [
+        record(
+            tmp_path, tokenizer, dict(zip(FACTORS, (tokenizer, "merge_rank", "standard"), strict=True)),
+            {("boolq", 0): [True, False]}, training={"tokens": 9, "epochs": count, "device_hours": 1234.5},
+        )
+        for tokenizer, count in zip(("bpe", "scaffold_bpe"), epochs, strict=True)
+    ]  # fmt: skip
+    report = write_report(runs, title="Epochs", factors=FACTORS, directory=tmp_path / "report")
+    assert sentence in " ".join(text_of(report).split())
+    page = read(report, "report.md")
+    assert "1,234" in page
+    assert "device-hours" in page
 
 
 def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
-from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
@@ -19,10 +19,12 @@ from paribus.config.groups.tokenization import (
     SpansPretokenizer,
     UnigramTokenizer,
     ViterbiEncoder,
+    vocabulary_size,
 )
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems, shape_problems
 
 
@@ -137,16 +139,8 @@ def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
-    training, budget = config.training, config.budget
-    step_tokens = training.global_batch * config.model.context_length
-    if isinstance(budget, EqualTokensBudget) and not pads(config.packing):
-        if budget.tokens < step_tokens:
-            step = f"training.global_batch x model.context_length = {step_tokens} tokens"
-            yield "budget.tokens", f"{budget.tokens} is less than one step ({step})"
-        elif training.warmup_steps >= -(-budget.tokens // step_tokens):
-            steps = -(-budget.tokens // step_tokens)
-            yield "training.warmup_steps", f"{training.warmup_steps} leaves none of the budget's {steps} steps"
-    yield from _shares(training)
+    yield from _steps(config)
+    yield from _shares(config.training)
 
 
 def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
@@ -162,6 +156,28 @@ def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
         yield "training.device", message
+
+
+def _steps(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """A budget below one step, or one that the warm-up uses up, where the configuration alone says how many steps."""
+    budget, warmup = config.budget, config.training.warmup_steps
+    tokens = config.training.global_batch * config.model.context_length
+    step = f"training.global_batch x model.context_length = {tokens} tokens"
+    match budget:
+        case EqualTokensBudget() if not pads(config.packing):
+            path, value, of_step = "budget.tokens", budget.tokens, tokens
+        case EqualFlopsBudget():
+            of_step = training_flops(config.model, vocabulary_size(config.tokenizer), tokens)
+            path, value, step = "budget.flops", budget.flops, f"{step}: {of_step:.3g} FLOPs"
+        case EqualStepsBudget():
+            path, value, of_step = "budget.steps", budget.steps, 1
+        case _:
+            return
+    steps = -(-value // of_step)
+    if value < of_step:
+        yield path, f"{value} is less than one step ({step})"
+    elif warmup >= steps:
+        yield "training.warmup_steps", f"{warmup} leaves none of the budget's {steps} steps ({path}={value})"
 
 
 def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -59,7 +59,7 @@ class RunConfig:
         _defaults(ConcatenatePacking), doc="How ordered documents become contexts of one length."
     )
     model: ModelConfig = identity(doc="Architecture and size.")
-    budget: BudgetConfig = identity(doc="What is equal between runs: tokens or text.")
+    budget: BudgetConfig = identity(doc="What is equal between runs: tokens, text, FLOPs or steps.")
     training: TrainingConfig = identity(doc="Optimizer, schedule, batch, checkpoints.")
     evaluation: EvaluationConfig = identity(doc="Tasks and held-out text.")
     tracking: TrackingConfig = execution(doc="MLflow.")

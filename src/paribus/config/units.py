@@ -52,5 +52,10 @@ def format_count(count: float) -> str:
     return f"{count:.0f}"
 
 
+def format_hours(hours: float) -> str:
+    """Hours for people: `1,234`, `2.5`, `0.012`."""
+    return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
+
+
 Size = Annotated[int, BeforeValidator(parse_size)]
 Count = Annotated[int, BeforeValidator(parse_count)]

@@ -35,12 +35,13 @@ class PipeReporter:
         self._channel.write(json.dumps(message) + "\n")
         self._channel.flush()
 
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """Forward progress unless the last one was a moment ago and this is not the end."""
         now = time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_PROGRESS or done >= total:
             self._last = now
-            self.send({"type": "progress", "done": done, "total": total, "unit": unit, "doing": doing})
+            where = {"done": done, "total": total, "unit": unit, "doing": doing, "detail": detail}
+            self.send({"type": "progress", **where})
 
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Forward a number of the run; JSON has no NaN, so it travels as text."""

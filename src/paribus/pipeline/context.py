@@ -18,8 +18,8 @@ JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 class Reporter(Protocol):
     """How a stage tells the parent process where it stands."""
 
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
-        """`done` of `total` `unit`s are finished; `doing` says what is running. Throttled."""
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+        """`done` of `total` `unit`s are finished; `doing` says what is running, `detail` what else. Throttled."""
 
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Record a number of the run, such as `train/loss` at a step."""
@@ -46,7 +46,7 @@ class SilentReporter:
     def __init__(self) -> None:
         self.metrics: list[tuple[str, float, int]] = []
 
-    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """Ignore progress."""
 
     def metric(self, name: str, value: float, *, step: int) -> None:

@@ -3,11 +3,13 @@
 import time
 from typing import TYPE_CHECKING
 
-from paribus.config.units import format_size
+from paribus.config.units import format_count, format_size
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.progress import Progress, TaskID
+    from rich.progress import TaskID
+
+    from paribus.pipeline.progress_bar import StageProgress
 
 SECONDS_BETWEEN_LINES = 10.0
 
@@ -24,33 +26,36 @@ class Display:
 
     def __init__(self, console: "Console") -> None:
         self.console = console
-        self._bar: Progress | None = None
+        self._bar: StageProgress | None = None
         self._task: TaskID | None = None
         self._name, self._started, self._last_line = "", 0.0, 0.0
 
     def message(self, text: str) -> None:
-        """Print a line above the bar; rich markup is interpreted."""
-        self.console.print(text, highlight=False)
+        """Print a line above the bar, which stays one in a log; rich markup is interpreted."""
+        self.console.print(text, highlight=False, soft_wrap=True)
 
     def start(self, name: str, note: str) -> None:
         """A stage begins; `note` is shown until it reports progress."""
         self._name, self._started, self._last_line = name, time.monotonic(), time.monotonic()
         if self.console.is_terminal:
-            self._bar = _bar(self.console)
+            from paribus.pipeline.progress_bar import StageProgress
+
+            self._bar = StageProgress(self.console)
             self._bar.start()
-            self._task = self._bar.add_task(note, total=None, stage=name, amount="")
+            self._task = self._bar.add_task(note, total=None, stage=name, amount="", detail="")
         else:
             self.message(f"  {name}: {note}")
 
-    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
-        """The running stage finished `done` of `total` units."""
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str = "") -> None:
+        """The running stage finished `done` of `total` units; `detail` is shown beside or below that."""
         if self._bar is not None and self._task is not None:
             amount = _amount(done, total, unit)
-            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount)
+            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount, detail=detail)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
             left = _left(done, total, time.monotonic() - self._started)
-            self.message(f"  {self._name}: {doing}, {_amount(done, total, unit)}{left}")
+            amount = " · ".join(text for text in (_amount(done, total, unit), detail) if text)
+            self.message(f"  {self._name}: {doing}, {amount}{left}")
 
     def finish(self, text: str) -> None:
         """The running stage ended; `text` says how."""
@@ -60,26 +65,12 @@ class Display:
         self.message(text)
 
 
-def _bar(console: "Console") -> "Progress":
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    return Progress(
-        TextColumn("  {task.fields[stage]:<12}"),
-        BarColumn(bar_width=30),
-        TextColumn("{task.percentage:>3.0f}%"),
-        TextColumn("{task.fields[amount]}"),
-        TimeElapsedColumn(),
-        TextColumn("elapsed,"),
-        TimeRemainingColumn(),
-        TextColumn("left · {task.description}"),
-        console=console,
-        transient=True,
-    )
-
-
 def _amount(done: float, total: float, unit: str) -> str:
+    """`1,234 of 8,192 tokens`; in short, `1.2M of 20.0M tokens`, from a million on."""
     if unit == "bytes":
         return f"{format_size(done)} of {format_size(total)}"
+    if total >= 1e6:
+        return f"{format_count(done)} of {format_count(total)} {unit}"
     return f"{done:,.0f} of {total:,.0f} {unit}"
 
 

@@ -24,8 +24,8 @@ SECONDS_BETWEEN_CHECKS = 1.0
 class Listener(Protocol):
     """Who hears what the child says while it runs."""
 
-    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
-        """The stage finished `done` of `total` units."""
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
+        """The stage finished `done` of `total` units; `detail` says what else it has done."""
 
     def metric(self, name: str, value: float, step: int) -> None:
         """The stage reported a number of the run."""

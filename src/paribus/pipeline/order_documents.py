@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.errors import ConfigurationError
+from paribus.modeling.counts import training_flops
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.order import Order
@@ -56,7 +57,9 @@ def _readings(
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
-    steps = resolve_steps(config.budget, batches, encoded.tokenizer.token_byte_lengths())
+    tokenizer, step_tokens = encoded.tokenizer, batches.global_batch * contexts.context_length
+    step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
+    steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)
     read = batches.steps_of(held, steps)
     length = f"{steps:,} steps ({steps * batches.global_batch / contexts.count:.3g} epochs)"
     lines = [

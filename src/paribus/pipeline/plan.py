@@ -1,7 +1,7 @@
 """What a command would run: unique stages, and the tokens, text, parameters, FLOPs and disk they take.
 
 Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Where a packing
-pads, steps and FLOPs depend on the documents: what is said before training is a lower bound, as if contexts were full.
+pads, the documents decide how much is read a step: what is said before training is as if contexts were full.
 Nothing is read but records and nothing heavy is imported.
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import pads
-from paribus.config.groups.tokenization import BytesTokenizer
+from paribus.config.groups.tokenization import BytesTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
 from paribus.pipeline.equality import undeclared
@@ -25,7 +25,6 @@ from paribus.store.claim import read_holder
 
 BYTES_PER_TOKEN = 4.3
 """English text with a 32K vocabulary; used where the real number is not known yet."""
-BYTE_UNITS = 256
 
 
 @dataclass(frozen=True)
@@ -47,12 +46,21 @@ class PlannedRun:
     tokens: int
     text_bytes: int
     steps: int
+    epochs: float | None
+    """None where nothing says yet how much text there is."""
     parameters: int
     flops: float
+    device_hours: float
     disk_bytes: int
     padded: bool
-    """Whether contexts may be padded, so that estimated steps and FLOPs are the least it can take."""
+    """Whether contexts may be padded, so that a step may read less than is estimated."""
+    max_epochs: float | None
     estimated: frozenset[str]
+
+    @property
+    def refused(self) -> bool:
+        """Whether its budget takes more epochs than it may."""
+        return self.max_epochs is not None and self.epochs is not None and self.epochs > self.max_epochs
 
 
 @dataclass(frozen=True)
@@ -78,7 +86,7 @@ class Plan:
     @property
     def device_hours(self) -> float:
         """Hours of one device for those FLOPs at `engine.device_tflops`."""
-        return self.flops / (self.device_tflops * 1e12) / 3600
+        return _hours(self.flops, self.device_tflops)
 
     @property
     def disk_bytes(self) -> int:
@@ -117,41 +125,50 @@ def _state(node: Node, layout: Layout) -> str:
 
 def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
     config = run.job.config
-    vocabulary = _vocabulary_size(config)
+    vocabulary = vocabulary_size(config.tokenizer)
     trained = layout.store.find("checkpoints", run.nodes["checkpoints"].key)
-    if trained:
-        training = _trained(trained.record()["result"])
-    else:
-        training = _planned(config, vocabulary, _bytes_per_token(run, layout))
+    training = _trained(trained.record()["result"]) if trained else _planned(config, vocabulary, _text(run, layout))
     return PlannedRun(
         label=label,
         checkpoints=stage,
         tokens=training.tokens,
         text_bytes=training.text_bytes,
         steps=training.steps,
+        epochs=training.epochs,
         parameters=parameter_count(config.model, vocabulary),
         flops=training.flops,
+        device_hours=training.device_hours,
         disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
         padded=pads(config.packing),
+        max_epochs=config.budget.max_epochs,
         estimated=training.estimated,
     )
 
 
-def _vocabulary_size(config: RunConfig) -> int:
-    tokenizer = config.tokenizer
-    if isinstance(tokenizer, BytesTokenizer):
-        return BYTE_UNITS + len(tokenizer.special_tokens)
-    return tokenizer.vocab_size
+@dataclass(frozen=True)
+class _Text:
+    """What is known of the text that a run would read."""
+
+    bytes_per_token: float
+    """Of predicted tokens, those that end documents among them."""
+    epoch_bytes: float | None
+    """What one pass over the ordered documents reads; None where there is no corpus yet."""
 
 
-def _bytes_per_token(run: PreparedRun, layout: Layout) -> float:
-    if isinstance(run.job.config.tokenizer, BytesTokenizer):
-        return 1.0
-    encoded = layout.store.find("tokens", run.nodes["tokens"].key)
-    if encoded is None:
-        return BYTES_PER_TOKEN
-    result = encoded.record()["result"]
-    return float(result["bytes_per_token"])
+def _text(run: PreparedRun, layout: Layout) -> _Text:
+    results = {name: _result(run, layout, name) for name in ("corpus", "tokens", "order")}
+    corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
+    bytes_per_token = 1.0 if isinstance(run.job.config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
+    if encoded:
+        bytes_per_token = encoded["bytes"] / (encoded["tokens"] + encoded["documents"])
+    # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
+    read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
+    return _Text(bytes_per_token, corpus["train"]["bytes"] * read if corpus else None)
+
+
+def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:
+    found = layout.store.find(stage, run.nodes[stage].key)
+    return found.record()["result"] if found else None
 
 
 @dataclass(frozen=True)
@@ -161,7 +178,9 @@ class _Training:
     tokens: int
     text_bytes: int
     steps: int
+    epochs: float | None
     flops: float
+    device_hours: float
     estimated: frozenset[str]
 
 
@@ -170,21 +189,55 @@ def _trained(result: dict[str, Any]) -> _Training:
         tokens=int(result["tokens"]),
         text_bytes=int(result["text_bytes"]),
         steps=int(result["steps"]),
+        epochs=float(result["epochs"]),
         flops=float(result["flops"]),
+        device_hours=float(result["device_hours"]),
         estimated=frozenset(),
     )
 
 
-def _planned(config: RunConfig, vocabulary: int, bytes_per_token: float) -> _Training:
+def _planned(config: RunConfig, vocabulary: int, text: _Text) -> _Training:
     """A training that has not run, as if every context were full."""
-    budget, step_tokens = config.budget, config.training.global_batch * config.model.context_length
-    length = frozenset({"tokens", "steps", "flops"})
-    if isinstance(budget, EqualTokensBudget):
-        steps = -(-budget.tokens // step_tokens)
-        text, estimated = round(steps * step_tokens * bytes_per_token), frozenset({"text_bytes"})
-        estimated |= length if pads(config.packing) else frozenset()
-    else:
-        steps = max(1, round(budget.text / bytes_per_token / step_tokens))
-        text, estimated = budget.text, length
-    flops = training_flops(config.model, vocabulary, steps * step_tokens)
-    return _Training(steps * step_tokens, text, steps, float(flops), estimated)
+    step_tokens = config.training.global_batch * config.model.context_length
+    step_flops = training_flops(config.model, vocabulary, step_tokens)
+    steps = _planned_steps(config, step_tokens, step_flops, text)
+    tokens, flops = steps * step_tokens, float(steps * step_flops)
+    text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token
+    return _Training(
+        tokens=tokens,
+        text_bytes=round(text_bytes),
+        steps=steps,
+        epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
+        flops=flops,
+        device_hours=_hours(flops, config.engine.device_tflops),
+        estimated=_estimated(config),
+    )
+
+
+def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: _Text) -> int:
+    match config.budget:
+        case EqualTokensBudget(tokens=tokens):
+            return -(-tokens // step_tokens)
+        case EqualTextBudget(text=text_bytes):
+            return max(1, round(text_bytes / text.bytes_per_token / step_tokens))
+        case EqualFlopsBudget(flops=flops):
+            return -(-flops // step_flops)
+        case EqualStepsBudget(steps=steps):
+            return steps
+
+
+def _estimated(config: RunConfig) -> frozenset[str]:
+    """Figures of an untrained run that are not exact: those that documents, packing or the device decide."""
+    match config.budget:
+        case EqualTextBudget():
+            decided = {"tokens", "steps", "flops"}
+        case EqualTokensBudget():
+            decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
+        case EqualFlopsBudget() | EqualStepsBudget():
+            decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+    return frozenset(decided | {"epochs", "device_hours"})
+
+
+def _hours(flops: float, device_tflops: float) -> float:
+    """Hours of one device for FLOPs at the TFLOP/s it achieves."""
+    return flops / (device_tflops * 1e12) / 3600

@@ -56,11 +56,23 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
+            problems += [] if tolerate_missing else _repeated(runs[-1])
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     return runs
+
+
+def _repeated(run: PreparedRun) -> list[Problem]:
+    """A training that is finished already and read its text more often than `budget.max_epochs` allows."""
+    config, node = run.job.config, run.nodes["checkpoints"]
+    most, trained = config.budget.max_epochs, Layout.of(config).store.find(node.name, node.key)
+    epochs = trained.record()["result"]["epochs"] if trained else 0.0
+    if most is None or epochs <= most:
+        return []
+    message = f"{most:g} refuses this training, which is finished and took {epochs:.4g} epochs; take a smaller budget"
+    return [Problem("budget.max_epochs", message)]
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:

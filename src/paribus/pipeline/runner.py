@@ -68,9 +68,9 @@ class StageRunner:
             waiting = True
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
-    def progress(self, done: float, total: float, unit: str, doing: str) -> None:
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
         """Show the running stage's progress."""
-        self.display.progress(done, total, unit, doing)
+        self.display.progress(done, total, unit, doing, detail)
 
     def metric(self, name: str, value: float, step: int) -> None:
         """Keep a number for the artefact and for the run's events."""

@@ -1,13 +1,13 @@
 """Plans and states of runs on the terminal."""
 
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.config.units import format_count, format_size
+from paribus.config.units import format_count, format_hours, format_size
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import Plan, PlannedRun
 from paribus.pipeline.prepare import PreparedRun, labels
@@ -24,13 +24,27 @@ def show_plan(plan: Plan, console: Console) -> None:
         console.print(f"paribus run would refuse this: {plan.unfair}", style="yellow", markup=False, soft_wrap=True)
     console.print(_stage_table(plan))
     console.print(_run_table(plan))
-    if any(run.estimated for run in plan.runs):
-        console.print("~ estimated: exact once trained")
-    if any(run.padded and "steps" in run.estimated for run in plan.runs):
-        console.print("contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these")
-    amount = f"{plan.device_hours:,.0f}" if plan.device_hours >= 10 else f"{plan.device_hours:.2g}"
-    hours = f"{amount} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
+    for line in _remarks(plan):
+        console.print(line, markup=False, soft_wrap=True)
+    hours = f"{format_hours(plan.device_hours)} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
     console.print(f"still to train: {plan.flops:.3g} FLOPs, {hours}; {format_size(plan.disk_bytes)} of checkpoints")
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    """How to read the figures of the runs."""
+    padded = [run for run in plan.runs if run.padded and "tokens" in run.estimated]
+    if any(run.estimated for run in plan.runs):
+        yield "~ estimated: exact once trained"
+    if any("steps" in run.estimated for run in padded):
+        yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
+    if any("steps" not in run.estimated for run in padded):
+        yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
+    if any(run.epochs is not None and run.epochs > 1 for run in plan.runs):
+        yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
+    for run in plan.runs:
+        if run.refused:
+            shown = f"{_mark(run, 'epochs')}{run.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
+            yield f"paribus run would refuse {run.label}: {shown}"
 
 
 def _stage_table(plan: Plan) -> Table:
@@ -52,7 +66,7 @@ def _stage_table(plan: Plan) -> Table:
 
 def _run_table(plan: Plan) -> Table:
     table = Table(title="Runs", title_justify="left")
-    for heading in ("run", "tokens", "text", "steps", "params", "FLOPs", "disk"):
+    for heading in ("run", "tokens", "text", "steps", "epochs", "params", "FLOPs", "hours", "disk"):
         table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in plan.runs:
         table.add_row(
@@ -60,8 +74,10 @@ def _run_table(plan: Plan) -> Table:
             _mark(run, "tokens") + format_count(run.tokens),
             _mark(run, "text_bytes") + format_size(run.text_bytes),
             _mark(run, "steps") + f"{run.steps:,}",
+            "—" if run.epochs is None else _mark(run, "epochs") + f"{run.epochs:.3g}",
             format_count(run.parameters),
             _mark(run, "flops") + f"{run.flops:.3g}",
+            _mark(run, "device_hours") + format_hours(run.device_hours),
             format_size(run.disk_bytes),
         )
     return table

@@ -37,6 +37,8 @@ class Proof:
     """Digests of the data the runs share: (stage, digest)."""
     tokens: str
     text: str
+    flops: str
+    steps: str
 
     def sentences(self) -> list[str]:
         """The proof in words, for under the table."""
@@ -47,7 +49,8 @@ class Proof:
             f"(SHA-256 of the common configuration {self.digest[:16]}), {self.environment} entries of the environment"
         )
         data = "".join(f"; {stage} {value[:16]}" for stage, value in self.data)
-        return [what, f"{equal}{data}.", f"Read in training: {self.tokens}, {self.text}."]
+        read = f"Read in training: {self.tokens}, {self.text}."
+        return [what, f"{equal}{data}.", f"{read} Computed: {self.flops}, {self.steps}."]
 
 
 def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Difference]:
@@ -126,6 +129,8 @@ def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
         data=tuple(data.items()),
         tokens=_span(runs, "tokens", "tokens", format_count),
         text=_span(runs, "text_bytes", "of text", format_size),
+        flops=_span(runs, "flops", "FLOPs", "{:.2e}".format),
+        steps=_span(runs, "steps", "steps", "{:,.0f}".format),
     )
 
 

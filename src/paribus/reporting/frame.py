@@ -32,7 +32,7 @@ class RunRecord:
     environment: Mapping[str, str]
     """Package versions, device, precision, `code_version.<stage>`, `digest.<stage>`."""
     training: Mapping[str, Any]
-    """Result of the checkpoints: tokens, text_bytes, steps, parameters, flops, epochs, final_loss."""
+    """Result of the checkpoints: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
     scores: Path | None
     """Directory of the `scores` artefact; None where the run has not been evaluated."""
     directory: Path

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
 
-from paribus.config.units import format_count, format_size
+from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.comparison import Cell, Comparison, Row
 from paribus.reporting.measures import Column, Kind
 
@@ -20,6 +20,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
         "count": format_count,
         "size": format_size,
         "flops": "{:.2e}".format,
+        "hours": format_hours,
     }
 )
 LEVELS = ((0.01, "**"), (0.05, "*"))

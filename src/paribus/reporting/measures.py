@@ -9,7 +9,7 @@ import numpy as np
 from paribus.reporting.frame import RunRecord, Scores, accuracy, bits_per_byte, choose_metric, stratified
 from paribus.reporting.significance import Vector
 
-Kind = Literal["accuracy", "bits_per_byte", "ratio", "count", "size", "flops", "loss"]
+Kind = Literal["accuracy", "bits_per_byte", "ratio", "count", "size", "flops", "hours", "loss"]
 
 
 @dataclass(frozen=True)
@@ -58,6 +58,7 @@ TRAINING = (
     Column("steps", "Training", "steps", "count", field="steps", main=False),
     Column("parameters", "Training", "parameters", "count", field="parameters"),
     Column("flops", "Training", "FLOPs", "flops", field="flops"),
+    Column("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),
 )
 
 

@@ -13,6 +13,7 @@ def notes(comparison: Comparison) -> list[str]:
         *_spread(comparison),
         *_tests(comparison),
         *_truncated(comparison),
+        *_repeated(comparison),
         *_gaps(comparison),
     ]
     return [*lines, *comparison.proof.sentences()]
@@ -85,6 +86,22 @@ def _truncated(comparison: Comparison) -> list[str]:
         for (task, shots), found in sorted(counts.items())
         if max(found)
     ]
+
+
+def _repeated(comparison: Comparison) -> list[str]:
+    """Which rows read text more than once; a row that repeats it has seen less text than its budget says."""
+    epochs = [
+        (", ".join(row.labels), max(float(run.training.get("epochs", 0.0)) for run in row.runs))
+        for row in comparison.finished
+    ]
+    repeating = [(name, count) for name, count in epochs if count > 1]
+    if not repeating:
+        return []
+    counts = [count for _, count in repeating]
+    low, high = (f"{count:.3g}" for count in (min(counts), max(counts)))
+    between = low if low == high else f"{low} to {high}"
+    who = "every run" if len(repeating) == len(epochs) else "; ".join(name for name, _ in repeating)
+    return [f"Text was repeated, {between} epochs: {who}."]
 
 
 def _between(counts: list[int]) -> str:

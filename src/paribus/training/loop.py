@@ -6,6 +6,7 @@ run that was killed continues from its last checkpoint exactly.
 
 import math
 import time
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,10 +16,11 @@ from paribus.pipeline.context import Reporter
 from paribus.training.batches import Batches, Integers
 from paribus.training.budget import Budget
 from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
-from paribus.training.device import explained_memory_errors
+from paribus.training.device import device_name, explained_memory_errors
 from paribus.training.meter import Meter
 from paribus.training.metrics import MetricsFile
 from paribus.training.parallel import Prepared, prepare
+from paribus.training.peaks import peak_flops
 from paribus.training.prefetch import Batch, BatchReader
 from paribus.training.schedule import learning_rate
 from paribus.training.snapshot import load_optimizer_tensors, take_snapshot
@@ -66,7 +68,7 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
         prepared = prepare(run.accelerator, model, run.training, run.document_end)
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
-        with CheckpointWriter(run.checkpoints, run.metrics) as writer:
+        with CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics):
             return _Loop(run, prepared, writer, start, seconds).run_steps()
 
 
@@ -75,7 +77,7 @@ class _Loop:
 
     def __init__(self, run: Run, prepared: Prepared, writer: CheckpointWriter, start: int, seconds: float) -> None:
         self.run, self.prepared, self.writer, self.start = run, prepared, writer, start
-        self.began = time.monotonic() - seconds
+        self.seconds, self.began = seconds, time.monotonic() - seconds
         self.meter = make_meter(run) if run.main else None
         self.skipped = run.metrics.last("train/skipped_steps") if run.main else 0
         self.stepper = make_stepper(run, prepared)
@@ -90,7 +92,7 @@ class _Loop:
     def run_steps(self) -> float:
         """Seconds of training, those before `start` included."""
         if self.meter:
-            self.meter.begin(self.start)
+            self.meter.begin(self.start, self.seconds)
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
             for batch in batches:
                 rate = learning_rate(batch.step, self.run.budget.steps, self.run.training)
@@ -131,6 +133,8 @@ def make_meter(run: Run) -> Meter:
         metrics=run.metrics,
         report=run.report,
         log_every=run.training.log_every,
+        devices=run.accelerator.num_processes,
+        peak_flops=peak_flops(device_name(run.accelerator.device)),
     )
 
 

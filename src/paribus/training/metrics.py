@@ -5,13 +5,18 @@ import math
 import os
 from collections import deque
 from pathlib import Path
+from typing import TextIO
 
 
 class MetricsFile:
-    """An append-only file of the metrics of steps 1, 2, ...; line n is step n."""
+    """An append-only file of the metrics of steps 1, 2, ...; line n is step n.
+
+    It stays open between steps; every line is written at once, so another process reads it whole.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self._open: TextIO | None = None
         path.touch()
 
     def complete_steps(self) -> int:
@@ -33,8 +38,9 @@ class MetricsFile:
 
     def append(self, step: int, values: dict[str, float]) -> None:
         """Add the line of 1-based `step`."""
-        with self.path.open("a", encoding="utf-8") as lines:
-            lines.write(json.dumps({"step": step, **values}) + "\n")
+        if self._open is None:
+            self._open = self.path.open("a", encoding="utf-8", buffering=1)
+        self._open.write(json.dumps({"step": step, **values}) + "\n")
 
     def last(self, name: str) -> int:
         """The whole number that a metric has in the last line, 0 where that lacks it."""
@@ -50,9 +56,15 @@ class MetricsFile:
         return math.fsum(recent) / len(recent)
 
     def sync(self) -> None:
-        """Return once everything appended is on the disk."""
+        """Return once everything appended is on the disk; may be called from another thread."""
         with self.path.open("rb") as lines:
             os.fsync(lines.fileno())
+
+    def close(self) -> None:
+        """Release the file until something is appended again."""
+        if self._open is not None:
+            self._open.close()
+            self._open = None
 
 
 def _step(line: bytes) -> int | None:

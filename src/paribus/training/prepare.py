@@ -4,6 +4,7 @@ from typing import Any
 
 from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
 from paribus.config.identity import digest
+from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.order import Order
 from paribus.ordering.packing.pack import pack
@@ -24,7 +25,8 @@ METRICS = "metrics.jsonl"
 def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
     """Open the data, resolve the budget and open the working directory; nothing is trained yet.
 
-    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget shorter than its warm-up.
+    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that is shorter than its
+    warm-up or takes more epochs than it may.
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
@@ -33,7 +35,8 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     data = data_fingerprint(corpus.ids, corpus.offsets, order, batches)
     targets = context_targets(contexts)
     text_bytes = _text_bytes(context, batches, tokenizer, data, accelerator)
-    budget = resolve_budget(config.budget, batches, targets, text_bytes)
+    step_flops = training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
+    budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
     check_warmup(config.training, budget.steps)
     fingerprint = data | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(

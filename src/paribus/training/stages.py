@@ -13,7 +13,7 @@ from accelerate.utils import broadcast_object_list
 
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import build_model, load_model
-from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.counts import parameter_count
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
@@ -21,6 +21,7 @@ from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.device import device_name, make_accelerator
 from paribus.training.fingerprint import contexts_digest
 from paribus.training.loop import Run, train
+from paribus.training.meter import device_hours
 from paribus.training.prepare import METRICS, prepare
 from paribus.training.processes import resolve_processes
 
@@ -52,13 +53,14 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "text_bytes": run.budget.text_bytes,
         "epochs": run.budget.epochs,
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
-        "flops": training_flops(config.model, tokenizer.vocab_size, run.budget.positions),
+        "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
         "skipped_steps": run.metrics.last("train/skipped_steps"),
         "precision": precision,
         "device": device_name(accelerator.device),
         "devices": processes,
         "seconds": seconds,
+        "device_hours": device_hours(seconds, processes),
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
 

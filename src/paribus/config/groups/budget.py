@@ -2,8 +2,14 @@
 
 from typing import Literal
 
-from paribus.config.declare import group, identity
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import PositiveFloat
 from paribus.config.units import Count, Size
+
+_MAX_EPOCHS = (
+    "Most epochs: a run whose budget takes more is refused before its first step, and 1 refuses any repetition; null "
+    "repeats the text as often as needed."
+)
 
 
 @group
@@ -14,6 +20,7 @@ class EqualTokensBudget:
     tokens: Count = identity(
         doc="Tokens to predict, rounded up to whole global batches; padding is none of them (papers: 100B)."
     )
+    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
 
 
 @group
@@ -22,6 +29,28 @@ class EqualTextBudget:
 
     kind: Literal["equal_text"] = identity("equal_text", doc="Stop after a number of bytes of source text.")
     text: Size = identity(doc="UTF-8 bytes of source text, rounded up to whole global batches (papers: 388GiB).")
+    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
 
 
-BudgetConfig = EqualTokensBudget | EqualTextBudget
+@group
+class EqualFlopsBudget:
+    """Every run computes the same number of FLOPs, so a larger vocabulary or model trains on fewer tokens."""
+
+    kind: Literal["equal_flops"] = identity("equal_flops", doc="Stop after a number of training FLOPs.")
+    flops: Count = identity(
+        doc="Training FLOPs (6 N + 12 layers x width x context length a position, padding included), rounded up to "
+        "whole global batches: 3e19."
+    )
+    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+
+
+@group
+class EqualStepsBudget:
+    """Every run makes the same number of optimizer steps."""
+
+    kind: Literal["equal_steps"] = identity("equal_steps", doc="Stop after a number of optimizer steps.")
+    steps: Count = identity(doc="Optimizer steps, each over one global batch: 20K.")
+    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+
+
+BudgetConfig = EqualTokensBudget | EqualTextBudget | EqualFlopsBudget | EqualStepsBudget

@@ -39,6 +39,8 @@ class ScaleConfig:
     vocab_size: Positive = execution(8_192, doc="tokenizer.vocab_size.")
     tokens: Count = execution(20_000_000, doc="budget.tokens.")
     text: Size = execution(80_000_000, doc="budget.text.")
+    flops: Count = execution(960_000_000_000_000, doc="budget.flops.")
+    steps: Count = execution(1_200, doc="budget.steps.")
     global_batch: Positive = execution(64, doc="training.global_batch.")
     learning_rate: PositiveFloat = execution(1e-3, doc="training.learning_rate.")
     warmup_steps: NonNegative = execution(100, doc="training.warmup_steps.")

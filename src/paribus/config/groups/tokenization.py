@@ -8,6 +8,8 @@ from paribus.config.units import Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
 
+BYTES = 256
+
 
 @group
 class PatternPretokenizer:
@@ -109,6 +111,13 @@ class BytesTokenizer:
 
 
 TokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | BytesTokenizer
+
+
+def vocabulary_size(tokenizer: TokenizerConfig) -> int:
+    """Number of token ids that a tokenizer is asked to have, special tokens included."""
+    if isinstance(tokenizer, BytesTokenizer):
+        return BYTES + len(tokenizer.special_tokens)
+    return tokenizer.vocab_size
 
 
 @group
