@@ -8,6 +8,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import ConcatenatePacking, pads
+from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
@@ -29,6 +30,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
+    yield from _start(config)
     yield from _training(config)
     yield from _evaluation(config)
 
@@ -131,6 +133,13 @@ def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "model.heads", f"model.width / model.heads = {model.width // model.heads} must be even (rotary positions)"
     if model.context_length < 2:
         yield "model.context_length", "must be at least 2"
+
+
+def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
+    start = config.start
+    if isinstance(start, CheckpointStart) and (start.path is None) == (start.run is None):
+        given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
+        yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:

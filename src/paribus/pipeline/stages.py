@@ -192,7 +192,9 @@ STAGES: dict[str, Stage] = {
             2,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
-            _together(_fields("model"), _fields("budget"), _fields("training"), _fields("packing"), _seed),
+            _together(*map(_fields, ("model", "start", "budget", "training", "packing")), _seed),
+            "paribus.training.start.files:fingerprint",
+            lambda config: config.start,
         ),
         Stage(
             "tasks",

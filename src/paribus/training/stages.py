@@ -11,7 +11,7 @@ from typing import Any
 
 from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
 from paribus.config.schema import RunConfig
-from paribus.modeling.build import build_model, load_model
+from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.order import Order
 from paribus.ordering.packing.pack import pack
@@ -27,6 +27,7 @@ from paribus.training.fingerprint import contexts_digest, data_fingerprint
 from paribus.training.loop import Run, train
 from paribus.training.metrics import MetricsFile
 from paribus.training.schedule import check_warmup
+from paribus.training.start.initial import initial_model
 
 METRICS = "metrics.jsonl"
 
@@ -89,7 +90,7 @@ def _within_documents(packing: PackingConfig) -> bool:
 
 
 def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
-    """Train from the newest whole checkpoint or from seeded weights; returns the seconds of training in all."""
+    """Train on from the newest whole checkpoint, else from where `start` says; returns all seconds of training."""
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
     return train(run, _weights(config, tokenizer, resumed), resumed)
 
@@ -97,7 +98,7 @@ def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
 def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:
     if resumed:
         return load_model(resumed.path)
-    return build_model(config.model, tokenizer.vocab_size, config.seed, eod_id=tokenizer.eod_id)
+    return initial_model(config, tokenizer)
 
 
 def export(run: Run, tokenizer: Path, output: Path) -> None:
