@@ -13,6 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.start import CheckpointStart, ScratchStart
+from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
@@ -54,9 +55,9 @@ def copy(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained / LAST, tmp_path / "copy"))
 
 
-def continued(path: Path, model: dict[str, Any] | None = None, **fields: Any) -> RunConfig:
-    start = CheckpointStart(path=str(path), **fields)
-    return config(SHORT, start=start, model=dataclasses.replace(MODEL, **(model or {})))
+def continued(path: Path, model: dict[str, Any] | None = None, size: int = 268, **fields: Any) -> RunConfig:
+    start, vocabulary = CheckpointStart(path=str(path), **fields), BPETokenizer(vocab_size=size)
+    return config(SHORT, start=start, tokenizer=vocabulary, model=dataclasses.replace(MODEL, **(model or {})))
 
 
 def losses(output: Path) -> list[float]:
@@ -177,6 +178,16 @@ def test_a_vocabulary_of_another_size_is_refused_with_both_sizes(trained: Path, 
         initial_model(continued(trained), other)
 
 
+def test_a_size_that_cannot_be_right_is_refused_before_anything_runs(trained: Path, copy: Path) -> None:
+    assert problems(continued(trained, size=268)) == problems(continued(trained, size=300, vocabulary="added")) == []
+    for size, vocabulary, what in ((267, "same", "fewer"), (267, "added", "fewer"), (300, "same", "more")):
+        found = dict(problems(continued(trained, size=size, vocabulary=vocabulary)))
+        assert found["tokenizer.vocab_size"].startswith(f"{size} tokens are {what} than the 268 of {trained}")
+    settings = copy / "tokenizer" / "settings.json"
+    settings.write_text(settings.read_text().replace('"vocab_size",', '"no_pair_left",'))
+    assert problems(continued(copy, size=300)) == []
+
+
 def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it(
     copy: Path, tokenizer: Tokenizer
 ) -> None:
@@ -186,7 +197,9 @@ def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it
         stored[name] = torch.cat([stored[name], torch.ones(4, MODEL.width)])
     save_file(stored, copy / "model.safetensors", {"format": "pt"})
     edit(copy, vocab_size=272)
-    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(fingerprint(continued(copy).start, copy))
+    identity = fingerprint(continued(copy).start, copy)
+    assert list(identity) == ["config.json", "model.safetensors", "tokenizer"]
+    assert set(identity["tokenizer"]) == {"tokenizer.json", "tokenizer_config.json"}
     model = initial_model(continued(copy), tokenizer)
     for layer, name in zip((model.model.embed_tokens, model.lm_head), sorted(stored, reverse=True), strict=False):
         assert layer.weight.shape == (268, MODEL.width), name

@@ -12,11 +12,14 @@ from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
+    ExistingPretokenizer,
+    ExistingTokenizer,
     LongestFirstEncoder,
     MergeRankEncoder,
-    PatternPretokenizer,
+    PredictiveEntropyPretokenizer,
     ScaffoldBPETokenizer,
     SpansPretokenizer,
+    TrainableTokenizerConfig,
     UnigramTokenizer,
     ViterbiEncoder,
 )
@@ -57,7 +60,15 @@ def _nearest(part: str, block: Any) -> str:
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
     tokenizer = config.tokenizer
     yield from _encoder(config)
-    yield from _loss(config)
+    existing = isinstance(config.pretokenizer, ExistingPretokenizer)
+    if isinstance(tokenizer, ExistingTokenizer):
+        if not existing:
+            message = f"{config.pretokenizer.kind} beside tokenizer=existing, which brings its own; leave it out"
+            yield "pretokenizer.kind", message
+        return
+    if existing:
+        yield "pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}"
+    yield from _loss(tokenizer, config.pretokenizer.kind)
     if not isinstance(tokenizer, BytesTokenizer):
         base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
         if tokenizer.vocab_size < base:
@@ -79,18 +90,18 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
             f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
             "or fewest",
         )
-    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer):
+    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
         yield "encoder.kind", f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest"
-    if isinstance(encoder, DropoutEncoder) and not isinstance(config.pretokenizer, PatternPretokenizer):
+    cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
+    if isinstance(encoder, DropoutEncoder) and cut:
         yield "encoder.kind", "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, none)"
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
-    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer):
+    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
         yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
 
 
-def _loss(config: RunConfig) -> Iterator[tuple[str, str]]:
-    tokenizer = config.tokenizer
-    if config.pretokenizer.kind == "stripped":
+def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tuple[str, str]]:
+    if pretokenizer == "stripped":
         if isinstance(tokenizer, BytesTokenizer):
             yield "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
         elif tokenizer.lossless:

@@ -8,12 +8,14 @@ Nothing is read but records and nothing heavy is imported.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.packing import pads
-from paribus.config.groups.tokenization import BytesTokenizer
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer
 from paribus.config.schema import RunConfig
+from paribus.errors import DataError
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
@@ -139,9 +141,21 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
 
 def _vocabulary_size(config: RunConfig) -> int:
     tokenizer = config.tokenizer
+    if isinstance(tokenizer, ExistingTokenizer):
+        return _existing_size(tokenizer) or config.scale.vocab_size
     if isinstance(tokenizer, BytesTokenizer):
         return BYTE_UNITS + len(tokenizer.special_tokens)
     return tokenizer.vocab_size
+
+
+def _existing_size(tokenizer: ExistingTokenizer) -> int | None:
+    """None where it is not here, which the plan says among its problems."""
+    from paribus.tokenization.existing import vocabulary_size
+
+    try:
+        return vocabulary_size(Path(tokenizer.path))
+    except DataError:
+        return None
 
 
 def _bytes_per_token(run: PreparedRun, layout: Layout) -> float:

@@ -11,8 +11,6 @@ from paribus.pipeline.context import JSON
 from paribus.training.start.locate import CONFIG, checkpoint_directory
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
-OURS, TOKENIZER_JSON = "tokenizer", "tokenizer.json"
-_TOKENIZER_FILES = (TOKENIZER_JSON, "tokenizer_config.json")
 
 
 def fingerprint(config: StartConfig, cache: Path) -> dict[str, JSON]:
@@ -22,9 +20,13 @@ def fingerprint(config: StartConfig, cache: Path) -> dict[str, JSON]:
     """
     if not isinstance(config, CheckpointStart):
         return {}
+    from paribus.tokenization import existing
+
     directory = checkpoint_directory(config)
-    files = [directory / CONFIG, *weight_files(directory), *tokenizer_files(directory)]
-    return {path.relative_to(directory).as_posix(): file_digest(path, cache) for path in sorted(files)}
+    digests: dict[str, JSON] = {
+        path.name: file_digest(path, cache) for path in (directory / CONFIG, *weight_files(directory))
+    }
+    return digests | {"tokenizer": existing.fingerprint(directory, cache)}
 
 
 def read_config(directory: Path) -> dict[str, Any]:
@@ -46,13 +48,6 @@ def weight_files(directory: Path) -> list[Path]:
     if missing or not files:
         raise DataError(f"{directory / INDEX} names files that are not there: {', '.join(missing) or 'none at all'}")
     return [*files, directory / INDEX]
-
-
-def tokenizer_files(directory: Path) -> list[Path]:
-    """Ours, where the checkpoint has one, else those of Hugging Face; empty where there are none."""
-    if (directory / OURS).is_dir():
-        return sorted((directory / OURS).iterdir())
-    return [directory / name for name in _TOKENIZER_FILES if (directory / name).is_file()]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -13,10 +13,11 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.tokenization import Tokenizer
+from paribus.tokenization.existing import open_existing
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.files import INDEX, weight_files
 from paribus.training.start.locate import checkpoint_directory
-from paribus.training.start.vocabulary import Rows, checkpoint_tokenizer, origins, same_tokens
+from paribus.training.start.vocabulary import Rows, origins, same_tokens
 
 _RENAMED = {"embed_out.weight": "lm_head.weight"}
 """How files of GPT-NeoX name what the model calls otherwise."""
@@ -34,7 +35,7 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
     found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
     if found:
         raise ConfigurationError("; ".join(f"{path}: {problem}" for path, problem in found))
-    theirs = checkpoint_tokenizer(directory)
+    theirs = open_existing(directory)
     if config.start.vocabulary == "same":
         same_tokens(tokenizer, theirs, directory)
         return _adopted(_load(directory, theirs), config, tokenizer)

@@ -5,6 +5,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.locate import checkpoint_directory
+from paribus.training.start.size import size_problems
 
 
 def problems(config: RunConfig) -> list[tuple[str, str]]:
@@ -17,6 +18,7 @@ def problems(config: RunConfig) -> list[tuple[str, str]]:
     except DataError:
         return []
     try:
-        return list(disagreements(config.model, directory, longer_context=start.longer_context))
+        found = list(disagreements(config.model, directory, longer_context=start.longer_context))
+        return found + list(size_problems(config, directory, start.vocabulary))
     except DataError as error:
         return [("start", str(error))]

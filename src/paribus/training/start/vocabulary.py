@@ -10,22 +10,10 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName
 from paribus.tokenization.vocabulary import ENTRY_KINDS, FALLBACK, SPECIAL, UNKNOWN
-from paribus.training.start.files import OURS, tokenizer_files
 
 Key = tuple[str, bytes, bool]
 """What a token is wherever its id lies: its sort, its bytes, and whether it only continues a word."""
 Rows = npt.NDArray[np.int64]
-
-
-def checkpoint_tokenizer(directory: Path) -> Tokenizer:
-    """The tokenizer that lies with a checkpoint, ours or Hugging Face's.
-
-    DataError where there is none, ConfigurationError where it cannot be the same here.
-    """
-    if not tokenizer_files(directory):
-        raise DataError(f"{directory}: no tokenizer beside the weights, so nobody knows which row is which token")
-    ours = directory / OURS
-    return Tokenizer.load(ours) if ours.is_dir() else Tokenizer.from_huggingface(directory)
 
 
 def same_tokens(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> None:
