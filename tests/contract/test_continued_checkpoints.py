@@ -11,14 +11,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.start import CheckpointStart, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
+from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
+from paribus.pipeline.prepare import prepare
 from paribus.pipeline.rerun import _moved
+from paribus.reporting.equality import differing, flatten
 from paribus.tokenization import Tokenizer
 from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model
@@ -134,6 +139,27 @@ def test_every_disagreement_with_the_model_is_named_with_both_values(trained: Pa
     assert found["model.context_length"].startswith("17 is longer than the 16 of ")
     with pytest.raises(ConfigurationError, match=r"model.width: 32, but 16 .*model.layers: 3, but 2 "):
         initial_model(run, tokenizer)
+
+
+@pytest.mark.parametrize("plan", [False, True])
+def test_a_command_is_refused_before_anything_runs(plan: bool, trained: Path, tmp_path: Path) -> None:
+    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "start=checkpoint", f"start.path={trained}"]
+    with pytest.raises(ConfigurationError) as refused:
+        prepare(compose_command(parse(command)), tolerate_missing=plan)
+    lines = [line.strip().split(": ")[0] for line in str(refused.value).splitlines()[1:]]
+    told = ["width", "ffn_width", "tied_embeddings", "context_length"]
+    assert lines == [*(f"model.{name}" for name in told), "tokenizer.vocab_size"]
+    assert not (tmp_path / "runs").exists()
+
+
+def test_starts_that_differ_are_a_difference_unless_declared(trained: Path, copy: Path, tmp_path: Path) -> None:
+    edit(copy, rms_norm_eps=1e-5)
+    runs = []
+    for path in (trained, copy):
+        run = continued(path)
+        runs.append((path.name, flatten(run_identity(run, build_graph(run, tmp_path / "cache")))))
+    assert [difference.path for difference in differing(runs, ())] == ["fingerprints.start.config.json"]
+    assert differing(runs, ("start.path",)) == differing(runs, ("start",)) == []
 
 
 def test_a_longer_context_is_a_choice(trained: Path, tokenizer: Tokenizer) -> None:
