@@ -3,6 +3,7 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,14 +34,17 @@ def config(
     budget: BudgetConfig = BUDGET,
     training: TrainingConfig = TRAINING,
     packing: PackingConfig = PACKING,
+    **groups: Any,
 ) -> RunConfig:
     """A run with a model of a few thousand parameters."""
-    return run_config(packing=packing, model=MODEL, budget=budget, training=training)
+    return run_config(**{"packing": packing, "model": MODEL, "budget": budget, "training": training} | groups)
 
 
-def write_inputs(root: Path, text: str = "all else being equal ") -> dict[str, Path]:
-    """Artefacts `tokens` and `order` of 40 short documents in bytes."""
-    tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
+def write_inputs(
+    root: Path, text: str = "all else being equal ", tokenizer: Tokenizer | None = None
+) -> dict[str, Path]:
+    """Artefacts `tokens` and `order` of 40 short documents, in bytes unless a tokenizer is given."""
+    tokenizer = tokenizer or Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
     texts = [text * (1 + number % 3) + str(number) for number in range(40)]
     with EncodedCorpusWriter(root / "tokens", tokenizer) as writer:
         for document in texts:

@@ -155,6 +155,8 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("embedder=transformers", "embedder.path=''"), "embedder.path"),
         (("training.warmup_steps=10000",), "training.warmup_steps"),
         (("model.heads=3",), "model.heads"),
+        (("start=checkpoint",), "start.path"),
+        (("start=checkpoint", "start.path=a", "start.run=b"), "start.path"),
         (("budget.tokens=10",), "budget.tokens"),
         (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
         (("training.micro_batch=7",), "training.micro_batch"),

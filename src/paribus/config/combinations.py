@@ -9,14 +9,18 @@ from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import ConcatenatePacking, pads
+from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
+    ExistingPretokenizer,
+    ExistingTokenizer,
     LongestFirstEncoder,
     MergeRankEncoder,
-    PatternPretokenizer,
+    PredictiveEntropyPretokenizer,
     ScaffoldBPETokenizer,
     SpansPretokenizer,
+    TrainableTokenizerConfig,
     UnigramTokenizer,
     ViterbiEncoder,
     vocabulary_size,
@@ -34,6 +38,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
+    yield from _start(config)
     yield from _training(config)
     yield from _evaluation(config)
 
@@ -60,7 +65,15 @@ def _nearest(part: str, block: Any) -> str:
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:
     tokenizer = config.tokenizer
     yield from _encoder(config)
-    yield from _loss(config)
+    existing = isinstance(config.pretokenizer, ExistingPretokenizer)
+    if isinstance(tokenizer, ExistingTokenizer):
+        if not existing:
+            message = f"{config.pretokenizer.kind} beside tokenizer=existing, which brings its own; leave it out"
+            yield "pretokenizer.kind", message
+        return
+    if existing:
+        yield "pretokenizer.kind", f"existing goes with tokenizer=existing only, not with {tokenizer.kind}"
+    yield from _loss(tokenizer, config.pretokenizer.kind)
     if not isinstance(tokenizer, BytesTokenizer):
         base = len(tokenizer.special_tokens) + (256 if tokenizer.unit == "byte" else 1)
         if tokenizer.vocab_size < base:
@@ -82,18 +95,18 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
             f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
             "or fewest",
         )
-    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer):
+    elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
         yield "encoder.kind", f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest"
-    if isinstance(encoder, DropoutEncoder) and not isinstance(config.pretokenizer, PatternPretokenizer):
+    cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
+    if isinstance(encoder, DropoutEncoder) and cut:
         yield "encoder.kind", "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, none)"
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
-    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer):
+    if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
         yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
 
 
-def _loss(config: RunConfig) -> Iterator[tuple[str, str]]:
-    tokenizer = config.tokenizer
-    if config.pretokenizer.kind == "stripped":
+def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tuple[str, str]]:
+    if pretokenizer == "stripped":
         if isinstance(tokenizer, BytesTokenizer):
             yield "pretokenizer.kind", "stripped loses whitespace, which tokenizer=bytes keeps; use pretokenizer=none"
         elif tokenizer.lossless:
@@ -131,11 +144,18 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
     model, tokenizer = config.model, config.tokenizer
     yield from shape_problems(model)
-    base = 256 + len(tokenizer.special_tokens)
-    yield from match_problems(model, base if isinstance(tokenizer, BytesTokenizer) else tokenizer.vocab_size)
+    if not isinstance(tokenizer, ExistingTokenizer):
+        yield from match_problems(model, vocabulary_size(tokenizer))
     if isinstance(model, EncoderDecoderModel):
         message = "encoder_decoder trains on pairs of source and target, and a corpus has documents"
         yield "model.kind", f"{message}; use llama or gpt_neox"
+
+
+def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
+    start = config.start
+    if isinstance(start, CheckpointStart) and (start.path is None) == (start.run is None):
+        given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
+        yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -166,7 +186,7 @@ def _steps(config: RunConfig) -> Iterator[tuple[str, str]]:
     match budget:
         case EqualTokensBudget() if not pads(config.packing):
             path, value, of_step = "budget.tokens", budget.tokens, tokens
-        case EqualFlopsBudget():
+        case EqualFlopsBudget() if not isinstance(config.tokenizer, ExistingTokenizer):
             of_step = training_flops(config.model, vocabulary_size(config.tokenizer), tokens)
             path, value, step = "budget.flops", budget.flops, f"{step}: {of_step:.3g} FLOPs"
         case EqualStepsBudget():

@@ -24,6 +24,7 @@ from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import OrderingConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
+from paribus.config.groups.start import ScratchStart, StartConfig
 from paribus.config.groups.tokenization import (
     EncoderConfig,
     PretokenizerConfig,
@@ -59,6 +60,7 @@ class RunConfig:
         _defaults(ConcatenatePacking), doc="How ordered documents become contexts of one length."
     )
     model: ModelConfig = identity(doc="Architecture and size.")
+    start: StartConfig = identity(_defaults(ScratchStart), doc="The weights that training begins with.")
     budget: BudgetConfig = identity(doc="What is equal between runs: tokens, text, FLOPs or steps.")
     training: TrainingConfig = identity(doc="Optimizer, schedule, batch, checkpoints.")
     evaluation: EvaluationConfig = identity(doc="Tasks and held-out text.")

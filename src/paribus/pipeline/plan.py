@@ -8,12 +8,14 @@ Nothing is read but records and nothing heavy is imported.
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import pads
-from paribus.config.groups.tokenization import BytesTokenizer, vocabulary_size
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
+from paribus.errors import DataError
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
@@ -125,7 +127,7 @@ def _state(node: Node, layout: Layout) -> str:
 
 def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> PlannedRun:
     config = run.job.config
-    vocabulary = vocabulary_size(config.tokenizer)
+    vocabulary = _vocabulary_size(config)
     trained = layout.store.find("checkpoints", run.nodes["checkpoints"].key)
     training = _trained(trained.record()["result"]) if trained else _planned(config, vocabulary, _text(run, layout))
     return PlannedRun(
@@ -143,6 +145,19 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
         max_epochs=config.budget.max_epochs,
         estimated=training.estimated,
     )
+
+
+def _vocabulary_size(config: RunConfig) -> int:
+    """That of the configuration; of an existing tokenizer that of its files, the scale's where they are not here."""
+    tokenizer = config.tokenizer
+    if not isinstance(tokenizer, ExistingTokenizer):
+        return vocabulary_size(tokenizer)
+    from paribus.tokenization.existing import vocabulary_size as size_of_files
+
+    try:
+        return size_of_files(Path(tokenizer.path))
+    except DataError:
+        return config.scale.vocab_size
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
+from paribus.training.start import preflight as start_preflight
 
 
 @dataclass(frozen=True)
@@ -44,14 +45,17 @@ def _short(override: str) -> str:
 
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
-    """Graphs of all runs; one error with every missing file and unknown task of all of them.
+    """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them.
 
     With `tolerate_missing`, which a plan uses, files outside the configuration may be absent.
     """
     problems: list[Problem] = []
     runs: list[PreparedRun] = []
     for job in composition.jobs:
-        found = [] if tolerate_missing else [Problem(*problem) for problem in preflight.problems(job.config.evaluation)]
+        found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
+        found += (
+            [] if tolerate_missing else [Problem(*problem) for problem in preflight.problems(job.config.evaluation)]
+        )
         problems += found
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)

@@ -46,9 +46,10 @@ class Recorder:
 
     @property
     def name(self) -> str:
-        """The run for people: the kinds of its factors, and its seed."""
+        """The run for people: whether it continues another, the kinds of its factors, and its seed."""
         config = self.config
-        parts = (config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
+        start = () if config.start.kind == "scratch" else ("continued",)
+        parts = (*start, config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
         return "-".join(parts)
 
     def _begin(self, layout: Layout) -> None:

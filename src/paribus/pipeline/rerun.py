@@ -27,7 +27,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     record = read_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
-    original = build_run(record["config"] | {"root": str(root), "sweep": None})
+    original = build_run(_moved(record["config"], root) | {"sweep": None})
     _refuse_changed(record, original)
     (root / "reruns").mkdir(exist_ok=True)
     fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
@@ -43,6 +43,13 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
     if len(runs) != 1 or set(options) - {"root"}:
         raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
     return runs[0], Path(options.get("root", "paribus_runs")).resolve()
+
+
+def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:
+    """The configuration with its output root where it is now; a run that it starts from is there too, or in its own."""
+    start = config["start"]
+    moved = {"root": str(root)} if start.get("root") == config["root"] else {}
+    return config | {"root": str(root), "start": start | moved}
 
 
 def _refuse_changed(record: dict[str, Any], config: RunConfig) -> None:

@@ -23,6 +23,7 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
+from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.context import JSON, StageContext
@@ -137,10 +138,10 @@ STAGES: dict[str, Stage] = {
             "vocabulary",
             2,
             "paribus.tokenization.stages:build_vocabulary",
-            _fixed("corpus"),
+            lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
             _together(_fields("pretokenizer"), _fields("tokenizer")),
             "paribus.tokenization.fingerprint:fingerprint",
-            lambda config: config.pretokenizer,
+            lambda config: config.tokenizer if isinstance(config.tokenizer, ExistingTokenizer) else config.pretokenizer,
         ),
         Stage(
             "tokens",
@@ -192,7 +193,9 @@ STAGES: dict[str, Stage] = {
             2,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
-            _together(_fields("model"), _fields("budget"), _fields("training"), _fields("packing"), _seed),
+            _together(*map(_fields, ("model", "start", "budget", "training", "packing")), _seed),
+            "paribus.training.start.files:fingerprint",
+            lambda config: config.start,
         ),
         Stage(
             "tasks",

@@ -8,13 +8,12 @@ from typing import Any, TypeVar, get_args
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.tokenization.demolition import Demolish
+from paribus.tokenization.existing import open_existing
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
 from paribus.tokenization.statistics import corpus_statistics
-from paribus.tokenization.storage import SETTINGS
 from paribus.tokenization.tokenizer import DROPOUT, Tokenizer
 
 Number = TypeVar("Number", int, float)
-TOKENIZER_JSON, RUN_RECORD = "tokenizer.json", "run.json"
 
 OUTPUTS = ("ids", "tokens", "statistics")
 OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
@@ -68,7 +67,7 @@ def _options(argv: list[str]) -> dict[str, str]:
 
 
 def _tokenizer(options: dict[str, str]) -> Tokenizer:
-    tokenizer = _saved(Path(options["tokenizer"]).expanduser())
+    tokenizer = open_existing(Path(options["tokenizer"]))
     if not options.keys() & {"encoder", "candidates", "demolish", "probability", "seed"}:
         return tokenizer
     settings = tokenizer.settings
@@ -79,25 +78,6 @@ def _tokenizer(options: dict[str, str]) -> Tokenizer:
         dropout=_number("probability", options.get("probability", DROPOUT), float),
         seed=_number("seed", options.get("seed", 0), int),
     )
-
-
-def _saved(path: Path) -> Tokenizer:
-    """The tokenizer of a directory: ours, a run's, that inside an artefact or a checkpoint, or Hugging Face's."""
-    if (path / RUN_RECORD).is_file():
-        return Tokenizer.load(_of_run(path) / "tokenizer")
-    if (path / "tokenizer").is_dir():
-        return Tokenizer.load(path / "tokenizer")
-    if path.name == TOKENIZER_JSON or ((path / TOKENIZER_JSON).is_file() and not (path / SETTINGS).exists()):
-        return Tokenizer.from_huggingface(path)
-    return Tokenizer.load(path)
-
-
-def _of_run(path: Path) -> Path:
-    """The artefact of a run that holds its tokenizer with its encoder."""
-    stages = json.loads((path / RUN_RECORD).read_text(encoding="utf-8"))["stages"]
-    if "tokens" not in stages:
-        raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
-    return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])
 
 
 def _choice(name: str, value: str, known: tuple[Any, ...]) -> Any:

@@ -1,13 +1,17 @@
-"""What a vocabulary depends on that is not in the configuration: the language model of its pre-tokenizer."""
+"""What a vocabulary depends on that is not in the configuration: an existing tokenizer, a pre-tokenizer's model."""
 
 from pathlib import Path
 
-from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer, PretokenizerConfig
+from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
 from paribus.pipeline.context import JSON
 
 
-def fingerprint(config: PretokenizerConfig, cache: Path) -> dict[str, JSON]:
-    """Digest of the model's files; empty where there is no model. DataError where the directory is no model."""
+def fingerprint(config: PretokenizerConfig | ExistingTokenizer, cache: Path) -> dict[str, JSON]:
+    """Digests of the files; empty where there are none. DataError where the directory holds no tokenizer or model."""
+    if isinstance(config, ExistingTokenizer):
+        from paribus.tokenization import existing
+
+        return existing.fingerprint(Path(config.path), cache)
     if not isinstance(config, PredictiveEntropyPretokenizer):
         return {}
     from paribus.tokenization.spans.model_files import model_digest

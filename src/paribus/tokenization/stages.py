@@ -14,19 +14,22 @@ from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
     EncoderConfig,
+    ExistingTokenizer,
     LongestFirstEncoder,
     PredictiveEntropyPretokenizer,
     PretokenizerConfig,
     ScaffoldBPETokenizer,
     SpansPretokenizer,
-    TokenizerConfig,
+    TrainableTokenizerConfig,
 )
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
 from paribus.pipeline.context import JSON, Reporter, StageContext
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
+from paribus.tokenization.existing import open_existing
 from paribus.tokenization.pretokenization import Cutter
+from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.spans import PredictiveEntropyPretokenizer as ModelPretokenizer
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
 from paribus.tokenization.tokenizer import Tokenizer
@@ -37,11 +40,16 @@ _REPORT_BYTES = 2**20
 
 
 def build_vocabulary(context: StageContext) -> dict[str, JSON]:
-    """Train the tokenizer of the configuration on the training split and save it to `tokenizer/`.
+    """Train the tokenizer of the configuration on the training split, or take the existing one; `tokenizer/` has it.
 
     Raises ConfigurationError for a size below the alphabet, DataError for an empty training split.
     """
     config = context.config.tokenizer
+    if isinstance(config, ExistingTokenizer):
+        tokenizer = open_existing(Path(config.path))
+        if config.lossless:
+            check_lossless(tokenizer.settings)
+        return _save(tokenizer, context.output)
     corpus = CorpusArtifact(context.inputs["corpus"])
     sample = None if isinstance(config, BytesTokenizer) else config.sample
     total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
@@ -51,7 +59,11 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
-    tokenizer.save(context.output / "tokenizer")
+    return _save(tokenizer, context.output) | {"documents": texts.documents, "bytes": texts.bytes}
+
+
+def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
+    tokenizer.save(output / "tokenizer")
     return {
         "vocab_size": tokenizer.vocab_size,
         "units": sum(entry.kind in ("unit", "fallback") for entry in tokenizer.vocabulary),
@@ -60,8 +72,6 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
         "string_equal_pairs": tokenizer.settings.string_equal_pairs,
         "stopped": tokenizer.settings.stopped,
         "unknown": tokenizer.settings.unknown,
-        "documents": texts.documents,
-        "bytes": texts.bytes,
     }
 
 
@@ -100,7 +110,9 @@ def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
     return config.kind
 
 
-def _train(config: TokenizerConfig, pretokenizer: str | Cutter, texts: _Sample, context: StageContext) -> Tokenizer:
+def _train(
+    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: _Sample, context: StageContext
+) -> Tokenizer:
     if isinstance(config, BytesTokenizer):
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
 

@@ -13,7 +13,7 @@ from paribus.pipeline.context import JSON
 from paribus.training.batches import CHUNK, Batches
 
 SAMPLED_IDS = 2**20
-RECIPE = ("packing", "model", "budget", "training")
+RECIPE = ("packing", "model", "start", "budget", "training")
 
 
 def data_fingerprint(

@@ -12,7 +12,7 @@ from typing import Any
 from accelerate.utils import broadcast_object_list
 
 from paribus.config.schema import RunConfig
-from paribus.modeling.build import build_model, load_model
+from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
@@ -24,6 +24,7 @@ from paribus.training.loop import Run, train
 from paribus.training.meter import device_hours
 from paribus.training.prepare import METRICS, prepare
 from paribus.training.processes import resolve_processes
+from paribus.training.start.initial import initial_model
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -66,7 +67,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
 
 
 def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
-    """Train from the newest whole checkpoint or from seeded weights; returns the seconds of training in all."""
+    """Train on from the newest whole checkpoint, else from where `start` says; returns all seconds of training."""
     resumed = _newest(run)
     return train(run, _weights(config, tokenizer, resumed), resumed)
 
@@ -84,7 +85,7 @@ def _newest(run: Run) -> Checkpoint | None:
 def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:
     if resumed:
         return load_model(resumed.path)
-    return build_model(config.model, tokenizer.vocab_size, config.seed, eod_id=tokenizer.eod_id)
+    return initial_model(config, tokenizer)
 
 
 def export(run: Run, tokenizer: Path, output: Path) -> None:

@@ -44,7 +44,14 @@ class PredictiveEntropyPretokenizer:
     threshold: float | None = identity(None, doc="Smallest entropy of a boundary, in bits; null takes all maxima.")
 
 
-PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropyPretokenizer
+@group
+class ExistingPretokenizer:
+    """That of an existing tokenizer; it comes with `tokenizer=existing` and goes with nothing else."""
+
+    kind: Literal["existing"] = identity("existing", doc="What the existing tokenizer brings.")
+
+
+PretokenizerConfig = PatternPretokenizer | SpansPretokenizer | PredictiveEntropyPretokenizer | ExistingPretokenizer
 
 
 @group
@@ -110,10 +117,22 @@ class BytesTokenizer:
     special_tokens: Strings = identity(("<|endoftext|>",), doc=SPECIAL_DOC)
 
 
-TokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | BytesTokenizer
+@group
+class ExistingTokenizer:
+    """A tokenizer that is there already, with its pre-tokenizer and its ids; the encoder is that of the run."""
+
+    kind: Literal["existing"] = identity("existing", doc="No training: a tokenizer of ours or of Hugging Face.")
+    path: str = execution(
+        doc="Directory of a tokenizer, a run or a checkpoint, or a tokenizer.json; its files are the identity."
+    )
+    lossless: bool = identity(True, doc="Refuse a tokenizer that loses whitespace or characters.")
 
 
-def vocabulary_size(tokenizer: TokenizerConfig) -> int:
+TrainableTokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | BytesTokenizer
+TokenizerConfig = TrainableTokenizerConfig | ExistingTokenizer
+
+
+def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
     """Number of token ids that a tokenizer is asked to have, special tokens included."""
     if isinstance(tokenizer, BytesTokenizer):
         return BYTES + len(tokenizer.special_tokens)

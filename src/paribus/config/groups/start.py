@@ -1,0 +1,43 @@
+"""Group `start`: the weights that training begins with."""
+
+from typing import Literal
+
+from paribus.config.declare import execution, group, identity
+from paribus.config.groups.types import NonNegative
+
+
+@group
+class ScratchStart:
+    """Random weights of the run's seed."""
+
+    kind: Literal["scratch"] = identity("scratch", doc="Random weights.")
+
+
+@group
+class CheckpointStart:
+    """Continual pre-training: the weights of a checkpoint, with optimizer and schedule of this run.
+
+    What is in the checkpoint's files is the identity, not where they are.
+    """
+
+    kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint; the optimizer starts afresh.")
+    path: str | None = execution(
+        None,
+        doc="Directory: a checkpoint, an artefact `checkpoints`, a run, or a Hugging Face model with safetensors.",
+    )
+    run: str | None = execution(None, doc="Id of a run below start.root; instead of start.path.")
+    step: NonNegative | None = execution(
+        None, doc="Which checkpoint of a run or an artefact, by its step; null is the last."
+    )
+    root: str = execution("paribus_runs", doc="Output root that start.run is looked up in.")
+    vocabulary: Literal["same", "added"] = identity(
+        "same",
+        doc="same: equal tokens at equal ids, whatever the encoder. added: every token of the checkpoint and more; an "
+        "added token starts as the mean of those that its bytes were before.",
+    )
+    longer_context: bool = identity(
+        False, doc="Allow a model.context_length beyond that of the checkpoint (rotary positions it has not seen)."
+    )
+
+
+StartConfig = ScratchStart | CheckpointStart

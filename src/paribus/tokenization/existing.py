@@ -1,0 +1,86 @@
+"""Tokenizers that are there already, in whatever directory a person names; nothing heavy is imported to find one."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.corpus.fingerprint import file_digest
+from paribus.errors import DataError
+from paribus.pipeline.context import JSON
+
+if TYPE_CHECKING:
+    from paribus.tokenization.tokenizer import Tokenizer
+
+SETTINGS, TOKENIZER_JSON, RUN_RECORD = "settings.json", "tokenizer.json", "run.json"
+_OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
+_THEIRS = "tokenizer_config.json"
+
+
+def locate(path: Path) -> Path:
+    """Our tokenizer directory or the `tokenizer.json` that `path` leads to.
+
+    `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or Hugging Face's
+    directory or file. DataError where it is none of them.
+    """
+    path = path.expanduser()
+    if (path / RUN_RECORD).is_file():
+        path = _of_run(path)
+    if path.name == TOKENIZER_JSON and path.is_file():
+        return path
+    within = [*sorted(path.glob("step_*/tokenizer"), reverse=True)[:1], path / "tokenizer", path]
+    ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
+    if ours is None and not (path / TOKENIZER_JSON).is_file():
+        raise DataError(
+            f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there"
+        )
+    return ours or path / TOKENIZER_JSON
+
+
+def open_existing(path: Path) -> "Tokenizer":
+    """The tokenizer at `path`, see `locate`; ConfigurationError for one that cannot be the same here."""
+    from paribus.tokenization.tokenizer import Tokenizer
+
+    found = locate(path)
+    return Tokenizer.from_huggingface(found) if found.name == TOKENIZER_JSON else Tokenizer.load(found)
+
+
+def fingerprint(path: Path, cache: Path) -> dict[str, JSON]:
+    """SHA-256 of each file of the tokenizer by name; `cache` remembers digests of files that have not changed."""
+    found = locate(path)
+    names = (TOKENIZER_JSON, _THEIRS) if found.name == TOKENIZER_JSON else _OURS
+    directory = found.parent if found.name == TOKENIZER_JSON else found
+    return {name: file_digest(directory / name, cache) for name in names if (directory / name).is_file()}
+
+
+def vocabulary_size(path: Path) -> int:
+    """Its number of tokens, special ones included, read from its files without building it."""
+    found = locate(path)
+    if found.name != TOKENIZER_JSON:
+        return int(_read(found / SETTINGS)["vocab_size"])
+    described = _read(found)
+    added = {token["content"] for token in described.get("added_tokens") or []}
+    return len(described["model"]["vocab"].keys() | added)
+
+
+def ended_early(path: Path) -> bool:
+    """Whether its training ended below the size that was asked for, as no pair was left."""
+    found = locate(path)
+    return found.name != TOKENIZER_JSON and _read(found / SETTINGS).get("stopped") == "no_pair_left"
+
+
+def _of_run(path: Path) -> Path:
+    """The artefact of a run that holds its tokenizer with its encoder."""
+    stages = _read(path / RUN_RECORD)["stages"]
+    if "tokens" not in stages:
+        raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
+    return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])
+
+
+def _read(file: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: missing or no JSON ({error})") from error
+    if not isinstance(content, dict):
+        raise DataError(f"{file}: not a JSON object")
+    return content

@@ -1,0 +1,66 @@
+"""Which directory `start` means: that of one checkpoint, ours or of Hugging Face."""
+
+import json
+import re
+from pathlib import Path
+
+from paribus.config.groups.start import CheckpointStart
+from paribus.errors import DataError
+from paribus.store.artifact import Store
+
+CONFIG, RUN_RECORD = "config.json", "run.json"
+_STEP = re.compile(r"step_(\d{8,})")
+
+
+def checkpoint_directory(start: CheckpointStart) -> Path:
+    """The directory with `config.json` and weights. DataError naming what is not there and what is."""
+    if start.run is not None:
+        where, path = f"start.run={start.run}", Path(start.root).expanduser() / "runs" / start.run
+        if not (path / RUN_RECORD).is_file():
+            raise DataError(
+                f"{where}: no run of that id below {path.parent.resolve()}; start.root names the output root"
+            )
+    else:
+        where, path = f"start.path={start.path}", Path(start.path or "").expanduser()
+    if not path.is_dir():
+        raise DataError(f"{where}: no such directory")
+    if (path / RUN_RECORD).is_file():
+        path = _artefact(path, where)
+    steps = _steps(path)
+    if steps:
+        return steps[_chosen(list(steps), start.step, where)]
+    if not (path / CONFIG).is_file():
+        raise DataError(f"{where}: neither {CONFIG} nor step_* directories in it, so it is no checkpoint")
+    return _only(path, start.step, where)
+
+
+def _artefact(run: Path, where: str) -> Path:
+    """The artefact `checkpoints` of a recorded run."""
+    stages = json.loads((run / RUN_RECORD).read_text(encoding="utf-8"))["stages"]
+    if "checkpoints" not in stages:
+        raise DataError(f"{where}: the run has trained nothing yet (paribus status shows why)")
+    root = run.resolve().parents[1]
+    found = Store(root / "artifacts").find("checkpoints", str(stages["checkpoints"]["key"]))
+    if found is None:
+        raise DataError(f"{where}: its checkpoints are no longer below {root}; run it again")
+    return found.path
+
+
+def _steps(path: Path) -> dict[int, Path]:
+    """Checkpoints of an artefact by step, ascending."""
+    named = ((_STEP.fullmatch(child.name), child) for child in path.iterdir())
+    return dict(sorted((int(name[1]), child) for name, child in named if name))
+
+
+def _chosen(steps: list[int], step: int | None, where: str) -> int:
+    if step is not None and step not in steps:
+        listed = ", ".join(map(str, steps))
+        raise DataError(f"start.step={step}: no such checkpoint of {where}; there are those of steps {listed}")
+    return steps[-1] if step is None else step
+
+
+def _only(path: Path, step: int | None, where: str) -> Path:
+    name = _STEP.fullmatch(path.name)
+    if step is not None and (name is None or int(name[1]) != step):
+        raise DataError(f"start.step={step}: {where} is a single checkpoint; leave start.step out")
+    return path

@@ -1,0 +1,24 @@
+"""Everything about a start that can be refused before anything runs, from JSON files alone."""
+
+from paribus.config.groups.start import CheckpointStart
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.training.start.agreement import disagreements
+from paribus.training.start.locate import checkpoint_directory
+from paribus.training.start.size import size_problems
+
+
+def problems(config: RunConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong) of every disagreement; that there is no checkpoint, its fingerprint tells."""
+    start = config.start
+    if not isinstance(start, CheckpointStart):
+        return []
+    try:
+        directory = checkpoint_directory(start)
+    except DataError:
+        return []
+    try:
+        found = list(disagreements(config.model, directory, longer_context=start.longer_context))
+        return found + list(size_problems(config, directory, start.vocabulary))
+    except DataError as error:
+        return [("start", str(error))]
