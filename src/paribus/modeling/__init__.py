@@ -1,1 +1,1 @@
-"""Llama-style models: exact sizes without building them (`counts`), seeded weights and checkpoints (`build`)."""
+"""Families of models: exact sizes without building them (`counts`), seeded weights and checkpoints (`build`)."""
