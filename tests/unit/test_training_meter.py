@@ -47,7 +47,7 @@ def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter,
 def run(meter: Meter, batches: Batches, *, start: int = 0, seconds: float = 0.0) -> None:
     meter.begin(start, seconds)
     for step in range(start, STEPS):
-        meter.record(step + 1, batches.indices(step), loss=2.0, rate=0.1, norm=1.0)
+        meter.record(step + 1, batches.indices(step), loss=2.0, rate=0.1, norm=1.0, skipped=0)
     meter.metrics.sync()
 
 
