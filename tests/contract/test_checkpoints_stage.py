@@ -2,7 +2,9 @@
 
 import dataclasses
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,9 +16,13 @@ from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, On
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.ordering.order import write_order
+from paribus.ordering.order import Order, write_order
+from paribus.ordering.packing.pack import pack
 from paribus.tokenization import Tokenizer
-from training_inputs import BUDGET, MODEL, STEPS, TRAINING, config, execute, write_inputs
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.batches import Batches
+from paribus.training.checkpoint import step_name
+from training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, execute, write_inputs
 
 VOCAB_SIZE = 257
 PACKINGS = [
@@ -186,10 +192,47 @@ def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(
     assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
 
 
-def test_a_diverging_run_fails_as_numerical_and_names_the_step(inputs: dict[str, Path], tmp_path: Path) -> None:
-    wild = dataclasses.replace(TRAINING, learning_rate=1e30)
-    with pytest.raises(NumericalError, match=r"at step \d+"):
+def test_a_diverging_run_stops_with_its_step_documents_and_last_checkpoint(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    wild = dataclasses.replace(TRAINING, learning_rate=30.0, gradient_clip=1e9, checkpoint_every=1)
+    with pytest.raises(NumericalError) as stopped:
         execute(tmp_path, "run", inputs, config(training=wild))
+    said = re.fullmatch(
+        r"step (\d+) is bad: the loss is .* above training\.loss_limit .*; the last checkpoint is (step_\d+)\. The "
+        r"batch held (\d+) documents, numbered in corpus order ([\d, ]+)\. Try a lower training\.learning_rate.*",
+        str(stopped.value),
+    )
+    assert said is not None
+    step = int(said[1])
+    assert said[2] == step_name(step - 1)
+    assert (tmp_path / "run" / "work" / said[2] / "complete.json").exists()
+    batches = drawn(inputs)
+    held = [batches.contexts.documents_of(int(index)) for index in batches.indices(step - 1)]
+    read = {document for documents in held for document, _ in documents}
+    assert [int(number) for number in said[4].split(", ")] == sorted(read)
+    assert int(said[3]) == len(read)
+
+
+def drawn(inputs: dict[str, Path]) -> Batches:
+    corpus, order = EncodedCorpus(inputs["tokens"]), Order(inputs["order"])
+    contexts = pack(PACKING, corpus.ids, corpus.offsets, order, VOCAB_SIZE - 1, MODEL.context_length)
+    return Batches(contexts, TRAINING.global_batch, config().seed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"training": dataclasses.replace(TRAINING, weight_decay=0.3)}, "training.weight_decay: 0.1 there, 0.3 here"),
+        ({"packing": ConcatenatePacking(attention="document")}, "packing.attention: 'context' there, 'document' here"),
+    ],
+)
+def test_working_state_of_another_recipe_is_refused_by_field(
+    changed: dict[str, Any], named: str, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    execute(tmp_path, "run", inputs)
+    with pytest.raises(DataError, match=rf"by another recipe \({re.escape(named)}\); remove that directory"):
+        execute(tmp_path, "run", inputs, config(**changed))
 
 
 def test_working_state_of_other_data_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -1,6 +1,8 @@
 """Training that is killed and run again ends bit for bit where training straight through ends."""
 
+import itertools
 import json
+import math
 import os
 import subprocess
 import sys
@@ -8,12 +10,12 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
-from training_scenarios import POINTS
+from training_scenarios import POINTS, SKIPPING
 
 from stage_support import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
-RESUMED = (*POINTS, "twice", "damaged", "padded")
+RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +31,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def straight(root: Path, name: str) -> Path:
     """The run that trained straight through as `name` is configured."""
-    return root / ("padded_straight" if name == "padded" else "straight")
+    return root / (f"{name}_straight" if name in ("padded", "skipping") else "straight")
 
 
 def without_seconds(result: Path) -> dict[str, object]:
@@ -66,3 +68,12 @@ def test_how_often_checkpoints_are_written_does_not_change_the_weights(root: Pat
     weights = Path("output/step_00000014/model.safetensors")
     often, once = load_file(root / "straight" / weights), load_file(root / "one_checkpoint" / weights)
     assert all((often[name] == once[name]).all() for name in often)
+
+
+def test_skipped_steps_are_those_above_the_limit_and_are_counted(root: Path) -> None:
+    limit = SKIPPING.loss_limit * math.log(257)
+    lines = [json.loads(line) for line in (root / "skipping/output/metrics.jsonl").read_text().splitlines()]
+    bad = [line["train/loss"] > limit for line in lines]
+    assert 0 < sum(bad) < len(bad)
+    assert [line.get("train/skipped_steps", 0) for line in lines] == list(itertools.accumulate(bad))
+    assert json.loads((root / "skipping" / "result.json").read_text())["skipped_steps"] == sum(bad)

@@ -25,6 +25,8 @@ POINTS = (
     "before_the_first_step", "before_any_checkpoint", "in_a_step", "between_checkpoints", "weights_half_saved",
     "before_rename", "after_rename", "after_the_last_step",
 )  # fmt: skip
+SKIPPING = dataclasses.replace(TRAINING, learning_rate=1e-6, loss_limit=0.9965, skip_bad_steps=STEPS)
+"""Hardly learns, so that the loss stays where some steps are above the limit and others below."""
 
 
 def kill_at(point: str) -> None:
@@ -111,6 +113,8 @@ def main(root: Path) -> None:
         killed_then_resumed(root, point, inputs, [point])
     killed_then_resumed(root, "twice", inputs, ["before_rename", "before_the_next_rename"])
     killed_then_resumed(root, "damaged", inputs, ["between_checkpoints"], damaged=True)
+    in_child(lambda: execute(root, "skipping_straight", inputs, config(training=SKIPPING)))
+    killed_then_resumed(root, "skipping", inputs, ["between_checkpoints"], run=config(training=SKIPPING))
     padded = config(packing=BestFitPacking(attention="document"))
     in_child(lambda: execute(root, "padded_straight", inputs, padded))
     killed_then_resumed(root, "padded", inputs, ["between_checkpoints"], run=padded)

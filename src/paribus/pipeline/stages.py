@@ -190,7 +190,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "checkpoints",
-            2,
+            3,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
             _together(*map(_fields, ("model", "start", "budget", "training", "packing")), _seed),

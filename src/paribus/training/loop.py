@@ -159,7 +159,7 @@ def describe_bad_step(run: Run, batch: Batch, rate: float, problem: str, skipped
     sound = f"the last checkpoint is {step_name(saved[-1])}" if saved else "there is no checkpoint yet"
     allowed = f"; {skipped} steps were skipped before, as training.skip_bad_steps allows" if skipped else ""
     return (
-        f"{problem} at step {batch.step + 1} (learning rate {rate:.3g}){allowed}; {sound}. The batch held "
+        f"step {batch.step + 1} is bad: {problem}, at a learning rate of {rate:.3g}{allowed}; {sound}. The batch held "
         f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, more "
         "training.warmup_steps or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
     )
