@@ -11,6 +11,7 @@ from typing import Any
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
+from paribus.errors import classify
 from paribus.pipeline.context import Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.training.processes import Processes
@@ -50,6 +51,20 @@ def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
         report=report,
         engine=LocalEngine(config.engine.workers),
     )
+
+
+def report_failure(directory: Path, who: str, error: BaseException) -> None:
+    """Write what went wrong in `who`, a process or an agent, for the one that started the group."""
+    failure = classify(error)
+    message = f"{failure['message']} ({who})"
+    name = f"failed_{who.replace(' ', '_')}.json"
+    write_json(directory / name, {"time": time.time(), "class": failure["class"], "message": message})
+
+
+def read_failures(directory: Path) -> list[dict[str, Any]]:
+    """The failures of a group in order of time, those that say more than that a machine or a peer failed first."""
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in directory.glob("failed_*.json")]
+    return sorted(found, key=lambda failure: (failure["class"] == "infrastructure", failure["time"]))
 
 
 class FileReporter:

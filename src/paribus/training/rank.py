@@ -5,17 +5,15 @@ It reads the frozen job in DIRECTORY; the main process writes the stage's result
 
 import os
 import sys
-import time
 import traceback
 from pathlib import Path
 
 import torch.distributed
 
 from paribus.engine.parent import die_with_parent
-from paribus.errors import classify
 from paribus.pipeline.context import Reporter, SilentReporter
 from paribus.store.atomic import write_json
-from paribus.training.group import REPORTS, RESULT, FileReporter, read_job, stage_context
+from paribus.training.group import REPORTS, RESULT, FileReporter, read_job, report_failure, stage_context
 from paribus.training.stages import train_in_process
 
 
@@ -27,7 +25,7 @@ def main() -> int:
         _train(directory, rank)
     except BaseException as error:
         traceback.print_exc()
-        write_json(directory / f"failed_{rank}.json", {"time": time.time(), "rank": rank, **classify(error)})
+        report_failure(directory, f"process {rank}", error)
         return 1
     return 0
 

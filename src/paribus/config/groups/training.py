@@ -38,7 +38,12 @@ class TrainingConfig:
     )
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
     processes: NonNegative = execution(1, doc="Processes a node that train one model; 0 takes one a visible GPU.")
-    nodes: NonNegative = execution(1, doc="Nodes that train one model, by SLURM; 0 takes those of the allocation.")
+    nodes: NonNegative = execution(
+        1, doc="Nodes that train one model; 0 takes those of the SLURM allocation this runs in."
+    )
+    nodes_by: Literal["slurm", "ray"] = execution(
+        "slurm", doc="What starts processes on several nodes: srun in an allocation, or tasks of a Ray cluster."
+    )
     parallel: Literal["ddp", "fsdp"] = execution(
         "ddp", doc="What several processes share: batches (ddp), or weights and optimizer state too (fsdp, FSDP2)."
     )
