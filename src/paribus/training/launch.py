@@ -25,7 +25,7 @@ from paribus.training.group import REPORTS, RESULT, forwarded, read_failures, re
 from paribus.training.nodes import launcher_of_nodes
 from paribus.training.processes import Processes
 
-PORT = 29_511
+PORTS = range(20_000, 30_000)
 """Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
 
 
@@ -37,22 +37,23 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
     directory = context.work / "group"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
-    job = partial(write_job, directory, context, processes, id=uuid.uuid4().hex)
+    identifier = uuid.uuid4()
+    job = partial(write_job, directory, context, processes, id=identifier.hex)
     with forwarded(directory / REPORTS, context.report):
         if processes.nodes == 1:
             job(endpoint="127.0.0.1:0")
-            run_node(directory)
+            run_node(directory, 0)
         else:
             nodes = launcher_of_nodes(context.config.training, processes)
-            job(endpoint=f"{nodes.first_host()}:{PORT}")
+            job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
             if not nodes.run(directory):
                 raise _failure(directory, {})
     result: dict[str, JSON] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
     return result
 
 
-def run_node(directory: Path) -> None:
-    """Run this node's processes of the job in `directory` to their end."""
+def run_node(directory: Path, number: int) -> None:
+    """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
     job = read_job(directory)
     os.environ.update(_environment(job))
     config = LaunchConfig(
@@ -62,6 +63,7 @@ def run_node(directory: Path) -> None:
         run_id=job["id"],
         rdzv_backend="c10d",
         rdzv_endpoint=job["endpoint"],
+        rdzv_configs={"is_host": number == 0},
         max_restarts=0,
         shutdown_timeout=5,
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
@@ -95,13 +97,16 @@ def _failure(directory: Path, exits: Mapping[int, int]) -> ParibusError:
 
 
 def main() -> int:
-    """An agent of one of several nodes; 0 unless one of its processes failed."""
+    """The agent of a node, by the job's directory and the node's number; 0 unless one of its processes failed.
+
+    A step of SLURM, which runs the same command on every node, leaves out the number.
+    """
     die_with_parent()
-    directory = Path(sys.argv[1])
+    directory, number = Path(sys.argv[1]), int((*sys.argv, os.environ.get("SLURM_NODEID", "0"))[2])
     try:
-        run_node(directory)
+        run_node(directory, number)
     except ParibusError as error:
-        report_failure(directory, f"the agent of node {os.environ.get('SLURM_NODEID', '0')}", error)
+        report_failure(directory, f"the agent of node {number}", error)
         return 1
     return 0
 

@@ -83,11 +83,11 @@ class RayNodes:
                 f"training.nodes is {self.processes.nodes}, but the Ray cluster has {len(chosen)} nodes alive"
             )
         strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
-        for node in chosen:
+        for number, node in enumerate(chosen):
             gpus = self.gpus if "GPU" in alive[node] else 0
             there = strategy(node_id=node, soft=False)
             task = _agent(ray).options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
-            tasks.append(task.remote(agent_command(directory)))
+            tasks.append(task.remote([*agent_command(directory), str(number)]))
         return self._all_well(ray, tasks)
 
     def _all_well(self, ray: Any, tasks: list[Any]) -> bool:
