@@ -76,12 +76,12 @@ def draw(curves: dict[str, list[float]], path: Path) -> None:
             above.plot(steps, losses, color=COLOURS[number], linewidth=width, label=name, alpha=0.45 + 0.25 * number)
             for kill in KILLS[name]:
                 above.axvline(kill, color=COLOURS[number], linestyle=":", linewidth=1.4)
-                above.annotate("kill -9", (kill, max(first)), color=COLOURS[number], fontsize=8, rotation=90, va="top")
+                above.annotate("kill -9", (kill + 1, max(first)), color=COLOURS[number], fontsize=8, rotation=90, va="top")
             difference = [mine - its for mine, its in zip(losses, first, strict=True)]
             below.plot(steps, difference, color=COLOURS[number], linewidth=1.5)
         above.set(ylabel="loss (nats a token)", title="One run, undisturbed, killed once and killed twice")
         above.legend()
-        below.set(xlabel="step", ylabel="difference", ylim=(-1, 1))
+        below.set(xlabel="step", ylabel="difference", ylim=(-1e-6, 1e-6))
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, metadata={"Software": None})
 
