@@ -13,7 +13,7 @@ from training_scenarios import POINTS
 from stage_support import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
-RESUMED = (*POINTS, "twice", "damaged", "padded")
+RESUMED = (*POINTS, "twice", "damaged", "padded", "pairs")
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def straight(root: Path, name: str) -> Path:
     """The run that trained straight through as `name` is configured."""
-    return root / ("padded_straight" if name == "padded" else "straight")
+    return root / (f"{name}_straight" if name in ("padded", "pairs") else "straight")
 
 
 def without_seconds(result: Path) -> dict[str, object]:

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
+from paribus.corpus.sources.aligned import sides
 from paribus.corpus.sources.dataset_names import data_files, local_directory, require_revision
 from paribus.corpus.sources.distributions import versions
-from paribus.corpus.sources.parallel import sides
 from paribus.corpus.sources.paths import resolve
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON

@@ -215,7 +215,9 @@ def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
     return part.target
 
 
-def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+def _encode(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str] = ("text",)
+) -> tuple[np.ndarray, np.ndarray]:
     """Ids and offsets of the texts, document by document and in a pair side by side."""
     texts = batch.column(sides[0])
     if len(sides) > 1:

@@ -10,36 +10,15 @@ from typing import BinaryIO
 
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.corpus.readers.compression import ArchiveError, open_decompressed
-from paribus.corpus.readers.formats import compression_of, format_of
+from paribus.corpus.readers.formats import compression_of
 from paribus.corpus.readers.jsonl import read_jsonl
 from paribus.corpus.readers.parquet import read_parquet
 from paribus.corpus.readers.record import Fields, Item, Problem, Record
 from paribus.corpus.readers.txt import read_lines
-from paribus.corpus.sources.paths import labels, resolve
+from paribus.corpus.sources.aligned import record_format, sides
+from paribus.corpus.sources.paths import labels
 from paribus.corpus.sources.source import Found, Intake, Skipped
-from paribus.errors import ConfigurationError, DataError
-
-
-def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
-    """Files of the sources and of the targets, one of each aligned with one of the other.
-
-    DataError for files that are missing or empty, ConfigurationError for sides that cannot be aligned.
-    """
-    sources = resolve(config.source, "corpus.source", any_suffix=True)
-    if config.target is None:
-        text = [path for path in sources if _kind(path) == "text"]
-        if text:
-            raise ConfigurationError(
-                f"corpus.target: {text[0]} is text and has no second field; give the files of the targets"
-            )
-        return sources, sources
-    targets = resolve(config.target, "corpus.target", any_suffix=True)
-    if len(sources) != len(targets):
-        raise ConfigurationError(
-            f"corpus.target: {len(targets)} files ({_names(targets)}), but corpus.source has {len(sources)} "
-            f"({_names(sources)}); file by file, one belongs to the other"
-        )
-    return sources, targets
+from paribus.errors import DataError
 
 
 class ParallelSource:
@@ -90,7 +69,7 @@ class ParallelSource:
 
 def _records(path: Path, raw: BinaryIO, fields: Fields) -> Iterator[Item]:
     stream = open_decompressed(path, raw, compression_of(path))
-    match _kind(path):
+    match record_format(path):
         case "jsonl":
             return read_jsonl(stream, fields)
         case "parquet":
@@ -118,14 +97,5 @@ def _misaligned(source: Path, target: Path, one: Item | None, other: Item | None
     return f"{difference}: the files are not aligned. Give files of which each line is a pair with that of the other"
 
 
-def _kind(path: Path) -> str:
-    format = format_of(path)
-    return format.name if format and format.name in ("jsonl", "parquet") else "text"
-
-
 def _unit(path: Path) -> str:
-    return "row" if _kind(path) == "parquet" else "line"
-
-
-def _names(paths: list[Path]) -> str:
-    return ", ".join(path.name for path in paths[:5]) + (", ..." if len(paths) > 5 else "")
+    return "row" if record_format(path) == "parquet" else "line"
