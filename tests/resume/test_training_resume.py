@@ -15,7 +15,7 @@ from training_scenarios import POINTS, SKIPPING
 from stage_support import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
-RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded")
+RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded", "pairs")
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def straight(root: Path, name: str) -> Path:
     """The run that trained straight through as `name` is configured."""
-    return root / (f"{name}_straight" if name in ("padded", "skipping") else "straight")
+    return root / (f"{name}_straight" if name in ("padded", "skipping", "pairs") else "straight")
 
 
 def without_seconds(result: Path) -> dict[str, object]:

@@ -19,7 +19,7 @@ import paribus.training.stages as stages_module
 import paribus.training.step as step_module
 from paribus.config.groups.packing import BestFitPacking
 from paribus.config.schema import RunConfig
-from training_inputs import EVERY, STEPS, TRAINING, config, execute, write_inputs
+from training_inputs import EVERY, STEPS, TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs
 
 POINTS = (
     "before_the_first_step", "before_any_checkpoint", "in_a_step", "between_checkpoints", "weights_half_saved",
@@ -115,6 +115,9 @@ def main(root: Path) -> None:
     killed_then_resumed(root, "damaged", inputs, ["between_checkpoints"], damaged=True)
     in_child(lambda: execute(root, "skipping_straight", inputs, config(training=SKIPPING)))
     killed_then_resumed(root, "skipping", inputs, ["between_checkpoints"], run=config(training=SKIPPING))
+    pairs = write_pair_inputs(root)
+    in_child(lambda: execute(root, "pairs_straight", pairs, pair_config()))
+    killed_then_resumed(root, "pairs", pairs, ["between_checkpoints"], run=pair_config())
     padded = config(packing=BestFitPacking(attention="document"))
     in_child(lambda: execute(root, "padded_straight", inputs, padded))
     killed_then_resumed(root, "padded", inputs, ["between_checkpoints"], run=padded)

@@ -7,6 +7,10 @@ import pytest
 
 from model_support import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
 from paribus.config.combinations import impossible
+from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.corpus import ParallelCorpus
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import BPETokenizer
 from run_config import run_config
 
@@ -40,8 +44,21 @@ def test_a_total_that_cannot_be_matched_is_refused_before_anything_runs() -> Non
     assert "model.ffn_width=48 have 9,216" in message
 
 
-def test_documents_cannot_train_an_encoder_decoder() -> None:
-    assert "pairs of source and target" in problems(ENCODER_DECODER)["model.kind"]
+def test_pairs_rows_of_pairs_and_an_encoder_decoder_go_together_or_not_at_all() -> None:
+    found = problems(ENCODER_DECODER)
+    assert "encoder_decoder trains on pairs of source and target; use corpus=parallel" in found["corpus.kind"]
+    assert found["packing.kind"] == "concatenate does not go with model.kind=encoder_decoder; use pair"
+    assert "continuation scores what follows a text" in found["evaluation.tasks"]
+    pairs: dict[str, Any] = {
+        "corpus": ParallelCorpus(source=("a.en",), target=("a.de",)),
+        "packing": PairPacking(),
+        "budget": EqualStepsBudget(steps=10_000),
+    }
+    translation = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(tasks=()), **pairs)
+    assert list(impossible(translation)) == []
+    decoder = dict(impossible(run_config(model=LLAMA, **pairs)))
+    assert decoder.keys() == {"model.kind", "packing.kind"}
+    assert "llama trains on documents, and corpus=parallel has pairs" in decoder["model.kind"]
 
 
 @pytest.mark.parametrize("name", NAMED)

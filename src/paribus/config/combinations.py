@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
+from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
-from paribus.config.groups.packing import ConcatenatePacking, pads
+from paribus.config.groups.packing import ConcatenatePacking, PairPacking, pads
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
@@ -146,9 +147,29 @@ def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from shape_problems(model)
     if not isinstance(tokenizer, ExistingTokenizer):
         yield from match_problems(model, vocabulary_size(tokenizer))
-    if isinstance(model, EncoderDecoderModel):
-        message = "encoder_decoder trains on pairs of source and target, and a corpus has documents"
-        yield "model.kind", f"{message}; use llama or gpt_neox"
+    yield from _pairs(config)
+
+
+def _pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """An encoder-decoder, a corpus of pairs and rows of pairs go together or not at all."""
+    translates = isinstance(config.model, EncoderDecoderModel)
+    if translates and not isinstance(config.corpus, ParallelCorpus):
+        message = f"{config.corpus.kind} has documents, and model.kind=encoder_decoder trains on pairs"
+        yield (
+            "corpus.kind",
+            f"{message} of source and target; use corpus=parallel, or a model that is llama or gpt_neox",
+        )
+    if isinstance(config.corpus, ParallelCorpus) and not translates:
+        yield (
+            "model.kind",
+            f"{config.model.kind} trains on documents, and corpus=parallel has pairs; use model=wmt_small",
+        )
+    if isinstance(config.packing, PairPacking) != translates:
+        right = "pair" if translates else "concatenate, best_fit or one_document"
+        yield "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
+    if translates and config.evaluation.tasks:
+        message = f"{', '.join(config.evaluation.tasks)} scores what follows a text, which encoder_decoder cannot"
+        yield "evaluation.tasks", f"{message}; use evaluation=heldout, which has none"
 
 
 def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -184,6 +205,8 @@ def _steps(config: RunConfig) -> Iterator[tuple[str, str]]:
     tokens = config.training.global_batch * config.model.context_length
     step = f"training.global_batch x model.context_length = {tokens} tokens"
     match budget:
+        case _ if isinstance(config.packing, PairPacking) and not isinstance(budget, EqualStepsBudget):
+            return  # how long pairs are, the documents decide
         case EqualTokensBudget() if not pads(config.packing):
             path, value, of_step = "budget.tokens", budget.tokens, tokens
         case EqualFlopsBudget() if not isinstance(config.tokenizer, ExistingTokenizer):

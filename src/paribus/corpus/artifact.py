@@ -1,12 +1,15 @@
 """The corpus artefact: documents in corpus order as Parquet shards, one directory a split.
 
+A corpus of pairs has the source as its text, and the target in a column of its own.
+
 A shard's bytes depend only on the documents in it (and the version of pyarrow), so equal corpora have equal files.
-Which split a document belongs to depends on its text alone: exact copies are never on both sides.
+Which split a document belongs to depends on its text alone: exact copies, or pairs of one source, are never on both
+sides.
 """
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
@@ -22,16 +25,26 @@ SHARD_BYTES = 64 * 2**20
 ROW_GROUP_BYTES = 4 * 2**20
 BYTES_KEY = b"paribus.bytes"
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string()), ("source", pa.string()), ("bytes", pa.int64())])
+PAIR_SCHEMA = SCHEMA.insert(2, pa.field("target", pa.large_string()))
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document: a unique id, its text, where it came from, and its length in UTF-8 bytes."""
+    """One document: a unique id, its text, where it came from, and its length in UTF-8 bytes.
+
+    Of a pair, `text` is the source and `bytes` are those of both sides.
+    """
 
     id: str
     text: str
     source: str
     bytes: int
+    target: str | None = None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, or both sides of a pair."""
+        return (self.text,) if self.target is None else (self.text, self.target)
 
 
 class CorpusArtifact:
@@ -55,7 +68,7 @@ class CorpusArtifact:
             yield from read_shard(shard)
 
     def texts(self, split: Split) -> Iterator[str]:
-        """Texts of the split in corpus order."""
+        """Texts of the split in corpus order, of pairs the sources."""
         for shard in self.shards(split):
             yield from read_texts(shard)
 
@@ -64,18 +77,24 @@ class CorpusArtifact:
         return sum(pq.read_metadata(shard).num_rows for shard in self.shards(split))
 
     def bytes(self, split: Split) -> int:
-        """UTF-8 bytes of text, from the shards' footers."""
+        """UTF-8 bytes of text, those of both sides of pairs, from the shards' footers."""
         return sum(int(pq.read_metadata(shard).metadata[BYTES_KEY]) for shard in self.shards(split))
+
+
+def has_pairs(corpus: CorpusArtifact) -> bool:
+    """Whether the documents are pairs of source and target."""
+    return any("target" in pq.read_schema(shard).names for shard in corpus.shards("train")[:1])
 
 
 def read_shard(shard: Path) -> Iterator[Document]:
     """Documents of one shard in order."""
-    for columns in _row_groups(shard, SCHEMA.names):
+    names = [field.name for field in fields(Document) if field.name in pq.read_schema(shard).names]
+    for columns in _row_groups(shard, names):
         yield from map(Document, *columns)
 
 
 def read_texts(shard: Path) -> Iterator[str]:
-    """Texts of one shard in order."""
+    """Texts of one shard in order, of pairs the sources."""
     for (texts,) in _row_groups(shard, ["text"]):
         yield from texts
 
@@ -94,21 +113,23 @@ def split_of(text: bytes, heldout: float) -> Split:
 
 
 class CorpusWriter:
-    """Streams documents into the Parquet shards of a corpus; use it as a context manager.
+    """Streams documents into the Parquet shards of a corpus, `pairs` or not; use it as a context manager.
 
     `heldout` is the expected share of documents in the held-out split, `shard_bytes` the UTF-8 bytes of text after
     which a shard is closed.
     """
 
-    def __init__(self, path: Path, *, heldout: float, shard_bytes: int = SHARD_BYTES) -> None:
+    def __init__(self, path: Path, *, heldout: float, shard_bytes: int = SHARD_BYTES, pairs: bool = False) -> None:
         self.heldout = heldout
-        self._splits = {split: _SplitWriter(Path(path) / split, shard_bytes) for split in SPLITS}
+        schema = PAIR_SCHEMA if pairs else SCHEMA
+        self._splits = {split: _SplitWriter(Path(path) / split, shard_bytes, schema) for split in SPLITS}
 
-    def add(self, id: str, text: str, source: str) -> Split:
+    def add(self, id: str, text: str, source: str, target: str | None = None) -> Split:
         """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
         encoded = text.encode()
         split = split_of(encoded, self.heldout)
-        self._splits[split].add(Document(id, text, source, len(encoded)))
+        size = len(encoded) + len((target or "").encode())
+        self._splits[split].add(Document(id, text, source, size, target))
         return split
 
     def count(self, split: Split) -> int:
@@ -118,6 +139,10 @@ class CorpusWriter:
     def bytes(self, split: Split) -> int:
         """UTF-8 bytes of text written to the split so far."""
         return self._splits[split].bytes
+
+    def target_bytes(self, split: Split) -> int:
+        """UTF-8 bytes of targets written to the split so far."""
+        return self._splits[split].target_bytes
 
     def close(self) -> None:
         """Write what is buffered and finish the last shards."""
@@ -137,10 +162,10 @@ class CorpusWriter:
 class _SplitWriter:
     """The shards of one split."""
 
-    def __init__(self, directory: Path, shard_bytes: int) -> None:
+    def __init__(self, directory: Path, shard_bytes: int, schema: pa.Schema) -> None:
         directory.mkdir(parents=True)
-        self.directory, self.shard_bytes = directory, shard_bytes
-        self.documents = self.bytes = 0
+        self.directory, self.shard_bytes, self.schema = directory, shard_bytes, schema
+        self.documents = self.bytes = self.target_bytes = 0
         self._shards = self._shard_bytes = self._buffered_bytes = 0
         self._buffer: list[Document] = []
         self._file: pq.ParquetWriter | None = None
@@ -149,6 +174,7 @@ class _SplitWriter:
         self._buffer.append(document)
         self.documents += 1
         self.bytes += document.bytes
+        self.target_bytes += len((document.target or "").encode())
         self._buffered_bytes += document.bytes
         if self._shard_bytes + self._buffered_bytes >= self.shard_bytes:
             self.close()
@@ -158,11 +184,12 @@ class _SplitWriter:
     def _flush(self) -> None:
         if self._file is None:
             path = self.directory / f"{self._shards:05d}.parquet"
-            self._file = pq.ParquetWriter(path, SCHEMA, compression="zstd", use_dictionary=["source"])
+            self._file = pq.ParquetWriter(path, self.schema, compression="zstd", use_dictionary=["source"])
             self._shards += 1
-        columns = [[getattr(document, name) for document in self._buffer] for name in SCHEMA.names]
-        arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-        self._file.write_table(pa.Table.from_arrays(arrays, schema=SCHEMA), row_group_size=max(1, len(self._buffer)))
+        columns = [[getattr(document, name) for document in self._buffer] for name in self.schema.names]
+        arrays = [pa.array(column, field.type) for column, field in zip(columns, self.schema, strict=True)]
+        table = pa.Table.from_arrays(arrays, schema=self.schema)
+        self._file.write_table(table, row_group_size=max(1, len(self._buffer)))
         self._shard_bytes += self._buffered_bytes
         self._buffer, self._buffered_bytes = [], 0
 

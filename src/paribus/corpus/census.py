@@ -15,14 +15,18 @@ class Census:
         self._texts: set[bytes] = set()
         self._digest = hashlib.sha256()
 
-    def add(self, id: bytes, text: bytes) -> None:
-        """Count a document, given in UTF-8."""
+    def add(self, id: bytes, text: bytes, target: bytes | None = None) -> None:
+        """Count a document, or a pair of source and target, given in UTF-8."""
         self.documents += 1
-        self.bytes += len(text)
-        self._digest.update(len(id).to_bytes(8, "little") + len(text).to_bytes(8, "little") + id)
-        self._digest.update(text)
+        parts = (text,) if target is None else (text, target)
+        self.bytes += sum(map(len, parts))
+        self._digest.update(b"".join(len(part).to_bytes(8, "little") for part in (id, *parts)) + id)
+        seen = hashlib.blake2b(digest_size=16)
+        for part in parts:
+            self._digest.update(part)
+            seen.update(part if len(parts) == 1 else len(part).to_bytes(8, "little") + part)
         distinct = len(self._texts)
-        self._texts.add(hashlib.blake2b(text, digest_size=16).digest())
+        self._texts.add(seen.digest())
         self.exact_duplicates += len(self._texts) == distinct
 
     def skip(self, reason: str) -> None:
@@ -35,7 +39,10 @@ class Census:
         return f" (left out: {reasons})" if reasons else ""
 
     def result(self) -> dict[str, JSON]:
-        """What the record says: the digest is the SHA-256 of ids and texts, each after their lengths, in order."""
+        """What the record says: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
+
+        Before each id stand the lengths of it and of what follows it.
+        """
         return {
             "documents": self.documents,
             "bytes": self.bytes,

@@ -13,7 +13,8 @@ import uuid
 from collections.abc import Iterable
 from pathlib import Path
 
-from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, PydocsCorpus
+from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
+from paribus.corpus.sources.aligned import sides
 from paribus.corpus.sources.dataset_names import data_files, local_directory, require_revision
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.paths import resolve
@@ -35,6 +36,9 @@ def fingerprint(config: CorpusConfig, cache: Path) -> dict[str, JSON]:
             return {"files": _described(((path.name, path) for path in resolve(config.paths)), cache)}
         case HuggingFaceCorpus():
             return _data_set(config, cache)
+        case ParallelCorpus():
+            files = zip(("source", "target"), sides(config), strict=True)
+            return {side: _described(((path.name, path) for path in paths), cache) for side, paths in files}
 
 
 def _python() -> str:

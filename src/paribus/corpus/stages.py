@@ -5,12 +5,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, PydocsCorpus
+from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusWriter
 from paribus.corpus.census import Census
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.files import FilesSource
 from paribus.corpus.sources.huggingface import HuggingFaceSource
+from paribus.corpus.sources.parallel import ParallelSource
 from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Found, Skipped, Source
 from paribus.engine.local import LocalEngine
@@ -24,19 +25,21 @@ def build(context: StageContext) -> dict[str, JSON]:
     """Write `train/`, `heldout/` and, where something was left out, `skipped.jsonl`; count all of it.
 
     The result has `documents`, `bytes` (UTF-8), the same a split, `exact_duplicates`, `skipped` by reason, `digest`
-    (SHA-256 of ids and texts in corpus order), `stopped_at` (`limit` or `end`) and `packages` of `pydocs`.
+    (SHA-256 of ids and texts in corpus order), `stopped_at` (`limit` or `end`), `packages` of `pydocs` and, of
+    `parallel`, the `target_bytes` of each split, which its `bytes` include.
     DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
     source = open_source(config, context.engine)
-    census = Census()
-    with CorpusWriter(context.output, heldout=config.heldout) as writer:
+    census, pairs = Census(), isinstance(config, ParallelCorpus)
+    with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
         copy = _Copy(source, writer, census, config.limit, context.output / SKIPPED_FILE, context.report)
         complete = copy.run()
     _require_both_splits(config, source, writer, census)
     result = census.result() | {"stopped_at": "end" if complete else "limit"}
     for split in SPLITS:
-        result[split] = {"documents": writer.count(split), "bytes": writer.bytes(split)}
+        targets: dict[str, JSON] = {"target_bytes": writer.target_bytes(split)} if pairs else {}
+        result[split] = {"documents": writer.count(split), "bytes": writer.bytes(split)} | targets
     return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
 
 
@@ -49,6 +52,8 @@ def open_source(config: CorpusConfig, engine: LocalEngine) -> Source:
             return FilesSource(config)
         case HuggingFaceCorpus():
             return HuggingFaceSource(config)
+        case ParallelCorpus():
+            return ParallelSource(config)
 
 
 @dataclass(frozen=True)
@@ -74,14 +79,15 @@ class _Copy:
         return True
 
     def _add(self, item: Found) -> bool:
-        text = item.text.encode()
-        if self.limit is not None and self.census.bytes + len(text) > self.limit:
+        text, target = item.text.encode(), None if item.target is None else item.target.encode()
+        size = len(text) + len(target or b"")
+        if self.limit is not None and self.census.bytes + size > self.limit:
             if not self.census.documents:
-                first = f"the first document, {item.id}, has {len(text)} bytes"
+                first = f"the first document, {item.id}, has {size} bytes"
                 raise DataError(f"corpus.limit={self.limit}: {first}; raise the limit")
             return False
-        self.census.add(item.id.encode(), text)
-        self.writer.add(item.id, item.text, item.source)
+        self.census.add(item.id.encode(), text, target)
+        self.writer.add(item.id, item.text, item.source, item.target)
         return True
 
     def _skip(self, item: Skipped) -> None:

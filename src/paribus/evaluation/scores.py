@@ -3,12 +3,15 @@
 import logging
 from dataclasses import asdict, dataclass, field
 
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.evaluation.bits_per_byte import DocumentBits, document_bits
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model, load_checkpoint_tokenizer
 from paribus.evaluation.harness import HarnessModel, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
+from paribus.evaluation.heldout_pairs import TextPair, read_pairs
 from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table
 from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
@@ -37,25 +40,45 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     """The stage `scores`; see `paribus.evaluation.stages.build_scores`."""
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.evaluation.last_checkpoints)
-    documents = read_heldout(context.inputs["tasks"] / HELDOUT)
+    heldout = _Heldout(context)
     tokenizer = load_checkpoint_tokenizer(next(iter(checkpoints.values())))
     scored = Scored()
     for number, (step, path) in enumerate(checkpoints.items(), start=1):
         progress = _Progress(context, f"step {step} ({number} of {len(checkpoints)})")
         model = load_checkpoint_model(path, context.config.evaluation.device)
-        scorer = Scorer(model, context.config.evaluation.batch_size)
-        _score_tasks(context, step, HarnessModel(scorer, tokenizer, progress.requests), scored)
-        bits = document_bits(scorer, tokenizer, [text for _, text in documents], progress.text)
+        if heldout.pairs is None:
+            scorer = Scorer(model, context.config.evaluation.batch_size)
+            if context.config.evaluation.tasks:
+                _score_tasks(context, step, HarnessModel(scorer, tokenizer, progress.requests), scored)
+            bits = document_bits(scorer, tokenizer, heldout.texts, progress.text)
+        else:
+            config = context.config
+            length, size = config.model.context_length, config.evaluation.batch_size
+            bits = TargetScorer(model, tokenizer, length, size).bits(heldout.pairs, progress.text)
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
         scored.heldout[step] = bits
     write_items_table(context.output / "items.parquet", scored.rows)
-    write_heldout_table(context.output / "heldout.parquet", [document for document, _ in documents], scored.heldout)
-    statistics = corpus_statistics(tokenizer, [text for _, text in documents])
+    write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
+    statistics = corpus_statistics(tokenizer, heldout.texts)
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
     tasks = _tasks(context, scored)
     write_json(context.output / "statistics.json", {"heldout": asdict(statistics), "tasks": tasks})
     return _result(scored, list(checkpoints))
+
+
+class _Heldout:
+    """The sample of held-out documents or pairs."""
+
+    def __init__(self, context: StageContext) -> None:
+        path = context.inputs["tasks"] / HELDOUT
+        self.pairs: list[TextPair] | None = None
+        if isinstance(context.config.model, EncoderDecoderModel):
+            self.pairs = read_pairs(path)
+            self.documents = [pair.id for pair in self.pairs]
+            self.texts = [text for pair in self.pairs for text in (pair.source, pair.target)]
+        else:
+            self.documents, self.texts = (list(column) for column in zip(*read_heldout(path), strict=True))
 
 
 def _score_tasks(context: StageContext, step: int, model: HarnessModel, scored: Scored) -> None:

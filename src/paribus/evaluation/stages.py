@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.continuation import continuation_items, passage_sample
 from paribus.evaluation.heldout import HELDOUT, TextSample, write_heldout
+from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.passages import PassageSample
 from paribus.evaluation.preflight import problems
@@ -30,7 +31,7 @@ OFFLINE = {
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
-    """Write the files of every task, and `heldout.jsonl` (id, text) for bits per byte.
+    """Write the files of every task, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id, source, target).
 
     Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
     task or more examples in the prompt than there are.
@@ -38,12 +39,30 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
     config = context.config.evaluation
     if found := problems(config):
         raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
+    if has_pairs(CorpusArtifact(context.inputs["corpus"])):
+        return _build_pairs(context)
     passages, texts = _sample_heldout(context)
     counts = {name: _write(context.output, config, name, passages) for name in config.tasks}
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
     size = sum(len(text.encode()) for _, text in documents)
     return {"tasks": counts, "heldout": {"documents": len(documents), "bytes": size}}
+
+
+def _build_pairs(context: StageContext) -> dict[str, JSON]:
+    """The sample of held-out pairs; `evaluation.heldout_text` is in bytes of targets."""
+    corpus, sample = CorpusArtifact(context.inputs["corpus"]), PairSample(context.config.evaluation.heldout_text)
+    total, done = corpus.bytes("heldout"), 0
+    for document in corpus.documents("heldout"):
+        sample.add(TextPair(document.id, document.text, document.target or ""))
+        done += document.bytes
+        context.report.progress(done, total, unit="bytes", doing="reading held-out pairs")
+    pairs = sample.pairs()
+    if not pairs:
+        raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
+    write_pairs(context.output / HELDOUT, pairs)
+    size = sum(len(pair.target.encode()) for pair in pairs)
+    return {"tasks": {}, "heldout": {"documents": len(pairs), "bytes": size}}
 
 
 def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:

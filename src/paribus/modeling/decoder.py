@@ -33,6 +33,13 @@ def decoder_parts(model: Any) -> DecoderParts:
             )
 
 
+def stacked_layers(model: Any) -> list[torch.nn.Module]:
+    """All layers of an unwrapped model, first to last; of an encoder-decoder the encoder's, then the decoder's."""
+    if model.config.is_encoder_decoder:
+        return [*model.model.encoder.layers, *model.model.decoder.layers]
+    return decoder_layers(model)
+
+
 def decoder_layers(model: Any) -> list[torch.nn.Module]:
     """The layers of an unwrapped causal language model, first to last."""
     layers: Iterable[torch.nn.Module] = decoder_parts(model).base.layers  # type: ignore[assignment]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from paribus.config.groups.packing import PairPacking
+from paribus.errors import ConfigurationError
 from paribus.ordering.context_similarity import ContextSimilarity, context_similarity, mean
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.order import Order
@@ -25,6 +27,8 @@ BINS = np.linspace(-1, 1, 101)
 def build(context: StageContext) -> dict[str, JSON]:
     """Write the statistics of one epoch of contexts and return the single numbers among them."""
     config, report = context.config, context.report
+    if isinstance(config.packing, PairPacking):
+        raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
     embeddings = Embeddings(context.inputs["embeddings"])
     length, eod = config.model.context_length, corpus.tokenizer.eod_id

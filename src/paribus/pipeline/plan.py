@@ -175,10 +175,14 @@ def _text(run: PreparedRun, layout: Layout) -> _Text:
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
     bytes_per_token = 1.0 if isinstance(run.job.config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
     if encoded:
-        bytes_per_token = encoded["bytes"] / (encoded["tokens"] + encoded["documents"])
+        # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
+        ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
+        bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
-    return _Text(bytes_per_token, corpus["train"]["bytes"] * read if corpus else None)
+    training = corpus["train"] if corpus else {}
+    predicted = training.get("target_bytes", training.get("bytes"))
+    return _Text(bytes_per_token, None if predicted is None else predicted * read)
 
 
 def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:
@@ -214,7 +218,7 @@ def _trained(result: dict[str, Any]) -> _Training:
 def _planned(config: RunConfig, vocabulary: int, text: _Text) -> _Training:
     """A training that has not run, as if every context were full."""
     step_tokens = config.training.global_batch * config.model.context_length
-    step_flops = training_flops(config.model, vocabulary, step_tokens)
+    step_flops = training_flops(config.model, vocabulary, step_tokens, source_tokens=step_tokens)
     steps = _planned_steps(config, step_tokens, step_flops, text)
     tokens, flops = steps * step_tokens, float(steps * step_flops)
     text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token

@@ -2,6 +2,9 @@
 
 `ids.npy` (uint16 up to 65,536 tokens, else uint32) is flat; document i is `ids[offsets[i]:offsets[i + 1]]`, without
 an end-of-document token; `source_bytes[i]` are the UTF-8 bytes of its text; `tokenizer/` is what encoded it.
+
+Of a pair, `source_bytes[i]` are those of both sides, the first `source_lengths[i]` ids are the source's and the rest
+the target's. Only a corpus of pairs has `source_lengths.npy`.
 """
 
 from functools import cached_property
@@ -16,6 +19,7 @@ from paribus.errors import DataError
 from paribus.tokenization.tokenizer import Tokenizer
 
 IDS, OFFSETS, SOURCE_BYTES, TOKENIZER = "ids.npy", "offsets.npy", "source_bytes.npy", "tokenizer"
+SOURCE_LENGTHS = "source_lengths.npy"
 _HEADER_BYTES = 128
 
 
@@ -35,6 +39,10 @@ class EncodedCorpus:
         """First id of each document and the end, shape (documents + 1,), memory-mapped."""
         self.source_bytes: npt.NDArray[np.int64] = self._map(SOURCE_BYTES)
         """UTF-8 bytes of each document's text, shape (documents,), memory-mapped."""
+        self.source_lengths: npt.NDArray[np.int64] | None = None
+        """Of pairs, the ids of each source, shape (documents,), memory-mapped."""
+        if (self.path / SOURCE_LENGTHS).exists():
+            self.source_lengths = self._map(SOURCE_LENGTHS)
         self.tokenizer_path = self.path / TOKENIZER
         if len(self.offsets) != len(self.source_bytes) + 1 or self.offsets[-1] != len(self.ids):
             raise DataError(
@@ -59,6 +67,15 @@ class EncodedCorpus:
     def document(self, index: int) -> npt.NDArray[np.unsignedinteger[Any]]:
         """Ids of one document, a view into the file."""
         return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    def text_starts(self, start: int, stop: int) -> npt.NDArray[np.int64]:
+        """Places from `start` to `stop`, exclusive, of the flat ids at which a document begins, or a pair's target."""
+        first, last = np.searchsorted(self.offsets, [start, stop])
+        begins = np.asarray(self.offsets[first:last])
+        if self.source_lengths is None:
+            return begins
+        targets = self.offsets[:-1][max(0, first - 1) : last] + self.source_lengths[max(0, first - 1) : last]
+        return np.concatenate([begins, targets[(targets >= start) & (targets < stop)]])
 
     def _map(self, name: str) -> npt.NDArray[Any]:
         try:
@@ -92,14 +109,17 @@ class ArrayWriter:
 
 
 class EncodedCorpusWriter:
-    """Streams documents into a `tokens` artefact in directory `path`; use it as a context manager."""
+    """Streams documents, or `pairs`, into a `tokens` artefact in directory `path`; use it as a context manager."""
 
-    def __init__(self, path: Path, tokenizer: Tokenizer) -> None:
+    def __init__(self, path: Path, tokenizer: Tokenizer, *, pairs: bool = False) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tokenizer.save(path / TOKENIZER)
         self._ids = ArrayWriter(path / IDS, id_dtype(tokenizer.vocab_size))
         self._offsets = ArrayWriter(path / OFFSETS, "<i8")
         self._source_bytes = ArrayWriter(path / SOURCE_BYTES, "<i8")
+        self._source_lengths = ArrayWriter(path / SOURCE_LENGTHS, "<i8") if pairs else None
+        self.source_tokens = 0
+        """Ids of sources written so far."""
         self._offsets.append(np.zeros(1, dtype=np.int64))
 
     @property
@@ -113,12 +133,22 @@ class EncodedCorpusWriter:
         return self._source_bytes.length
 
     def append(
-        self, ids: npt.NDArray[Any], lengths: npt.NDArray[np.int64], source_bytes: npt.NDArray[np.int64]
+        self,
+        ids: npt.NDArray[Any],
+        lengths: npt.NDArray[np.int64],
+        source_bytes: npt.NDArray[np.int64],
+        source_lengths: npt.NDArray[np.int64] | None = None,
     ) -> None:
-        """Append documents: their flat ids, and per document the number of ids and of bytes of text."""
+        """Append documents: their flat ids, and per document the number of ids and of bytes of text.
+
+        Pairs have `source_lengths` too, how many of a document's ids are those of its source.
+        """
         self._offsets.append(self._ids.length + np.cumsum(lengths))
         self._ids.append(ids)
         self._source_bytes.append(source_bytes)
+        if self._source_lengths is not None and source_lengths is not None:
+            self._source_lengths.append(source_lengths)
+            self.source_tokens += int(source_lengths.sum())
 
     def __enter__(self) -> Self:
         return self
@@ -126,5 +156,6 @@ class EncodedCorpusWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for writer in (self._ids, self._offsets, self._source_bytes):
-            writer.close()
+        for writer in (self._ids, self._offsets, self._source_bytes, self._source_lengths):
+            if writer is not None:
+                writer.close()

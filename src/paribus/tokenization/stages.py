@@ -1,7 +1,7 @@
 """The stages `vocabulary` and `tokens`."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -22,7 +22,7 @@ from paribus.config.groups.tokenization import (
     SpansPretokenizer,
     TrainableTokenizerConfig,
 )
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
 from paribus.pipeline.context import JSON, Reporter, StageContext
@@ -92,7 +92,7 @@ class _Sample:
             if self.bytes - reported >= _REPORT_BYTES:
                 reported = self.bytes
                 self._report.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
-            yield document.text
+            yield from document.texts
         self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
 
 
@@ -151,15 +151,17 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     total, done = corpus.bytes("train"), 0
     parts = context.work / "parts"
     parts.mkdir(parents=True, exist_ok=True)
-    with EncodedCorpusWriter(context.output, tokenizer) as writer:
+    with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus)) as writer:
         context.report.progress(0, total, unit="bytes", doing="encoding")
         encode = partial(_encode_part, tokenizer)
         for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
             with np.load(target, allow_pickle=False) as part:
-                writer.append(part["ids"], part["lengths"], part["source_bytes"])
+                sources = part.get("source_lengths")
+                writer.append(part["ids"], part["lengths"], part["source_bytes"], sources)
                 done += int(part["source_bytes"].sum())
             context.report.progress(done, total, unit="bytes", doing="encoding")
-    return {
+    pairs: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
+    return pairs | {
         "tokens": writer.tokens,
         "documents": writer.documents,
         "bytes": done,
@@ -196,23 +198,36 @@ def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
     if part.target.exists():
         return part.target
     dtype = id_dtype(tokenizer.vocab_size)
-    ids, lengths, source_bytes = [np.zeros(0, dtype)], [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    ids, lengths, source_bytes = [np.zeros(0, dtype)], [np.zeros((0, 1), np.int64)], [np.zeros(0, np.int64)]
     with pq.ParquetFile(part.shard) as file:
-        for batch in file.iter_batches(batch_size=1024, row_groups=list(part.groups), columns=["id", "text", "bytes"]):
-            found, offsets = _encode(tokenizer, batch)
+        sides = [name for name in ("text", "target") if name in file.schema_arrow.names]
+        lengths[0] = np.zeros((0, len(sides)), np.int64)
+        columns = ["id", *sides, "bytes"]
+        for batch in file.iter_batches(batch_size=1024, row_groups=list(part.groups), columns=columns):
+            found, offsets = _encode(tokenizer, batch, sides)
             ids.append(found.astype(dtype))
-            lengths.append(np.diff(offsets))
+            lengths.append(np.diff(offsets).reshape(-1, len(sides)))
             source_bytes.append(batch.column("bytes").to_numpy())
-    _publish(part.target, np.concatenate(ids), np.concatenate(lengths), np.concatenate(source_bytes))
+    of_sides = np.concatenate(lengths)
+    pairs = {"source_lengths": of_sides[:, 0]} if len(sides) > 1 else {}
+    whole = {"lengths": of_sides.sum(axis=1), "source_bytes": np.concatenate(source_bytes)}
+    _publish(part.target, ids=np.concatenate(ids), **whole, **pairs)
     return part.target
 
 
-def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-    texts = batch.column("text")
+def _encode(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str] = ("text",)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and offsets of the texts, document by document and in a pair side by side."""
+    texts = batch.column(sides[0])
+    if len(sides) > 1:
+        columns = pa.concat_arrays([batch.column(side) for side in sides])
+        texts = columns.take(pa.array(np.arange(len(columns)).reshape(len(sides), -1).T.reshape(-1)))
     try:
         return tokenizer.encode_arrow(texts)
     except DataError:
-        for name, text in zip(batch.column("id").to_pylist(), texts.to_pylist(), strict=True):
+        names = np.repeat(batch.column("id").to_pylist(), len(sides)).tolist()
+        for name, text in zip(names, texts.to_pylist(), strict=True):
             if text is None:
                 raise DataError(f"document {name!r}: its text is null") from None
             try:
@@ -222,8 +237,8 @@ def _encode(tokenizer: Tokenizer, batch: pa.RecordBatch) -> tuple[np.ndarray, np
         raise
 
 
-def _publish(target: Path, ids: np.ndarray, lengths: np.ndarray, source_bytes: np.ndarray) -> None:
+def _publish(target: Path, **arrays: np.ndarray) -> None:
     unfinished = target.with_suffix(f".{os.getpid()}.tmp")
     with unfinished.open("wb") as file:
-        np.savez(file, ids=ids, lengths=lengths, source_bytes=source_bytes)
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
     unfinished.replace(target)

@@ -115,8 +115,7 @@ def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
     for start, chunk in _chunks(corpus, corpus.tokens):
         ids += np.bincount(chunk, minlength=tok.vocab_size)
         after = np.concatenate([[after_space], ends_spaced[chunk]])
-        first, last = np.searchsorted(corpus.offsets, [start, start + len(chunk)])
-        after[np.asarray(corpus.offsets[first:last]) - start] = True
+        after[corpus.text_starts(start, start + len(chunk)) - start] = True
         words += int(inner[chunk].sum()) + int((after[:-1] & ~begins_spaced[chunk]).sum())
         after_space = bool(after[-1])
     return TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words)

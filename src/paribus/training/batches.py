@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.packing.shuffle import permute, unpermute
 
 Integers = npt.NDArray[np.int64]
@@ -78,6 +79,11 @@ def context_targets(contexts: Contexts) -> Integers:
     if contexts.full:
         return np.broadcast_to(np.int64(contexts.context_length), (contexts.count,))
     return _of_each(contexts, contexts.target_tokens)
+
+
+def context_sources(contexts: Contexts) -> Integers | None:
+    """Tokens of the source of each pair, int64 (count,); None for contexts of documents."""
+    return _of_each(contexts, contexts.source_tokens) if isinstance(contexts, PairContexts) else None
 
 
 def _of_each(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:

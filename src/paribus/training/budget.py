@@ -30,13 +30,15 @@ class Budget:
     tokens: int
     """Predicted tokens; those read twice count twice, padding never."""
     positions: int
-    """Positions computed, padding included: steps · global batch · context length."""
+    """Positions computed, padding included: steps · global batch · context length; of pairs, tokens of both sides."""
     text_bytes: int
     """Bytes of the source text the predicted tokens stand for; text read twice counts twice."""
     flops: int
     """Training FLOPs, those of padding included."""
     epochs: float
     """Passes over the contexts of the ordered corpus."""
+    source_tokens: int = 0
+    """Tokens of sources that are read, where training is on pairs."""
 
 
 def steps_of(amount: int, batches: Batches, of_contexts: Integers) -> int:

@@ -10,28 +10,26 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.ordering.packing.pack import DocumentOrder
 from paribus.pipeline.context import JSON
+from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import CHUNK, Batches
 
 SAMPLED_IDS = 2**20
 RECIPE = ("packing", "model", "start", "budget", "training")
 
 
-def data_fingerprint(
-    ids: npt.NDArray[np.integer],
-    offsets: npt.NDArray[np.integer],
-    order: DocumentOrder,
-    batches: Batches,
-) -> dict[str, JSON]:
+def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, batches: Batches) -> dict[str, JSON]:
     """Counts and digests of the encoded corpus, the order and the contexts.
 
     Of the ids only the first and last 2**20 are hashed: the artefact's own digests cover the rest, and a corpus of
     100 billion tokens must not be read twice.
     """
-    return {
+    ids, sources = corpus.ids, corpus.source_lengths
+    pairs: dict[str, JSON] = {} if sources is None else {"source_lengths": _digest(sources)}
+    return pairs | {
         "tokens": len(ids),
         "documents": len(order.documents),
         "ids": _digest(ids[:SAMPLED_IDS], ids[-SAMPLED_IDS:]),
-        "offsets": _digest(offsets),
+        "offsets": _digest(corpus.offsets),
         "order": _digest(order.documents),
         "groups": None if order.groups is None else _digest(order.groups),
         "contexts": batches.contexts.count,

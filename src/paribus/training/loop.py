@@ -17,6 +17,7 @@ from paribus.training.batches import Batches, Integers
 from paribus.training.budget import Budget
 from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
 from paribus.training.device import device_name, explained_memory_errors
+from paribus.training.dropout import DropoutSeeds, has_dropout
 from paribus.training.meter import Meter
 from paribus.training.metrics import MetricsFile
 from paribus.training.parallel import Prepared, prepare
@@ -148,6 +149,7 @@ def make_stepper(run: Run, prepared: Prepared) -> Stepper:
         micro_batch=run.training.micro_batch,
         gradient_clip=run.training.gradient_clip,
         loss_limit=math.inf if limit is None else limit * math.log(vocabulary),
+        dropout=DropoutSeeds(run.batches.seed, run.accelerator.process_index) if has_dropout(prepared.model) else None,
     )
 
 

@@ -1,4 +1,4 @@
-"""The loss of a causal language model, as the module that devices, DDP, FSDP and compilation wrap."""
+"""The loss of a language model, as the module that devices, DDP, FSDP and compilation wrap."""
 
 from typing import Any
 
@@ -21,28 +21,78 @@ class SummedLoss(torch.nn.Module):
     of their own document.
     """
 
-    def __init__(self, model: Any, document_end: int | None = None) -> None:
+    def __init__(self, model: Any, document_end: int | None = None, label_smoothing: float = 0.0) -> None:
         super().__init__()
-        self.model, self.document_end = model, document_end
+        self.model, self.document_end, self.label_smoothing = model, document_end, label_smoothing
 
     def forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The sum, float32 scalar, of predicting `targets`, -1 where there is none, from `inputs`; int64 (rows, L)."""
         mask = None if self.document_end is None else document_attention(inputs, self.document_end)
         decoder, output = decoder_parts(self.model)
         hidden = decoder(input_ids=inputs, attention_mask=mask, use_cache=False).last_hidden_state
-        return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten())
+        return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten(), self.label_smoothing)
 
 
-def summed_cross_entropy(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+class SummedPairLoss(torch.nn.Module):
+    """As `SummedLoss`, of an encoder-decoder that predicts targets given sources.
+
+    A source is read whole and without its padding. A target is predicted from the token that targets begin with and its
+    own tokens but the last.
+    """
+
+    def __init__(self, model: Any, label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.model, self.label_smoothing = model, label_smoothing
+
+    def forward(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """The sum, float32 scalar, of `targets` (rows, T) given `sources` (rows, S); int64, -1 is padding."""
+        begin = targets.new_full((len(targets), 1), self.model.config.decoder_start_token_id)
+        hidden = self.model.model(
+            input_ids=sources.clamp(min=0),
+            attention_mask=sources >= 0,
+            decoder_input_ids=torch.cat([begin, targets[:, :-1].clamp(min=0)], dim=1),
+            use_cache=False,
+        ).last_hidden_state
+        output = self.model.lm_head.weight
+        return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten(), self.label_smoothing)
+
+
+def make_loss(model: Any, document_end: int | None, label_smoothing: float) -> SummedLoss | SummedPairLoss:
+    """The loss of a transformers model of a known family; `document_end` as `SummedLoss` takes it."""
+    if model.config.is_encoder_decoder:
+        return SummedPairLoss(model, label_smoothing)
+    return SummedLoss(model, document_end, label_smoothing)
+
+
+def summed_cross_entropy(
+    hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, label_smoothing: float = 0.0
+) -> torch.Tensor:
     """Sum over `targets` (n,), -1 where there is none, of the cross-entropy of `hidden` (n, width) times `output`.
 
     `output` is the output matrix (vocabulary, width). Gradients are those of the whole logits, accumulated in float32
     over chunks of `TOKENS_AT_ONCE`. Under autocast the products are in its type.
+
+    With `label_smoothing` ε, a share of ε of each target is spread evenly over the vocabulary (Szegedy et al. 2016,
+    section 7).
     """
     kind = hidden.device.type
+    smoothing = label_smoothing * _above_mean(hidden, output, targets) if label_smoothing else 0.0
     if torch.is_autocast_enabled(kind):
         hidden, output = (tensor.to(torch.get_autocast_dtype(kind)) for tensor in (hidden, output))
     options = LinearCrossEntropyOptions(batch_chunk_size=TOKENS_AT_ONCE, acc_policy="accurate")
     with torch.autocast(kind, enabled=False):
         loss = linear_cross_entropy(hidden, output, targets, reduction="sum", ignore_index=NO_TARGET, options=options)
-    return loss.float()
+    return loss.float() + smoothing
+
+
+def _above_mean(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """Sum over targets of their logit minus the mean of all logits, in float32.
+
+    Times ε it is what smoothing adds to the cross-entropy, since ln Σ exp of the logits is part of both its terms.
+    PyTorch's own label smoothing would have to materialize the logits.
+    """
+    with torch.autocast(hidden.device.type, enabled=False):
+        output = output.float()
+        directions = output[targets.clamp(min=0)] - output.mean(dim=0)
+        above = (hidden.float() * directions).sum(dim=1)
+        return above.masked_fill(targets == NO_TARGET, 0.0).sum()

@@ -11,8 +11,8 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.decoder import decoder_layers
-from paribus.training.loss import SummedLoss
+from paribus.modeling.decoder import stacked_layers
+from paribus.training.loss import SummedLoss, SummedPairLoss, make_loss
 from paribus.training.optimizer import make_optimizer
 
 
@@ -39,9 +39,9 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     if training.activation_checkpointing:
         model.activation_checkpointing_enable()
     if is_compiled(training, accelerator.device):
-        for layer in decoder_layers(model):
+        for layer in stacked_layers(model):
             layer.compile()
-    loss = SummedLoss(model, document_end)
+    loss = make_loss(model, document_end, training.label_smoothing)
     if training.parallel == "fsdp" and accelerator.num_processes > 1:
         return _sharded(accelerator, loss, training)
     wrapped = accelerator.prepare_model(loss)
@@ -49,15 +49,15 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
 
 
 def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
-    """Whether decoder layers are compiled on `device`."""
+    """Whether layers are compiled on `device`."""
     return training.compile == "always" or (training.compile == "auto" and device.type == "cuda")
 
 
-def _sharded(accelerator: Any, loss: SummedLoss, training: TrainingConfig) -> Prepared:
+def _sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
     half = accelerator.mixed_precision == "bf16"
     policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16 if half else None, reduce_dtype=torch.float32)
-    for layer in decoder_layers(loss.model):
+    for layer in stacked_layers(loss.model):
         fully_shard(layer, mesh=mesh, mp_policy=policy)
     fully_shard(loss, mesh=mesh, mp_policy=policy)
     # Gradients are summed after each backward pass: kept whole until the last one, they would take the memory saved.

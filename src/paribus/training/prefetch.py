@@ -9,9 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from paribus.ordering.packing.pairs import PairContexts
 from paribus.training.batches import Batches, Integers
 
 AHEAD = 2
+COLUMNS = 8
+"""Rows of pairs are as long as a multiple of this: matrix units like it, and fewer shapes are compiled."""
 
 
 @dataclass(frozen=True)
@@ -23,16 +26,17 @@ class Batch:
     indices: Integers
     """Contexts of the whole global batch, int64 (global batch,)."""
     inputs: torch.Tensor
-    """int64 (rows, L)."""
+    """int64 (rows, L); of pairs the sources (rows, S), -1 after their end."""
     targets: torch.Tensor
-    """int64 (rows, L), -1 where nothing is predicted."""
+    """int64 (rows, L), -1 where nothing is predicted; of pairs (rows, T)."""
     predicted: int
     """Target tokens of the whole global batch."""
+    pairs: bool = False
 
-    @property
-    def tensors(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets."""
-        return self.inputs, self.targets
+    def part(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
+        """Inputs and targets of some of the rows; those of pairs without columns that are padding in all of them."""
+        inputs, targets = self.inputs[rows], self.targets[rows]
+        return (_trimmed(inputs), _trimmed(targets)) if self.pairs else (inputs, targets)
 
 
 Item = Batch | BaseException | None
@@ -56,8 +60,11 @@ class BatchReader:
         indices = self.batches.indices(step)
         share = len(indices) // self.processes
         mine = indices[self.rank * share : (self.rank + 1) * share]
-        inputs, targets = (self._tensor(part) for part in self.batches.contexts.rows(mine))
-        return Batch(step, indices, inputs, targets, int(self.predicted[indices].sum()))
+        contexts = self.batches.contexts
+        pairs = isinstance(contexts, PairContexts)
+        inputs, targets = contexts.rows(contexts.by_length(mine) if isinstance(contexts, PairContexts) else mine)
+        predicted = int(self.predicted[indices].sum())
+        return Batch(step, indices, self._tensor(inputs), self._tensor(targets), predicted, pairs)
 
     def _tensor(self, array: Integers) -> torch.Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
@@ -84,6 +91,12 @@ class BatchReader:
             _put(ready, None, ended)
         except BaseException as error:
             _put(ready, error, ended)
+
+
+def _trimmed(tokens: torch.Tensor) -> torch.Tensor:
+    """The first columns, in which every row ends; a multiple of `COLUMNS` of them where there are as many."""
+    longest = int((tokens >= 0).sum(dim=1).max())
+    return tokens[:, : -(-longest // COLUMNS) * COLUMNS]
 
 
 def _put(ready: queue.Queue[Item], item: Item, ended: threading.Event) -> bool:

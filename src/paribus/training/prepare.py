@@ -1,9 +1,11 @@
 """From the artefacts of a run to what training works with."""
 
+from dataclasses import replace
 from typing import Any
 
-from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
+from paribus.config.groups.packing import OneDocumentPacking, PackingConfig, PairPacking
 from paribus.config.identity import digest
+from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.order import Order
@@ -11,8 +13,8 @@ from paribus.ordering.packing.pack import pack
 from paribus.pipeline.context import JSON, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import Batches, Integers, context_targets, context_text_bytes
-from paribus.training.budget import resolve_budget
+from paribus.training.batches import Batches, Integers, context_sources, context_targets, context_text_bytes
+from paribus.training.budget import amount_of, resolve_budget
 from paribus.training.checkpoint import Checkpoints
 from paribus.training.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
@@ -30,13 +32,18 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
+    length = config.model.context_length
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length, corpus.source_lengths)
     batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
-    data = data_fingerprint(corpus.ids, corpus.offsets, order, batches)
+    data = data_fingerprint(corpus, order, batches)
     targets = context_targets(contexts)
     text_bytes = _text_bytes(context, batches, tokenizer, data, accelerator)
-    step_flops = training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
+    sources = context_sources(contexts)
+    step_flops = _step_flops(config, tokenizer, batches, targets, sources)
     budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
+    if sources is not None:
+        read = amount_of(budget.steps * batches.global_batch, batches, sources)
+        budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
     check_warmup(config.training, budget.steps)
     fingerprint = data | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(
@@ -64,6 +71,20 @@ def _text_bytes(
     return map_array(path)
 
 
+def _step_flops(
+    config: RunConfig, tokenizer: Tokenizer, batches: Batches, targets: Integers, sources: Integers | None
+) -> int:
+    """FLOPs of one global batch: of contexts with their padding, of pairs the mean of an epoch without.
+
+    How much of a pair's row is padding, the micro-batch decides, which must not decide how long a run trains.
+    """
+    contexts = batches.contexts
+    if sources is None:
+        return training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
+    epoch = training_flops(config.model, tokenizer.vocab_size, int(targets.sum()), int(sources.sum()))
+    return epoch * batches.global_batch // contexts.count
+
+
 def _within_documents(packing: PackingConfig) -> bool:
-    """Whether attention must be kept inside documents; a context of one document cannot leave it."""
-    return not isinstance(packing, OneDocumentPacking) and packing.attention == "document"
+    """Whether attention must be kept inside documents; a context of one document or pair cannot leave it."""
+    return not isinstance(packing, OneDocumentPacking | PairPacking) and packing.attention == "document"

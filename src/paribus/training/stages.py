@@ -14,6 +14,7 @@ from accelerate.utils import broadcast_object_list
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
+from paribus.ordering.packing.pairs import PairContexts
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
@@ -47,7 +48,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
-    return {
+    return pair_numbers(run) | {
         "steps": run.budget.steps,
         "tokens": run.budget.tokens,
         "positions": run.budget.positions,
@@ -106,10 +107,16 @@ def export(run: Run, tokenizer: Path, output: Path) -> None:
     write_json(output / "contexts.json", contexts_record(run))
 
 
+def pair_numbers(run: Run) -> dict[str, JSON]:
+    """What only a training on pairs has."""
+    pairs = isinstance(run.batches.contexts, PairContexts)
+    return {"source_tokens": run.budget.source_tokens} if pairs else {}
+
+
 def contexts_record(run: Run) -> dict[str, JSON]:
     """Which contexts were read, and of how many."""
     batches = run.batches
-    return {
+    return pair_numbers(run) | {
         "contexts": batches.contexts.count,
         "context_length": batches.contexts.context_length,
         "global_batch": batches.global_batch,

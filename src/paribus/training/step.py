@@ -1,7 +1,8 @@
 """One optimizer step over one global batch.
 
 The loss is the sum over target tokens divided by the target tokens of the global batch, so neither the micro-batch, nor
-the number of processes, nor where padding stands changes more than rounding.
+the number of processes, nor where padding stands changes more than rounding, unless the model has dropout: what that
+drops depends on both.
 """
 
 import math
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+from paribus.training.dropout import DropoutSeeds
 from paribus.training.parallel import Prepared
 from paribus.training.prefetch import Batch
 
@@ -39,10 +41,13 @@ class Stepper:
     gradient_clip: float
     loss_limit: float
     """A mean loss above this many nats has exploded."""
+    dropout: DropoutSeeds | None = None
+    """Where the random numbers of the model's dropout come from; None for a model without."""
 
     def step(self, batch: Batch, rate: float) -> StepResult:
         """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded."""
-        loss = self._accumulate(batch)
+        with self.dropout.step(self.accelerator.device) if self.dropout else nullcontext():
+            loss = self._accumulate(batch)
         norm = self._clip()
         problem = self._problem(loss, norm)
         optimizer = self.prepared.optimizer
@@ -56,9 +61,11 @@ class Stepper:
     def _accumulate(self, batch: Batch) -> float:
         """Gradients of the mean loss over the global batch, and that loss, the same in every process."""
         processes, parts = self.accelerator.num_processes, []
-        for rows, last in _slices(len(batch.inputs), self.micro_batch):
+        for number, (rows, last) in enumerate(_slices(len(batch.inputs), self.micro_batch)):
+            if self.dropout:
+                self.dropout.begin(batch.step, number)
             with nullcontext() if last else self.prepared.unsynchronized():
-                inputs, targets = (part[rows].to(self.accelerator.device, non_blocking=True) for part in batch.tensors)
+                inputs, targets = (part.to(self.accelerator.device, non_blocking=True) for part in batch.part(rows))
                 loss = self.prepared.wrapped(inputs, targets) / batch.predicted
                 # Gradients are averaged over processes, each of which has its share of the sum.
                 self.accelerator.backward(loss * processes)

@@ -56,4 +56,28 @@ class HuggingFaceCorpus:
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
 
 
-CorpusConfig = PydocsCorpus | FilesCorpus | HuggingFaceCorpus
+@group
+class ParallelCorpus:
+    """Pairs of source and target: aligned text files as WMT and OPUS have them, or records with two fields."""
+
+    kind: Literal["parallel"] = identity("parallel", doc="Pairs of source and target, for encoder_decoder.")
+    source: Strings = execution(
+        doc="Paths or glob patterns of the sources' files, their contents are the identity: .jsonl and .parquet hold "
+        "records, any other is text, a pair a line; plain or with .gz, .zst or .bz2."
+    )
+    target: Strings | None = execution(
+        None, doc="The same of the targets, record by record or line by line; null: records of the sources' files."
+    )
+    source_field: str = identity("source", doc="Field or column that holds the source (.jsonl, .parquet).")
+    target_field: str = identity("target", doc="Field or column that holds the target (.jsonl, .parquet).")
+    on_invalid: Literal["error", "skip"] = identity(
+        "error", doc="Stop at a pair with an empty or unreadable side, or skip it and count it in the corpus' record."
+    )
+    limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
+    heldout: Fraction = identity(
+        0.05,
+        doc="Share of pairs held out for evaluation, chosen by a hash of the source, so equal sources stay together.",
+    )
+
+
+CorpusConfig = PydocsCorpus | FilesCorpus | HuggingFaceCorpus | ParallelCorpus

@@ -3,17 +3,18 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, Shots, Strings
+from paribus.config.groups.types import NonNegative, Positive, Shots, Tasks
 from paribus.config.units import Size
 
 
 @group
 class EvaluationConfig:
-    """lm-eval tasks on local files, and bits per byte of held-out text."""
+    """lm-eval tasks on local files, and bits per byte of held-out text, or of held-out targets given their sources."""
 
     kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
-    tasks: Strings = identity(
-        ("continuation",), doc="Task names; continuation is made from the held-out text, the others need data."
+    tasks: Tasks = identity(
+        ("continuation",),
+        doc="Task names; continuation is made from the held-out text, the others need data. None with encoder_decoder.",
     )
     data: str | None = execution(
         None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
@@ -24,7 +25,7 @@ class EvaluationConfig:
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
     context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
-    heldout_text: Size = identity(2**20, doc="Bytes of held-out text for bits per byte.")
+    heldout_text: Size = identity(2**20, doc="Bytes of held-out text, or of held-out targets, for bits per byte.")
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")

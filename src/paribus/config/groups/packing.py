@@ -39,7 +39,15 @@ class OneDocumentPacking:
     shuffle: bool = identity(True, doc=_SHUFFLE)
 
 
-PackingConfig = ConcatenatePacking | BestFitPacking | OneDocumentPacking
+@group
+class PairPacking:
+    """A pair of source and target a row, each cut at the context length; for encoder_decoder."""
+
+    kind: Literal["pair"] = identity("pair", doc="Padded to the longest of a micro-batch, in which lengths are alike.")
+    shuffle: bool = identity(True, doc=_SHUFFLE)
+
+
+PackingConfig = ConcatenatePacking | BestFitPacking | OneDocumentPacking | PairPacking
 
 
 def pads(packing: PackingConfig) -> bool:

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, PositiveFloat
+from paribus.config.groups.types import NonNegative, Positive, PositiveFloat, Probability
 
 
 @group
@@ -21,7 +21,12 @@ class TrainingConfig:
     beta2: Annotated[float, Gt(0), Le(1)] = identity(0.95, doc="AdamW's second moment decay.")
     epsilon: PositiveFloat = identity(1e-8, doc="AdamW's denominator term.")
     gradient_clip: PositiveFloat = identity(1.0, doc="Largest global gradient norm.")
-    global_batch: Positive = identity(1_024, doc="Contexts a step, over all processes (papers: 1,024 or 2,048).")
+    label_smoothing: Probability = identity(
+        0.0, doc="Share of each target spread evenly over the vocabulary (Vaswani et al. 2017: 0.1)."
+    )
+    global_batch: Positive = identity(
+        1_024, doc="Contexts (or pairs) a step, over all processes (papers: 1,024 or 2,048)."
+    )
     precision: Literal["auto", "fp32", "bf16"] = identity(
         "auto", doc="auto is bf16 where the device has it; the precision used is recorded and must agree in a table."
     )

@@ -19,6 +19,12 @@ class Format:
 def format_of(path: Path) -> Format | None:
     """The format that the suffixes of `path` name, or None where they name no known one."""
     *rest, last = path.name.lower().split(".")
-    compression = last if last in COMPRESSIONS else None
+    compression = compression_of(path)
     name = rest[-1] if compression and rest else last
     return Format(name, compression) if name in FORMATS and rest else None
+
+
+def compression_of(path: Path) -> str | None:
+    """The compression that the last suffix of `path` names, None for plain."""
+    last = path.name.lower().rpartition(".")[2]
+    return last if last in COMPRESSIONS else None

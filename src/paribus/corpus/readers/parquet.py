@@ -33,12 +33,12 @@ def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: a truncated or damaged Parquet file ({error})") from error
     schema = file.schema_arrow
-    for name, key in ((fields.text, "corpus.text_field"), (fields.id, "corpus.id_field")):
+    for name, key in ((fields.text, fields.setting), (fields.id, "corpus.id_field")):
         if name is not None and name not in schema.names:
             raise DataError(f"{path}: no column {name!r} ({key}); it has {', '.join(map(repr, schema.names))}")
     kind = schema.field(fields.text).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)):
-        raise DataError(f"{path}: column {fields.text!r} (corpus.text_field) holds {kind}, not strings")
+        raise DataError(f"{path}: column {fields.text!r} ({fields.setting}) holds {kind}, not strings")
     return file
 
 

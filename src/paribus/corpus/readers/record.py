@@ -11,6 +11,8 @@ class Fields:
 
     text: str
     id: str | None
+    setting: str = "corpus.text_field"
+    """The field of the configuration that names the text's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
     """The record in a row of named values, or what is wrong with it."""
     text = row.get(fields.text)
     if not isinstance(text, str):
-        return _not_text(position, row, fields.text)
+        return _not_text(position, row, fields)
     id = None
     if fields.id is not None:
         value = row.get(fields.id)
@@ -61,10 +63,11 @@ def checked(record: Record) -> Item:
     return record
 
 
-def _not_text(position: int, row: Mapping[str, Any], name: str) -> Problem:
+def _not_text(position: int, row: Mapping[str, Any], fields: Fields) -> Problem:
+    name = fields.text
     if name not in row:
-        return Problem(position, "no_text_field", f"no field {name!r} (corpus.text_field); it has {_names(row)}")
-    message = f"field {name!r} (corpus.text_field) holds {_kind(row[name])}, not a string"
+        return Problem(position, "no_text_field", f"no field {name!r} ({fields.setting}); it has {_names(row)}")
+    message = f"field {name!r} ({fields.setting}) holds {_kind(row[name])}, not a string"
     return Problem(position, "text_not_a_string", message)
 
 

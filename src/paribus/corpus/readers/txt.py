@@ -28,13 +28,19 @@ def read_txt(stream: BinaryIO, document: Unit) -> Iterator[Item]:
             yield _item(list(paragraph), keep_end=False)
 
 
+def read_lines(stream: BinaryIO) -> Iterator[Item]:
+    """A record for every line, and a problem for a blank one, so that two files stay aligned."""
+    for line in lines(stream):
+        yield _item([line] if _has_text(line) else [], keep_end=False, number=line.number)
+
+
 def _has_text(line: Line) -> bool:
     return bool(line.data) and not line.data.isspace()
 
 
-def _item(part: list[Line], *, keep_end: bool) -> Item:
+def _item(part: list[Line], *, keep_end: bool, number: int = 1) -> Item:
     if not part:
-        return Problem(1, "empty_text", "the text is empty")
+        return Problem(number, "empty_text", "the text is empty")
     data = b"".join(line.data for line in part)
     if not keep_end:
         data = data.removesuffix(b"\n").removesuffix(b"\r")

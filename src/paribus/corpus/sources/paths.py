@@ -9,10 +9,11 @@ from paribus.corpus.readers.formats import KNOWN, format_of
 from paribus.errors import DataError
 
 
-def resolve(patterns: Sequence[str]) -> list[Path]:
-    """Files in the order of `patterns`, those of a pattern sorted.
+def resolve(patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix: bool = False) -> list[Path]:
+    """Files in the order of `patterns`, which `field` gives, those of a pattern sorted.
 
-    DataError naming every missing, empty, repeated or unknown file and every pattern that matches nothing.
+    DataError naming every missing, empty or repeated file, every one of an unknown format unless `any_suffix` is
+    allowed, and every pattern that matches nothing.
     """
     problems: list[str] = []
     files: list[Path] = []
@@ -21,11 +22,11 @@ def resolve(patterns: Sequence[str]) -> list[Path]:
         if not matched:
             problems.append(_nothing(pattern))
         files += matched
-    problems += [problem for path in files if (problem := _problem(path)) is not None]
+    problems += [problem for path in files if (problem := _problem(path, any_suffix)) is not None]
     repeated = [path for path, times in Counter(path.resolve() for path in files).items() if times > 1]
     problems += [f"{path}: listed more than once" for path in repeated]
     if problems:
-        raise DataError("corpus.paths: " + "; ".join(dict.fromkeys(problems)))
+        raise DataError(f"{field}: " + "; ".join(dict.fromkeys(problems)))
     return files
 
 
@@ -54,9 +55,9 @@ def _nothing(pattern: str) -> str:
     return f"{pattern}: no such file (looked for {absolute})"
 
 
-def _problem(path: Path) -> str | None:
+def _problem(path: Path, any_suffix: bool) -> str | None:
     if path.is_dir():
         return f"{path}: a directory; give a pattern such as {path}/*.jsonl"
-    if format_of(path) is None:
+    if not any_suffix and format_of(path) is None:
         return f"{path}: unknown suffix; known are {KNOWN}"
     return f"{path}: the file is empty" if path.stat().st_size == 0 else None

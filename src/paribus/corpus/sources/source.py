@@ -11,11 +11,12 @@ from paribus.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document as its source has it."""
+    """A document as its source has it; of a pair, `text` is the source side."""
 
     id: str
     text: str
     source: str
+    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

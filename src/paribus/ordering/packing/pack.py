@@ -4,13 +4,22 @@ from typing import Protocol
 
 import numpy.typing as npt
 
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.config.groups.packing import (
+    BestFitPacking,
+    ConcatenatePacking,
+    OneDocumentPacking,
+    PackingConfig,
+    PairPacking,
+)
 from paribus.errors import DataError
 from paribus.ordering.packing.best_fit import best_fit
 from paribus.ordering.packing.concatenate import GroupedStream, PackedStream
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
 from paribus.ordering.packing.one_document import one_document
+from paribus.ordering.packing.pairs import PairContexts
+
+DocumentPacking = ConcatenatePacking | BestFitPacking | OneDocumentPacking
 
 
 class DocumentOrder(Protocol):
@@ -32,13 +41,19 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
     order: DocumentOrder,
     eod_id: int,
     context_length: int,
+    source_lengths: npt.ArrayLike | None = None,
 ) -> Contexts:
     """Contexts of `context_length` tokens of the encoded corpus (flat `ids`, `offsets`) in `order`.
 
-    Raises DataError if the documents are fewer tokens than one context or hold nothing to predict, and if the order
-    names a document that is not there. Only `concatenate` has use for the groups of an order.
+    Raises DataError if the documents are fewer tokens than one context or hold nothing to predict, if the order names a
+    document that is not there, and if `pair` is not given the `source_lengths` (documents,) of a corpus of pairs. Only
+    `concatenate` has use for the groups of an order.
     """
     documents = OrderedDocuments(ids, offsets, order.documents, eod_id)
+    if isinstance(packing, PairPacking):
+        if source_lengths is None:
+            raise DataError("packing.kind=pair needs pairs, and the encoded corpus has documents; use corpus=parallel")
+        return PairContexts(documents, context_length, source_lengths)
     _refuse_too_small(documents, context_length)
     contexts = _contexts(packing, documents, order.groups, context_length)
     if not contexts.count:
@@ -50,7 +65,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
 
 
 def _contexts(
-    packing: PackingConfig, documents: OrderedDocuments, groups: Integers | None, context_length: int
+    packing: DocumentPacking, documents: OrderedDocuments, groups: Integers | None, context_length: int
 ) -> Contexts:
     match packing:
         case ConcatenatePacking():

@@ -1,0 +1,75 @@
+"""Packing `pair`: a row is a pair of source and target, in the sequence of the order."""
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.ordering.packing.contexts import NO_TARGET, Contexts
+from paribus.ordering.packing.documents import Integers, OrderedDocuments
+from paribus.ordering.packing.pieces import Pieces
+
+
+class PairContexts(Contexts):
+    """A row a pair: the source and an end-of-document token, and the same of the target, which is predicted.
+
+    Each is cut to `context_length` tokens: of a longer source the last ones are left out and its end stays, of a longer
+    target the end too, since the text does go on. Rows are as long as the longest of those asked for together.
+    """
+
+    full = False
+
+    def __init__(self, documents: OrderedDocuments, context_length: int, source_lengths: npt.ArrayLike) -> None:
+        """Rows of pairs; `source_lengths` (documents of the corpus,) says how many ids of each are its source."""
+        super().__init__(documents, context_length)
+        self._sources: Integers = np.asarray(source_lengths, dtype=np.int64)[documents.order]
+        self._targets: Integers = documents.lengths - self._sources
+
+    @property
+    def count(self) -> int:
+        """Pairs in one pass over the order."""
+        return len(self.documents)
+
+    @property
+    def left_out_tokens(self) -> int:
+        """Tokens that are cut off."""
+        kept = np.minimum(self._sources, self.context_length - 1) + np.minimum(self._targets, self.context_length)
+        return int((self.documents.lengths - kept).sum())
+
+    def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
+        """Tokens of sources (n, S) and of targets (n, T), int64, -1 after the end of each."""
+        chosen = self.pieces(indices).positions
+        sources, targets = self.source_tokens(chosen), self.target_tokens(chosen)
+        left, right = (
+            np.full((len(chosen), _longest(sizes)), NO_TARGET, dtype=np.int64) for sizes in (sources, targets)
+        )
+        for row, position in enumerate(chosen.tolist()):
+            source = int(sources[row]) - 1
+            self.documents.read(position, 0, left[row, :source])
+            left[row, source] = self.documents.eod_id
+            self.documents.read(position, int(self._sources[position]), right[row, : targets[row]])
+        return left, right
+
+    def source_tokens(self, indices: npt.ArrayLike) -> Integers:
+        """Tokens of each source, its end-of-document token included, (n,) int64."""
+        return np.minimum(self._sources[np.asarray(indices, dtype=np.int64)] + 1, self.context_length)
+
+    def target_tokens(self, indices: npt.ArrayLike) -> Integers:
+        """Tokens that each row predicts, (n,) int64."""
+        return np.minimum(self._targets[np.asarray(indices, dtype=np.int64)], self.context_length)
+
+    def by_length(self, indices: Integers) -> Integers:
+        """The same `indices` (n,), longer targets and among equals longer sources first.
+
+        Micro-batches of neighbours among them are padded little.
+        """
+        return indices[np.lexsort((-self.source_tokens(indices), -self.target_tokens(indices)))]
+
+    def _pieces(self, indices: Integers) -> Pieces:
+        starts = np.zeros_like(indices)
+        return Pieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
+
+    def _contexts_at(self, positions: Integers) -> Integers:
+        return positions
+
+
+def _longest(sizes: Integers) -> int:
+    return int(sizes.max(initial=0))

@@ -1,0 +1,94 @@
+"""The stages `tasks` and `scores` on pairs: bits per byte of targets given their sources."""
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+import torch
+
+from paribus.config.schema import RunConfig
+from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
+from paribus.evaluation.heldout_pairs import PairSample, TextPair, read_pairs
+from paribus.evaluation.stages import build_scores, build_tasks
+from paribus.modeling.build import build_model, save_model
+from paribus.reporting.frame import load
+from paribus.tokenization import Tokenizer
+from stage_support import context_at
+from training_inputs import TRANSLATOR, pair_config, pair_texts
+
+EOD = 256
+MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
+
+
+def write_inputs(root: Path) -> Tokenizer:
+    tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
+    with CorpusWriter(root / "corpus", heldout=0.5, pairs=True) as writer:
+        longer = [(text * 4, text * 4) for text, _ in pair_texts(9)]
+        for number, (source, target) in enumerate([*pair_texts(30), *longer]):
+            writer.add(f"pair{number}", source, "test", target)
+    for step in (10, 20):
+        directory = root / "checkpoints" / f"step_{step:08d}"
+        directory.mkdir(parents=True)
+        save_model(build_model(MODEL, 257, step, eod_id=EOD), directory)
+        tokenizer.save(directory / "tokenizer")
+    return tokenizer
+
+
+def scored(root: Path, config: RunConfig) -> dict[str, float]:
+    inputs = {name: root / name for name in ("corpus", "tasks", "checkpoints")}
+    build_tasks(context_at(root / "tasks", root / "tasks.work", config, inputs))
+    result = build_scores(context_at(root / "scores", root / "scores.work", config, inputs))
+    return result["metrics"]  # type: ignore[return-value]
+
+
+def bits_one_token_at_a_time(model: torch.nn.Module, source: str, target: str) -> float:
+    """Bits of a target that fits the context, a forward pass for each token."""
+    encoded, total, written = [*source.encode()[:7], EOD], 0.0, [EOD]
+    for token in target.encode():
+        with torch.inference_mode():
+            logits = model(
+                input_ids=torch.tensor([encoded]), decoder_input_ids=torch.tensor([written]), use_cache=False
+            ).logits
+        total -= float(torch.log_softmax(logits[0, -1].double(), 0)[token])
+        written.append(token)
+    return total / math.log(2)
+
+
+def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_checkpoint(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    config = pair_config()
+    config = replace(config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3))
+    metrics = scored(tmp_path, config)
+    table = pq.read_table(tmp_path / "scores" / "heldout.parquet").to_pylist()
+    heldout = {document.id: document for document in CorpusArtifact(tmp_path / "corpus").documents("heldout")}
+    assert {(row["checkpoint"], row["document"]) for row in table} == {
+        (step, id) for step in (10, 20) for id in heldout
+    }
+    for step in (10, 20):
+        model = build_model(MODEL, 257, step, eod_id=EOD).eval()
+        for row in (row for row in table if row["checkpoint"] == step):
+            pair = heldout[row["document"]]
+            assert row["bytes"] == len((pair.target or "").encode())
+            if row["bytes"] <= 8:
+                expected = bits_one_token_at_a_time(model, pair.text, pair.target or "")
+                assert row["bits"] == pytest.approx(expected, rel=1e-4)
+    means = [
+        sum(row["bits"] for row in table if row["checkpoint"] == step)
+        / sum(row["bytes"] for row in table if row["checkpoint"] == step)
+        for step in (10, 20)
+    ]
+    assert metrics == {"eval/bits_per_byte": pytest.approx(sum(means) / 2)}
+    assert len(load(tmp_path / "scores").heldout) == len(heldout)
+    assert {pair.id for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")} == heldout.keys()
+
+
+def test_a_sample_of_pairs_is_whole_within_its_bytes_and_the_same_in_any_sequence() -> None:
+    pairs = [TextPair(str(number), source, target) for number, (source, target) in enumerate(pair_texts(50))]
+    first, second = PairSample(60), PairSample(60)
+    for pair, other in zip(pairs, reversed(pairs), strict=True):
+        first.add(pair)
+        second.add(other)
+    assert first.pairs() == second.pairs()[::-1]
+    assert 40 < sum(len(pair.target) for pair in first.pairs()) <= 60
