@@ -90,7 +90,9 @@ class Memory:
         return self.checkpoint + self.batches
 
 
-def training_setting(training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool) -> Training:
+def training_setting(
+    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
+) -> Training:
     """What of a configuration decides the memory of one of `processes` processes."""
     share = max(1, training.global_batch // processes)
     return Training(

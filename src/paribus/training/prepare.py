@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from paribus.config.groups.packing import OneDocumentPacking, PackingConfig
+from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest
 from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
@@ -45,7 +45,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
         batches=batches,
         targets=targets,
         text_bytes=text_bytes,
-        document_end=tokenizer.eod_id if _within_documents(config.packing) else None,
+        document_end=tokenizer.eod_id if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,
@@ -62,8 +62,3 @@ def _text_bytes(
         save_array(path, context_text_bytes(batches.contexts, tokenizer.token_byte_lengths()))
     accelerator.wait_for_everyone()
     return map_array(path)
-
-
-def _within_documents(packing: PackingConfig) -> bool:
-    """Whether attention must be kept inside documents; a context of one document cannot leave it."""
-    return not isinstance(packing, OneDocumentPacking) and packing.attention == "document"
