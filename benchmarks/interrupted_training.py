@@ -76,7 +76,8 @@ def draw(curves: dict[str, list[float]], path: Path) -> None:
             above.plot(steps, losses, color=COLOURS[number], linewidth=width, label=name, alpha=0.45 + 0.25 * number)
             for kill in KILLS[name]:
                 above.axvline(kill, color=COLOURS[number], linestyle=":", linewidth=1.4)
-                above.annotate("kill -9", (kill + 1, max(first)), color=COLOURS[number], fontsize=8, rotation=90, va="top")
+                at = (kill + 1, max(first))
+                above.annotate("kill -9", at, color=COLOURS[number], fontsize=8, rotation=90, va="top")
             difference = [mine - its for mine, its in zip(losses, first, strict=True)]
             below.plot(steps, difference, color=COLOURS[number], linewidth=1.5)
         above.set(ylabel="loss (nats a token)", title="One run, undisturbed, killed once and killed twice")

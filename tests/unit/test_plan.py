@@ -9,9 +9,13 @@ from rich.console import Console
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
+from paribus.modeling.memory import Training, training_memory
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.machine import has_gpu
 from paribus.pipeline.plan import PlannedRun, make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.show import show_plan
@@ -130,3 +134,39 @@ def test_a_budget_of_padded_contexts_is_judged_when_they_are_known(tmp_path: Pat
     with pytest.raises(ConfigurationError, match="less than one step"):
         prepared(tmp_path, *short)
     assert planned(tmp_path, *short, f"packing={packing}").steps == 1
+
+
+def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(tmp_path: Path) -> None:
+    cpu, gpu, small = (
+        planned(tmp_path, *overrides)
+        for overrides in (("training.device=cpu",), ("training.device=cuda",), ("training.micro_batch=1",))
+    )
+    model = prepared(tmp_path).job.config.model
+    expected = training_memory(model, 512, Training(micro_batch=8, share=8))
+    assert expected is not None
+    assert (cpu.memory, cpu.gpu, gpu.gpu) == (expected.device, False, True)
+    assert gpu.memory is not None
+    assert small.memory is not None
+    assert max(gpu.memory, small.memory) < expected.device
+
+
+def test_a_plan_shows_memory_and_says_of_what(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "training.device=cpu")
+    console = Console(file=io.StringIO(), width=200)
+    plan = make_plan([run])
+    show_plan(plan, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert plan.runs[0].memory is not None
+    assert format_size(plan.runs[0].memory) in shown
+    assert "memory: of one training process on a CPU" in shown
+
+
+def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = tmp_path / "version"
+    assert not has_gpu(TrainingConfig(), driver)
+    driver.touch()
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert has_gpu(TrainingConfig(), driver)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert not has_gpu(TrainingConfig(), driver)
+    assert has_gpu(TrainingConfig(device="cuda:1"), driver)

@@ -47,6 +47,11 @@ class PipeReporter:
         """Forward a number of the run; JSON has no NaN, so it travels as text."""
         self.send({"type": "metric", "name": name, "value": repr(float(value)), "step": step})
 
+    def message(self, text: str) -> None:
+        """Forward a line for the terminal; standard error is the stage's log."""
+        print(text, file=sys.stderr, flush=True)  # noqa: T201
+        self.send({"type": "message", "text": text})
+
 
 def main() -> int:
     """Run the job on standard input; 0 when the stage function returned."""

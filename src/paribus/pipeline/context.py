@@ -24,6 +24,9 @@ class Reporter(Protocol):
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Record a number of the run, such as `train/loss` at a step."""
 
+    def message(self, text: str) -> None:
+        """Say a line that stays on the terminal and in the stage's log."""
+
 
 @dataclass(frozen=True)
 class StageContext:
@@ -41,10 +44,11 @@ class StageContext:
 
 
 class SilentReporter:
-    """A reporter for tests and library use that shows nothing and remembers metrics."""
+    """A reporter for tests and library use that shows nothing and remembers metrics and messages."""
 
     def __init__(self) -> None:
         self.metrics: list[tuple[str, float, int]] = []
+        self.messages: list[str] = []
 
     def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
         """Ignore progress."""
@@ -52,3 +56,7 @@ class SilentReporter:
     def metric(self, name: str, value: float, *, step: int) -> None:
         """Remember the metric in order."""
         self.metrics.append((name, value, step))
+
+    def message(self, text: str) -> None:
+        """Remember the message in order."""
+        self.messages.append(text)

@@ -30,6 +30,9 @@ class Listener(Protocol):
     def metric(self, name: str, value: float, step: int) -> None:
         """The stage reported a number of the run."""
 
+    def message(self, text: str) -> None:
+        """The stage said a line."""
+
 
 def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, listener: Listener) -> Any:
     """The stage's result. Raises the failure the child reported, or one made from how it died."""
@@ -117,6 +120,8 @@ def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:
         listener.progress(**message)
     elif kind == "metric":
         listener.metric(message["name"], float(message["value"]), message["step"])
+    elif kind == "message":
+        listener.message(message["text"])
     else:
         return {"type": kind, **message}
     return None

@@ -12,14 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.packing import pads
+from paribus.config.groups.packing import pads, within_documents
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.counts import artefact_bytes, parameter_count, training_flops
+from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.machine import has_gpu
 from paribus.pipeline.prepare import PreparedRun, labels
 from paribus.pipeline.remaining import unique_nodes
 from paribus.reporting.equality import FairnessError
@@ -54,6 +56,10 @@ class PlannedRun:
     flops: float
     device_hours: float
     disk_bytes: int
+    memory: int | None
+    """Bytes of one training process on its device; None where there is no formula."""
+    gpu: bool
+    """Whether that device is taken to be a GPU."""
     padded: bool
     """Whether contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
@@ -141,10 +147,22 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
         flops=training.flops,
         device_hours=training.device_hours,
         disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
+        memory=_memory(config, vocabulary),
+        gpu=has_gpu(config.training),
         padded=pads(config.packing),
         max_epochs=config.budget.max_epochs,
         estimated=training.estimated,
     )
+
+
+def _memory(config: RunConfig, vocabulary: int) -> int | None:
+    """With training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
+    gpu, training = has_gpu(config.training), config.training
+    precision = ("bf16" if gpu else "fp32") if training.precision == "auto" else training.precision
+    processes = max(1, training.processes) * max(1, training.nodes)
+    how = training_setting(training, precision, processes, gpu=gpu, documents=within_documents(config.packing))
+    memory = training_memory(config.model, vocabulary, how)
+    return memory.device if memory else None
 
 
 def _vocabulary_size(config: RunConfig) -> int:

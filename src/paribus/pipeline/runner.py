@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from rich.markup import escape
+
 from paribus.config.identity import everything
 from paribus.errors import FAILURE_CLASSES, InterruptedRunError, classify
 from paribus.pipeline.display import Display, duration
@@ -76,6 +78,10 @@ class StageRunner:
         """Keep a number for the artefact and for the run's events."""
         self.metrics.append((name, value, step))
         self.recorder.metric(name, value, step)
+
+    def message(self, text: str) -> None:
+        """Show a line of the running stage above its bar."""
+        self.display.message(f"  {escape(text)}")
 
     def _found(self, node: Node, artifact: Artifact, waited: bool) -> None:
         how = "made by another process" if waited else "cached"

@@ -33,6 +33,7 @@ def show_plan(plan: Plan, console: Console) -> None:
 def _remarks(plan: Plan) -> Iterator[str]:
     """How to read the figures of the runs."""
     padded = [run for run in plan.runs if run.padded and "tokens" in run.estimated]
+    yield from _memory_remarks(plan)
     if any(run.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
     if any("steps" in run.estimated for run in padded):
@@ -45,6 +46,18 @@ def _remarks(plan: Plan) -> Iterator[str]:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
             yield f"paribus run would refuse {run.label}: {shown}"
+
+
+def _memory_remarks(plan: Plan) -> Iterator[str]:
+    """What the column of memory is about."""
+    shown = sorted({run.gpu for run in plan.runs if run.memory is not None})
+    devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
+    if shown:
+        where = " or ".join(devices[gpu] for gpu in shown)
+        yield (
+            f"memory: of one training process on {where}, with training.micro_batch contexts at once; a micro-batch "
+            "that does not fit there is lowered when training begins"
+        )
 
 
 def _stage_table(plan: Plan) -> Table:
@@ -66,7 +79,7 @@ def _stage_table(plan: Plan) -> Table:
 
 def _run_table(plan: Plan) -> Table:
     table = Table(title="Runs", title_justify="left")
-    for heading in ("run", "tokens", "text", "steps", "epochs", "params", "FLOPs", "hours", "disk"):
+    for heading in ("run", "tokens", "text", "steps", "epochs", "params", "FLOPs", "hours", "disk", "memory"):
         table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in plan.runs:
         table.add_row(
@@ -79,6 +92,7 @@ def _run_table(plan: Plan) -> Table:
             _mark(run, "flops") + f"{run.flops:.3g}",
             _mark(run, "device_hours") + format_hours(run.device_hours),
             format_size(run.disk_bytes),
+            "—" if run.memory is None else format_size(run.memory),
         )
     return table
 

@@ -84,6 +84,10 @@ class FileReporter:
         """Write a number of the run; JSON has no NaN, so it travels as text."""
         self._write({"metric": [name, repr(float(value)), step]})
 
+    def message(self, text: str) -> None:
+        """Write a line for the terminal."""
+        self._write({"message": text})
+
     def _write(self, message: dict[str, Any]) -> None:
         self._file.write(json.dumps(message) + "\n")
         self._file.flush()
@@ -116,6 +120,8 @@ def _follow(path: Path, report: Reporter, ended: Event) -> None:
 def _tell(message: dict[str, Any], report: Reporter) -> None:
     if "progress" in message:
         report.progress(**message["progress"])
+    elif "message" in message:
+        report.message(message["message"])
     else:
         name, value, step = message["metric"]
         report.metric(name, float(value), step=step)

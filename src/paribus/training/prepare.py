@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
-from paribus.config.groups.packing import OneDocumentPacking, PackingConfig, PairPacking
+from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
@@ -52,7 +52,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
         batches=batches,
         targets=targets,
         text_bytes=text_bytes,
-        document_end=tokenizer.eod_id if _within_documents(config.packing) else None,
+        document_end=tokenizer.eod_id if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,
@@ -83,8 +83,3 @@ def _step_flops(
         return training_flops(config.model, tokenizer.vocab_size, batches.global_batch * contexts.context_length)
     epoch = training_flops(config.model, tokenizer.vocab_size, int(targets.sum()), int(sources.sum()))
     return epoch * batches.global_batch // contexts.count
-
-
-def _within_documents(packing: PackingConfig) -> bool:
-    """Whether attention must be kept inside documents; a context of one document or pair cannot leave it."""
-    return not isinstance(packing, OneDocumentPacking | PairPacking) and packing.attention == "document"

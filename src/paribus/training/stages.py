@@ -6,21 +6,26 @@ the last step), `metrics.jsonl` (a line a step) and `contexts.json` (which conte
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from accelerate.utils import broadcast_object_list
+from accelerate.utils import broadcast_object_list, gather_object
 
+from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
+from paribus.modeling.memory import training_setting
 from paribus.ordering.packing.pairs import PairContexts
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
+from paribus.training.available import available_bytes
 from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.device import device_name, make_accelerator
 from paribus.training.fingerprint import contexts_digest
+from paribus.training.fit import Fit, fit
 from paribus.training.loop import Run, train
 from paribus.training.meter import device_hours
 from paribus.training.prepare import METRICS, prepare
@@ -43,7 +48,9 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     config = context.config
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     accelerator, precision = make_accelerator(config.training, processes)
-    run = prepare(context, tokenizer, accelerator)
+    fitted = fitted_to_memory(context, tokenizer.vocab_size, accelerator, precision)
+    training = replace(config.training, micro_batch=fitted.micro_batch)
+    run = prepare(replace(context, config=replace(config, training=training)), tokenizer, accelerator)
     seconds = train_or_resume(run, config, tokenizer)
     if not run.main:
         return {}
@@ -58,6 +65,8 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
         "skipped_steps": run.metrics.last("train/skipped_steps"),
+        "micro_batch": fitted.micro_batch,
+        "memory": fitted.memory,
         "precision": precision,
         "device": device_name(accelerator.device),
         "devices": processes,
@@ -65,6 +74,28 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "device_hours": device_hours(seconds, processes),
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
+
+
+def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, precision: str) -> Fit:
+    """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
+
+    Raises OutOfMemoryError where not even one context fits.
+    """
+    config, device = context.config, accelerator.device
+    how = training_setting(
+        config.training,
+        precision,
+        accelerator.num_processes,
+        gpu=device.type == "cuda",
+        documents=within_documents(config.packing),
+    )
+    on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    free = gather_object([available_bytes(device, on_this_node)])
+    known = [size for size in free if size is not None]
+    fitted = fit(config.model, vocab_size, how, min(known, default=None))
+    if fitted.lowered and accelerator.is_main_process:
+        context.report.message(fitted.lowered)
+    return fitted
 
 
 def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:

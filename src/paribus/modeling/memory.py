@@ -1,0 +1,226 @@
+"""Memory that training a causal language model takes, by formula and without building it.
+
+The most over the phases of a step, since what one phase holds another has freed: the loss, where all activations and
+the logits of a chunk are there; the backward pass, at its start and at its end; the optimizer. `paribus plan` uses
+this, so nothing heavy may be imported here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from paribus.config.groups.model import DecoderModel, EncoderDecoderModel, ModelConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.modeling.activations import (
+    BFLOAT16,
+    BOOL,
+    FLOAT32,
+    INT64,
+    Arithmetic,
+    Kept,
+    cast_parameters,
+    kept_per_token,
+    rotary_bytes,
+)
+from paribus.modeling.counts import parameter_count
+from paribus.modeling.match import resolve_model
+from paribus.modeling.shape import stack_parameters
+
+LOSS_TOKENS = 1024
+"""Tokens whose logits exist at the same time."""
+BATCHES = 4
+"""Batches that exist at once: the current one, two that are ready, and one that is being read."""
+MOMENTS = 2
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a model is trained, as far as one process' memory depends on it."""
+
+    micro_batch: int
+    """Contexts of a forward pass."""
+    share: int
+    """Contexts of a step."""
+    precision: Literal["fp32", "bf16"] = "fp32"
+    gpu: bool = False
+    compiled: bool = False
+    documents: bool = False
+    """Whether a mask keeps attention within documents."""
+    activation_checkpointing: bool = False
+    processes: int = 1
+    parallel: Literal["ddp", "fsdp"] = "ddp"
+
+    @property
+    def sharded(self) -> bool:
+        """Whether processes divide weights, gradients and moments."""
+        return self.parallel == "fsdp" and self.processes > 1
+
+    @property
+    def arithmetic(self) -> Arithmetic:
+        """What matrices are multiplied in, and how they come to that."""
+        if self.precision == "fp32":
+            return "fp32"
+        return "cast" if self.sharded else "autocast"
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes of one process, beside those of the interpreter, its libraries and the device's context."""
+
+    weights: int
+    moments: int
+    gradients: int
+    activations: int
+    """What the forward pass of a micro-batch keeps for its backward pass."""
+    phases: Mapping[str, int]
+    """What is held at the most in `loss`, `backward`, `end of backward` and `optimizer`, weights and all included."""
+    batches: int
+    checkpoint: int
+    """The copy of weights and moments on the host that a checkpoint is written from."""
+    gpu: bool
+
+    @property
+    def device(self) -> int:
+        """At the most on the device; on a CPU that is all."""
+        return max(self.phases.values()) + (0 if self.gpu else self.host)
+
+    @property
+    def host(self) -> int:
+        """At the most on the host, of what is not counted in a phase."""
+        return self.checkpoint + self.batches
+
+
+def training_setting(
+    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
+) -> Training:
+    """What of a configuration decides the memory of one of `processes` processes."""
+    share = max(1, training.global_batch // processes)
+    return Training(
+        micro_batch=min(training.micro_batch, share),
+        share=share,
+        precision="bf16" if precision == "bf16" else "fp32",
+        gpu=gpu,
+        compiled=training.compile == "always" or (training.compile == "auto" and gpu),
+        documents=documents,
+        activation_checkpointing=training.activation_checkpointing,
+        processes=processes,
+        parallel=training.parallel,
+    )
+
+
+def training_memory(model: ModelConfig, vocab_size: int, how: Training) -> Memory | None:
+    """What training takes; None for encoder_decoder, for which there is no formula."""
+    resolved = resolve_model(model, vocab_size)
+    if isinstance(resolved, EncoderDecoderModel):
+        return None
+    parts = _Parts(resolved, vocab_size, how)
+    parameters = parameter_count(resolved, vocab_size)
+    shards = how.processes if how.sharded else 1
+    weights = FLOAT32 * parameters // shards
+    return Memory(
+        weights=weights,
+        moments=MOMENTS * weights,
+        gradients=weights,
+        activations=parts.activations,
+        phases=_phases(parts, FLOAT32 * parameters, shards),
+        batches=BATCHES * 2 * INT64 * how.share * resolved.context_length,
+        checkpoint=(1 + MOMENTS) * FLOAT32 * parameters,
+        gpu=how.gpu,
+    )
+
+
+def _phases(parts: "_Parts", weights: int, shards: int) -> dict[str, int]:
+    """`weights` are the bytes of all, of which a process has one in `shards`."""
+    state, gradients = (1 + MOMENTS) * weights // shards, weights // shards
+    before = gradients if parts.gradients_stay else 0
+    phases = {
+        "loss": state + before + parts.loss,
+        "backward": state + before + parts.backward,
+        "end of backward": state + parts.end_of_backward(gradients),
+        "optimizer": state + gradients,
+    }
+    # A model is moved to the device whole before it is sharded.
+    return phases | ({"sharding": weights} if shards > 1 else {})
+
+
+class _Parts:
+    """Bytes beside weights, moments and the gradients of earlier micro-batches."""
+
+    def __init__(self, model: DecoderModel, vocab_size: int, how: Training) -> None:
+        self.model, self.how, self.vocab_size = model, how, vocab_size
+        self.kept: Kept = kept_per_token(model, how.arithmetic, gpu=how.gpu, compiled=how.compiled)
+        self.tokens = how.micro_batch * model.context_length
+        self.number = FLOAT32 if how.precision == "fp32" else BFLOAT16
+        """Bytes of a number in a matrix product."""
+        self.table = vocab_size * model.width
+        """Elements of a matrix with a row for each token."""
+        self.layer_parameters = stack_parameters(model) // model.layers
+
+    @property
+    def gradients_stay(self) -> bool:
+        """Whether gradients exist while a forward pass runs: those of earlier micro-batches, or DDP's buckets."""
+        ddp = self.how.processes > 1 and not self.how.sharded
+        return ddp or self.how.micro_batch < self.how.share
+
+    @property
+    def layer(self) -> int:
+        """Saved in one layer: activations, matrices cast by autocast, the mask as numbers that are added."""
+        casts = BFLOAT16 * cast_parameters(self.model) if self.how.arithmetic == "autocast" else 0
+        mask = self.number * self.tokens * self.model.context_length if self.how.documents else 0
+        return self.tokens * self.kept.layer + casts + mask
+
+    @property
+    def activations(self) -> int:
+        """Saved in all layers, and beside them: token ids, the norm at the end, rotations and the mask itself."""
+        checkpointed = self.how.activation_checkpointing
+        layer = self.tokens * self.kept.layer_input if checkpointed else self.layer
+        mask = BOOL * self.tokens * self.model.context_length if self.how.documents else 0
+        rotations = rotary_bytes(self.model, self.how.arithmetic)
+        return self.model.layers * layer + self.tokens * (self.kept.final + INT64) + rotations + mask
+
+    @property
+    def loss(self) -> int:
+        """With all activations: hidden states and their gradient, the output matrix' gradient twice, and a chunk.
+
+        `linear_cross_entropy` computes gradients in the forward pass: of a chunk's logits, and its sum over chunks.
+        Autocast casts hidden states and the output matrix for it.
+        """
+        width, chunk = self.model.width, min(self.tokens, LOSS_TOKENS)
+        elements = 2 * self.tokens * width + 2 * self.table + chunk * (self.vocab_size + width)
+        wide = FLOAT32 * self.tokens * width + BFLOAT16 * self.table if self.how.arithmetic == "autocast" else 0
+        return self.activations + self.number * elements + wide + self._gathered()
+
+    @property
+    def backward(self) -> int:
+        """At the norm after the last layer or in the last layer, whichever holds more.
+
+        The gradient of the output matrix is kept unless it could be added to one that is there. With activation
+        checkpointing the layer is computed again.
+        """
+        kept, tokens = self.kept, self.tokens
+        again = self.layer - tokens * kept.layer_input if self.how.activation_checkpointing else 0
+        inside = again + tokens * (kept.layer_backward - kept.final)
+        output = 0 if self.gradients_stay and not self.model.tied_embeddings else FLOAT32 * self.table
+        return self.activations + max(tokens * kept.final_backward, inside) + output + self._gathered(backward=True)
+
+    def end_of_backward(self, gradients: int) -> int:
+        """In the first layer with the gradients of all others, or at the embedding, whose gradient is made whole."""
+        table = FLOAT32 * self.table
+        missing = 0 if self.gradients_stay else FLOAT32 * self.layer_parameters
+        missing += 0 if self.gradients_stay or self.model.tied_embeddings else table
+        first = gradients - missing + self.layer + self.tokens * self.kept.layer_backward
+        added = table * ((1 if self.gradients_stay else 0) + (1 if self.model.tied_embeddings else 0))
+        embedding = gradients + added + self.tokens * self.model.width * FLOAT32
+        return max(first, embedding) + self._gathered(backward=True)
+
+    def _gathered(self, *, backward: bool = False) -> int:
+        """FSDP: vocabulary matrices, the layer that computes and the next one; then also their gradients to be summed.
+
+        Gradients are summed over processes in float32.
+        """
+        if not self.how.sharded:
+            return 0
+        tables = self.table * (1 if self.model.tied_embeddings else 2)
+        layers = 2 * self.number * self.layer_parameters
+        reduced = (self.number + FLOAT32) * self.layer_parameters if backward else 0
+        return self.number * tables + layers + reduced
