@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,17 @@ def test_execution_settings_leave_every_batch_as_it_is(
     assert (first / "contexts.json").read_bytes() == (second / "contexts.json").read_bytes()
     weights = [load_file(output / "step_00000014" / "model.safetensors") for output in (first, second)]
     assert all(np.allclose(weights[0][name], weights[1][name], atol=1e-3) for name in weights[0])
+
+
+def test_a_micro_batch_that_was_lowered_stays_so_when_the_run_goes_on(inputs: dict[str, Path], tmp_path: Path) -> None:
+    training = dataclasses.replace(TRAINING, micro_batch=4)
+    kept = tmp_path / "run" / "work" / "micro_batch.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"4": 1}')
+    assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 1
+    shutil.rmtree(tmp_path / "run")
+    assert execute(tmp_path, "run", inputs, config(training=training))["micro_batch"] == 4
+    assert json.loads(kept.read_text()) == {"4": 4}
 
 
 def test_a_text_budget_over_several_epochs_is_met_exactly(inputs: dict[str, Path], tmp_path: Path) -> None:

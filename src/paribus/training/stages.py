@@ -4,6 +4,7 @@ Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `to
 the last step), `metrics.jsonl` (a line a step) and `contexts.json` (which contexts were read).
 """
 
+import json
 import os
 import shutil
 from dataclasses import replace
@@ -31,6 +32,9 @@ from paribus.training.meter import device_hours
 from paribus.training.prepare import METRICS, prepare
 from paribus.training.processes import resolve_processes
 from paribus.training.start.initial import initial_model
+
+MICRO_BATCH = "micro_batch.json"
+"""In the working directory: the micro-batch that is used, by the one that is configured."""
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -79,11 +83,14 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
 def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, precision: str) -> Fit:
     """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
 
-    Raises OutOfMemoryError where not even one context fits.
+    It decides how sums are rounded, so what was lowered stays so when the run goes on. Raises OutOfMemoryError where
+    not even one context fits.
     """
-    config, device = context.config, accelerator.device
+    config, device, kept = context.config, accelerator.device, context.work / MICRO_BATCH
+    before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    given = str(config.training.micro_batch)
     how = training_setting(
-        config.training,
+        replace(config.training, micro_batch=before.get(given, config.training.micro_batch)),
         precision,
         accelerator.num_processes,
         gpu=device.type == "cuda",
@@ -95,6 +102,9 @@ def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, p
     fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
         context.report.message(fitted.lowered)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        write_json(kept, {given: fitted.micro_batch})
     return fitted
 
 
