@@ -1,5 +1,6 @@
 # make demo   set up and run the comparison on the embedded corpus
 # make test   set up, lint, type-check and test; make kill-matrix is the slow one
+# make bench-training   training beside transformers.Trainer, on the device that is there
 PYTHON ?= python3
 VENV ?= .venv
 # Where PyTorch comes from; for another build, for example: make demo TORCH_OPTIONS='--index-url URL'
@@ -8,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix setup clean
+.PHONY: demo test lint kill-matrix bench-training setup clean
 
 setup: $(READY)
 
@@ -39,6 +40,9 @@ test: lint
 # Kill -9 in every stage, several times; about half an hour on two cores.
 kill-matrix: $(READY)
 	$(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
+
+bench-training: $(READY)
+	$(BIN)/python benchmarks/training.py
 
 clean:
 	rm -rf $(VENV) paribus_runs

@@ -39,6 +39,14 @@ def test_a_step_is_the_same_whether_or_not_others_were_asked_for_before() -> Non
     assert np.array_equal(sought.rows(7), rows[7])
 
 
+@pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, 150), (63, 65), (100, 129)])
+def test_the_indices_of_many_steps_are_those_of_each(start: int, stop: int) -> None:
+    batches = Batches(packed(), global_batch=4, seed=1)
+    walked = list(batches.each(start, stop))
+    assert [step for step, _ in walked] == list(range(start, stop))
+    assert all(np.array_equal(indices, batches.indices(step)) for step, indices in walked)
+
+
 def test_pieces_of_a_batch_are_rows_of_it() -> None:
     batches = Batches(packed(), global_batch=7, seed=2)
     for micro_batch in (1, 2, 3, 7):

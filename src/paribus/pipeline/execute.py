@@ -46,7 +46,7 @@ def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, l
             stderr=output,
             pass_fds=[writing],
             start_new_session=True,
-            env=_environment(engine),
+            env=child_environment(engine),
         )
     os.close(writing)
     with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
@@ -55,7 +55,8 @@ def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, l
     return _conclude(answer, child.wait(), log)
 
 
-def _environment(engine: EngineConfig) -> dict[str, str]:
+def child_environment(engine: EngineConfig) -> dict[str, str]:
+    """The environment of a stage's process: this one's, with the threads of numerical libraries."""
     threads = str(engine.threads or os.cpu_count() or 1)
     fixed = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
     fixed |= {

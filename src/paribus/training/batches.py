@@ -3,7 +3,7 @@
 There is no sampler state. Resuming, another micro-batch or another number of processes gives the same global batches.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +15,7 @@ from paribus.ordering.packing.shuffle import permute, unpermute
 
 Integers = npt.NDArray[np.int64]
 CHUNK = 65_536
+STEPS_AT_ONCE = 64
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,13 @@ class Batches:
     def indices(self, step: int) -> Integers:
         """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""
         return self.numbered(np.arange(step * self.global_batch, (step + 1) * self.global_batch, dtype=np.int64))
+
+    def each(self, start: int, stop: int) -> Iterator[tuple[int, Integers]]:
+        """Steps `start` to `stop`, each with its indices; a permutation costs as much for many steps as for one."""
+        for first in range(start, stop, STEPS_AT_ONCE):
+            last = min(first + STEPS_AT_ONCE, stop)
+            numbers = np.arange(first * self.global_batch, last * self.global_batch, dtype=np.int64)
+            yield from zip(range(first, last), self.numbered(numbers).reshape(-1, self.global_batch), strict=True)
 
     def numbered(self, numbers: Integers) -> Integers:
         """Indices of the contexts with the global context numbers `numbers`, same shape."""

@@ -55,9 +55,8 @@ class BatchReader:
     pinned: bool = False
     """Whether to page-lock batches, so that their copy to a GPU runs beside its computation."""
 
-    def read(self, step: int) -> Batch:
-        """The batch of 0-based `step`."""
-        indices = self.batches.indices(step)
+    def read(self, step: int, indices: Integers) -> Batch:
+        """The batch of 0-based `step`, whose contexts are `indices`."""
         share = len(indices) // self.processes
         mine = indices[self.rank * share : (self.rank + 1) * share]
         contexts = self.batches.contexts
@@ -85,8 +84,8 @@ class BatchReader:
 
     def _fill(self, ready: queue.Queue[Item], ended: threading.Event, start: int, stop: int) -> None:
         try:
-            for step in range(start, stop):
-                if not _put(ready, self.read(step), ended):
+            for step, indices in self.batches.each(start, stop):
+                if not _put(ready, self.read(step, indices), ended):
                     return
             _put(ready, None, ended)
         except BaseException as error:

@@ -1,0 +1,215 @@
+"""The loops: each trains the model of a configuration on the same rows and says when a step is done.
+
+All build the same weights and have the same optimizer and learning rates; they return the losses of the steps.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from loops.inputs import ROWS
+from loops.watch import Watch
+from paribus.config.schema import RunConfig
+from paribus.engine.local import LocalEngine
+from paribus.modeling.build import build_model
+from paribus.modeling.decoder import decoder_layers
+from paribus.pipeline.child import PipeReporter
+from paribus.pipeline.context import StageContext
+from paribus.tokenization import Tokenizer
+from paribus.training import loop, prefetch
+from paribus.training.device import make_accelerator, resolve_device, resolve_precision
+from paribus.training.loss import SummedLoss
+from paribus.training.optimizer import make_optimizer
+from paribus.training.parallel import is_compiled
+from paribus.training.prepare import METRICS, prepare
+from paribus.training.schedule import learning_rate
+
+NO_LABEL = -100
+Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+"""Sum over the targets (rows, L) predicted from the inputs (rows, L)."""
+
+
+def bare(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
+    """The model step alone with the loss of paribus, on batches that lie on the device."""
+    return _bare(config, inputs, watch, SummedLoss)
+
+
+def bare_logits(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
+    """The model step alone with the loss of transformers, which makes all logits."""
+
+    def loss(model: Any) -> Loss:
+        def summed(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+            labels = targets.contiguous()
+            given = {"labels": labels, "shift_labels": labels, "num_items_in_batch": 1}
+            result: torch.Tensor = model(input_ids=tokens, use_cache=False, **given).loss
+            return result
+
+        return summed
+
+    return _bare(config, inputs, watch, loss)
+
+
+def _bare(config: RunConfig, inputs: Path, watch: Watch, loss: Callable[[Any], Loss]) -> list[float]:
+    training, device = config.training, resolve_device(config.training.device)
+    model = _model(config, inputs).to(device).train()
+    if training.activation_checkpointing:
+        model.activation_checkpointing_enable()
+    if is_compiled(training, device):
+        for layer in decoder_layers(model):
+            layer.compile()
+    summed, optimizer, losses = loss(model), make_optimizer(model, training), []
+    half = resolve_precision(training.precision, device) == "bf16"
+    rows = torch.from_numpy(np.load(inputs / ROWS).astype(np.int64)).to(device)
+    for step, batch in enumerate(rows.split(training.global_batch)):
+        total = torch.zeros((), device=device)
+        for part in batch.split(training.micro_batch):
+            with torch.autocast(device.type, torch.bfloat16, enabled=half):
+                mean = summed(part[:, :-1], part[:, 1:]) / batch[:, 1:].numel()
+            mean.backward()
+            total += mean.detach()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clip)
+        for group in optimizer.param_groups:
+            group["lr"] = learning_rate(step, len(rows) // training.global_batch, training)
+        optimizer.step()
+        optimizer.zero_grad()
+        losses.append(total)
+        watch.step()
+    return [float(value) for value in losses]
+
+
+def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
+    """The stage `checkpoints` without its export: reading ahead, metrics, checkpoints."""
+    _time_parts(watch)
+    with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
+        artefacts = {name: inputs / name for name in ("tokens", "order")}
+        reporter = _StepReporter(nowhere, watch)
+        context = StageContext(config, artefacts, work / "output", work, reporter, LocalEngine(1))
+        accelerator, _ = make_accelerator(config.training)
+        run = loop_run(context, accelerator)
+        loop.train(run, _model(config, inputs), None)
+    lines = (work / METRICS).read_text(encoding="utf-8").splitlines()
+    return [float(json.loads(line)["train/loss"]) for line in lines]
+
+
+def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
+    """What the loop works with, made as the stage makes it."""
+    return prepare(context, Tokenizer.load(context.inputs["tokens"] / "tokenizer"), accelerator)
+
+
+class _StepReporter(PipeReporter):
+    """The reporter of a stage in its process; progress is told once a step, and once before the first."""
+
+    def __init__(self, channel: Any, watch: Watch) -> None:
+        super().__init__(channel)
+        self._watch, self._begun = watch, False
+
+    def progress(self, done: float, total: float, **said: Any) -> None:
+        super().progress(done, total, **said)
+        if self._begun:
+            self._watch.step()
+        self._begun = True
+
+
+def _time_parts(watch: Watch) -> None:
+    """Time the parts of paribus' loop, from outside: four readings of a clock a step."""
+    for owner, name, part in (
+        (loop.Stepper, "step", "step"),
+        (loop.Meter, "record", "metrics"),
+        (loop._Loop, "_save", "checkpoints"),
+    ):
+        setattr(owner, name, watch.timed(part, getattr(owner, name)))
+    taken = prefetch._taken
+
+    def timed(ready: Any) -> Iterator[prefetch.Batch]:
+        batches = taken(ready)
+        following = watch.timed("data", lambda: next(batches, None))
+        while (batch := following()) is not None:
+            yield batch
+
+    prefetch._taken = timed
+
+
+def trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
+    """`transformers.Trainer` as it comes."""
+    return _trainer(config, inputs, work, watch, compiled=False)
+
+
+def trainer_compiled(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
+    """`transformers.Trainer` with torch_compile."""
+    return _trainer(config, inputs, work, watch, compiled=True)
+
+
+def _trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch, *, compiled: bool) -> list[float]:
+    from torch.optim.lr_scheduler import LambdaLR
+    from transformers import Trainer, TrainerCallback, TrainingArguments
+
+    training, device = config.training, resolve_device(config.training.device)
+    model = _model(config, inputs).to(device)
+    losses: list[list[torch.Tensor]] = [[]]
+
+    class Heard(Trainer):  # type: ignore[misc]
+        def training_step(self, *arguments: Any, **named: Any) -> torch.Tensor:
+            loss: torch.Tensor = super().training_step(*arguments, **named)
+            losses[-1].append(loss)
+            return loss
+
+    class Steps(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, *arguments: Any, **named: Any) -> None:
+            losses.append([])
+            watch.step()
+
+    rows = np.load(inputs / ROWS, mmap_mode="r")
+    steps, optimizer = len(rows) // training.global_batch, make_optimizer(model, training)
+    schedule = LambdaLR(optimizer, lambda step: learning_rate(step, steps, training) / training.learning_rate)
+    arguments = TrainingArguments(
+        output_dir=str(work),
+        max_steps=steps,
+        per_device_train_batch_size=training.micro_batch,
+        gradient_accumulation_steps=training.global_batch // training.micro_batch,
+        gradient_checkpointing=training.activation_checkpointing,
+        max_grad_norm=training.gradient_clip,
+        optim="adamw_torch_fused",
+        bf16=resolve_precision(training.precision, device) == "bf16",
+        torch_compile=compiled,
+        use_cpu=device.type == "cpu",
+        dataloader_num_workers=2 if device.type == "cuda" else 0,
+        dataloader_pin_memory=device.type == "cuda",
+        train_sampling_strategy="sequential",
+        save_strategy="no",
+        report_to="none",
+        remove_unused_columns=False,
+    )
+    Heard(model, arguments, train_dataset=_Rows(rows), optimizers=(optimizer, schedule), callbacks=[Steps()]).train()
+    return [float(sum(parts)) for parts in losses if parts]
+
+
+class _Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
+    """Packed rows; targets are given as they are, so that all loops predict the same tokens."""
+
+    def __init__(self, rows: Any) -> None:
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, index: int) -> dict[str, torch.Tensor]:
+        row = torch.from_numpy(self._rows[index].astype(np.int64))
+        return {"input_ids": row[:-1], "labels": row[1:], "shift_labels": row[1:]}
+
+
+def _model(config: RunConfig, inputs: Path) -> Any:
+    tokenizer = Tokenizer.load(inputs / "tokens" / "tokenizer")
+    return build_model(config.model, tokenizer.vocab_size, config.seed, eod_id=tokenizer.eod_id)
+
+
+CONTESTANTS: dict[str, Callable[[RunConfig, Path, Path, Watch], list[float]]] = {
+    "bare": bare,
+    "bare_logits": bare_logits,
+    "paribus": paribus,
+    "trainer": trainer,
+    "trainer_compiled": trainer_compiled,
+}

@@ -1,0 +1,169 @@
+"""Speed and memory of training beside the bare model step and transformers.Trainer, with the losses compared.
+
+python benchmarks/training.py [--device auto|cpu|cuda] [--shapes NAME ...] [--output FILE] [--json FILE]
+
+The contestants train the same weights on the same contexts with the same optimizer and learning rates. Every
+measurement is a process of its own, in the environment that paribus gives a stage; contestants take turns, in an order
+drawn for each round. The exit status is 1 where a contestant fails or losses differ that must not.
+
+Model-FLOPs utilisation: FLOPs a token after Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), appendix B, 6 N + 12 ·
+layers · width · context length, N without the input embedding, nothing added for activations that are computed again;
+times tokens a second; over the peak that the maker of the device states (paribus.training.peaks), or where it states
+none over a large matrix product measured in the same run.
+"""
+
+import argparse
+import dataclasses
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from loops import shapes, tables
+from loops.inputs import write_inputs
+from loops.job import Job, run
+from loops.results import CHECKPOINTED, Results
+from loops.shapes import Shape
+
+from paribus.config.identity import everything
+from paribus.modeling.counts import artefact_bytes, flops_per_token
+
+CONTESTANTS = ("bare", "bare_logits", "paribus", "trainer", "trainer_compiled", CHECKPOINTED)
+EVERY = 5
+"""Steps between the checkpoints of the one that writes them."""
+WARMUP = {"cpu": 5, "cuda": 10}
+WINDOW = {"cpu": 1, "cuda": 5}
+ON_DISK = 3
+"""Checkpoints on the disk while a third is written."""
+
+
+def main(given: argparse.Namespace) -> int:
+    """Measure and write the tables; 1 where something fails or differs."""
+    device = _device(given)
+    gpu = device["type"] == "cuda"
+    known, default = (shapes.GPU, shapes.GPU_DEFAULT) if gpu else (shapes.CPU, shapes.CPU_DEFAULT)
+    results = [_measure(known[name], device, given) for name in given.shapes or default]
+    report = f"{_machine(device, given)}\n{tables.report(results, device, EVERY)}"
+    sys.stdout.write(report)
+    if given.output:
+        given.output.write_text(report, encoding="utf-8")
+    if given.json:
+        found = [{"shape": vars(one.shape), "problem": one.problem, "answers": one.answers} for one in results]
+        given.json.write_text(json.dumps({"device": device, "results": found}), encoding="utf-8")
+    return 0 if all(one.right for one in results if not one.problem) else 1
+
+
+def _device(given: argparse.Namespace) -> dict[str, Any]:
+    """What the device is and can do, and the precision computed in."""
+    _report("the device")
+    config = shapes.configuration(shapes.CPU["demo"], 10, given.device)
+    device = run(Job("peak", everything(config), ""), given.limit)
+    if "problem" in device:
+        raise SystemExit(f"--device {given.device}: {device['problem']}")
+    precision = {"cpu": "fp32", "cuda": "bf16"}[device["type"]] if given.precision == "auto" else given.precision
+    return device | {"memory": device["memory"] or shapes.free_memory(), "precision": precision}
+
+
+def _measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
+    asked = _changed(shape, given)
+    fitted = shapes.fitting(asked, device["memory"], half=device["precision"] == "bf16")
+    if given.micro_batch:
+        fitted = asked
+    if isinstance(fitted, str):
+        return Results(shape, 0, device["precision"], fitted)
+    while True:
+        results = _play(fitted, device, given)
+        if not results.out_of_memory or fitted.micro_batch == 1:
+            return results
+        fitted = fitted.halved()
+
+
+def _changed(shape: Shape, given: argparse.Namespace) -> Shape:
+    """The shape as the command line changes it."""
+    asked = {"steps": given.steps, "micro_batch": given.micro_batch, "checkpointing": given.activation_checkpointing}
+    return dataclasses.replace(shape, **{name: value for name, value in asked.items() if value})
+
+
+def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
+    """Rounds of all contestants; where one wants for memory, no more are made.
+
+    A peak that is measured is the best of all rounds.
+    """
+    warmup, window = WARMUP[device["type"]], WINDOW[device["type"]]
+    options = (f"training.precision={device['precision']}", f"training.compile={given.compile}")
+    config = shapes.configuration(shape, warmup + shape.steps, given.device, *options)
+    saving = shapes.configuration(
+        shape, warmup + shape.steps, given.device, *options, f"training.checkpoint_every={EVERY}"
+    )
+    results = Results(shape, flops_per_token(config.model, shape.vocab_size), device["precision"])
+    with tempfile.TemporaryDirectory(dir=given.directory) as directory:
+        write_inputs(Path(directory), config, shape.vocab_size, warmup + shape.steps)
+        names = _contestants(device, given, artefact_bytes(config.model, shape.vocab_size, 1), Path(directory))
+        for turn in range(given.rounds):
+            if not device["stated"]:
+                device["peak"] = max(device["peak"], _device(given)["peak"])
+            for name in random.Random(turn).sample(names, len(names)):
+                _report(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {name}")
+                used = saving if name == CHECKPOINTED else config
+                contestant = name.removesuffix("_checkpoints")
+                answer = run(Job(contestant, everything(used), directory, warmup, window), given.limit)
+                results.answers.setdefault(name, []).append(answer)
+                if results.out_of_memory:
+                    return results
+    return results
+
+
+def _contestants(device: dict[str, Any], given: argparse.Namespace, checkpoint: int, directory: Path) -> list[str]:
+    """Those asked for; Trainer compiles where paribus does, and checkpoints are written where there is room."""
+    left_out = set()
+    if not (given.compile == "always" or (given.compile == "auto" and device["type"] == "cuda")):
+        left_out.add("trainer_compiled")
+    if ON_DISK * checkpoint > shutil.disk_usage(directory).free or checkpoint > 1e9 * given.checkpoint_gigabytes:
+        left_out.add(CHECKPOINTED)
+    return [name for name in given.contestants if name not in left_out]
+
+
+def _machine(device: dict[str, Any], given: argparse.Namespace) -> str:
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "accelerate"))
+    peak = "as its maker states" if device["stated"] else "measured: a large matrix product"
+    return (
+        f"{device['name']}, {os.cpu_count()} cores, load average {load} at the end; {time.strftime('%Y-%m-%d')}; "
+        f"{versions}; {device['precision']}, compile={given.compile}. Peak {device['peak'] / 1e12:.3g} TFLOP/s "
+        f"({peak}). {given.rounds} rounds.\n"
+    )
+
+
+def _report(what: str) -> None:
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} load {os.getloadavg()[0]:.1f} {what}\n")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    add = parser.add_argument
+    names = sorted({*shapes.CPU, *shapes.GPU})
+    add("--device", default="auto", help="auto, cpu or cuda, the first that is visible")
+    add("--shapes", nargs="+", choices=names, help="default: those that suit the device")
+    add("--contestants", nargs="+", choices=CONTESTANTS, default=CONTESTANTS)
+    add("--rounds", type=int, default=3, help="processes of each contestant")
+    add("--steps", type=int, help="measured steps, a multiple of 5; those of warm-up come before")
+    add("--micro-batch", type=int, help="default: the largest that should fit, halved while it does not")
+    add("--activation-checkpointing", action="store_true", help="also where memory suffices without")
+    add("--precision", choices=("auto", "fp32", "bf16"), default="auto")
+    add("--compile", choices=("auto", "always", "never"), default="auto")
+    add("--checkpoint-gigabytes", type=float, default=6.0, help="larger checkpoints are not written")
+    add("--limit", type=float, default=1800.0, help="seconds after which a process is given up")
+    add("--directory", type=Path, help="where inputs and checkpoints lie while they are needed")
+    add("--output", type=Path, help="file for the tables")
+    add("--json", type=Path, help="file for every number")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main(_arguments()))
