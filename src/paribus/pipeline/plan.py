@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.packing import pads
+from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
@@ -58,6 +58,8 @@ class PlannedRun:
     """Whether contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
     estimated: frozenset[str]
+    pairs: bool = False
+    """Whether rows are pairs, which are taken to be as long as the context."""
 
     @property
     def refused(self) -> bool:
@@ -141,9 +143,10 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
         flops=training.flops,
         device_hours=training.device_hours,
         disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
-        padded=pads(config.packing),
+        padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
         max_epochs=config.budget.max_epochs,
         estimated=training.estimated,
+        pairs=isinstance(config.packing, PairPacking),
     )
 
 
@@ -254,6 +257,8 @@ def _estimated(config: RunConfig) -> frozenset[str]:
             decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
         case EqualFlopsBudget() | EqualStepsBudget():
             decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+    if isinstance(config.packing, PairPacking):
+        decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
     return frozenset(decided | {"epochs", "device_hours"})
 
 
