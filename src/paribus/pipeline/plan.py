@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
-from paribus.config.groups.packing import pads, within_documents
+from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
@@ -64,6 +64,8 @@ class PlannedRun:
     """Whether contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
     estimated: frozenset[str]
+    pairs: bool = False
+    """Whether rows are pairs, which are taken to be as long as the context."""
 
     @property
     def refused(self) -> bool:
@@ -149,9 +151,10 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, layout: Layout) -> P
         disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
         memory=_memory(config, vocabulary),
         gpu=has_gpu(config.training),
-        padded=pads(config.packing),
+        padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
         max_epochs=config.budget.max_epochs,
         estimated=training.estimated,
+        pairs=isinstance(config.packing, PairPacking),
     )
 
 
@@ -272,6 +275,8 @@ def _estimated(config: RunConfig) -> frozenset[str]:
             decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
         case EqualFlopsBudget() | EqualStepsBudget():
             decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+    if isinstance(config.packing, PairPacking):
+        decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
     return frozenset(decided | {"epochs", "device_hours"})
 
 

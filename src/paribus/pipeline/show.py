@@ -40,6 +40,8 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
     if any("steps" not in run.estimated for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
+    if any(run.pairs and run.estimated for run in plan.runs):
+        yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
     if any(run.epochs is not None and run.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
     for run in plan.runs:
