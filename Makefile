@@ -34,12 +34,13 @@ lint: $(READY)
 	$(BIN)/ruff format --check src tests
 	$(BIN)/mypy
 
+# A test process a core, so none may take several: threads that wait for each other on shared cores cost the most.
 test: lint
-	$(BIN)/pytest --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
 # Kill -9 in every stage, several times; about half an hour on two cores.
 kill-matrix: $(READY)
-	$(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

@@ -14,6 +14,7 @@ OVERRIDES = (
     "evaluation.continuation_items=16",
     "evaluation.shots=[0,1]",
     "tracking=none",
+    "engine.threads=1",
 )
 TOPICS = {
     "rivers": "The river carries water and silt from the hills to the sea past stones and reeds",
