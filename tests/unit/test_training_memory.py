@@ -46,7 +46,7 @@ def prepared(model: DecoderModel, how: Training) -> torch.nn.Module:
 
 
 def saved_bytes(model: DecoderModel, how: Training) -> int:
-    """Bytes of the storages that autograd saves in a forward pass, parameters apart."""
+    """Bytes of the storages that autograd saves in a forward pass, parameters and the loss' own gradients apart."""
     loss = prepared(model, how)
     own = {parameter.untyped_storage().data_ptr() for parameter in loss.parameters()}
     storages: dict[int, int] = {}
@@ -63,7 +63,8 @@ def saved_bytes(model: DecoderModel, how: Training) -> int:
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), precision:
         result = loss(tokens, tokens)
     assert result.requires_grad
-    return sum(storages.values())
+    number = 2 if how.sharded and how.precision == "bf16" else 4
+    return sum(storages.values()) - number * (tokens.numel() + VOCABULARY) * model.width
 
 
 HOW = {

@@ -180,15 +180,16 @@ class _Parts:
 
     @property
     def loss(self) -> int:
-        """With all activations: hidden states and their gradient, the output matrix' gradient twice, and a chunk.
+        """With all activations: the gradients of the hidden states and of the output matrix, and a chunk.
 
-        `linear_cross_entropy` computes gradients in the forward pass: of a chunk's logits, and its sum over chunks.
-        Autocast casts hidden states and the output matrix for it.
+        The loss computes gradients in the forward pass, from a chunk's logits and the exponentials of them. In bfloat16
+        the output matrix and a chunk's share of its gradient are there too.
         """
         width, chunk = self.model.width, min(self.tokens, LOSS_TOKENS)
-        elements = 2 * self.tokens * width + 2 * self.table + chunk * (self.vocab_size + width)
-        wide = FLOAT32 * self.tokens * width + BFLOAT16 * self.table if self.how.arithmetic == "autocast" else 0
-        return self.activations + self.number * elements + wide + self._gathered()
+        hidden = (BFLOAT16 if self.how.arithmetic == "cast" else FLOAT32) * self.tokens * width
+        matrices = FLOAT32 * self.table + (0 if self.how.precision == "fp32" else 2 * BFLOAT16 * self.table)
+        logits = chunk * (2 * FLOAT32 * self.vocab_size + self.number * width)
+        return self.activations + hidden + matrices + logits + self._gathered()
 
     @property
     def backward(self) -> int:

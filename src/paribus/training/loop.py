@@ -112,6 +112,8 @@ class _Loop:
         self.writer.check()
 
     def _save(self, step: int) -> None:
+        # Waits for the checkpoint before, so that there is one copy at a time.
+        self.writer.finish()
         snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, keep=self.run.main)
         if snapshot:
             self.writer.write(step, snapshot, time.monotonic() - self.began)

@@ -3,15 +3,10 @@
 from typing import Any
 
 import torch
-from torch.nn import LinearCrossEntropyOptions
-from torch.nn.functional import linear_cross_entropy
 
 from paribus.modeling.decoder import decoder_parts
-from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.training.attention import document_attention
-
-TOKENS_AT_ONCE = 1024
-"""Tokens whose logits exist at the same time: a vocabulary of 128K needs 0.5 GiB for them in float32."""
+from paribus.training.cross_entropy import summed_cross_entropy
 
 
 class SummedLoss(torch.nn.Module):
@@ -62,37 +57,3 @@ def make_loss(model: Any, document_end: int | None, label_smoothing: float) -> S
     if model.config.is_encoder_decoder:
         return SummedPairLoss(model, label_smoothing)
     return SummedLoss(model, document_end, label_smoothing)
-
-
-def summed_cross_entropy(
-    hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor, label_smoothing: float = 0.0
-) -> torch.Tensor:
-    """Sum over `targets` (n,), -1 where there is none, of the cross-entropy of `hidden` (n, width) times `output`.
-
-    `output` is the output matrix (vocabulary, width). Gradients are those of the whole logits, accumulated in float32
-    over chunks of `TOKENS_AT_ONCE`. Under autocast the products are in its type.
-
-    With `label_smoothing` ε, a share of ε of each target is spread evenly over the vocabulary (Szegedy et al. 2016,
-    section 7).
-    """
-    kind = hidden.device.type
-    smoothing = label_smoothing * _above_mean(hidden, output, targets) if label_smoothing else 0.0
-    if torch.is_autocast_enabled(kind):
-        hidden, output = (tensor.to(torch.get_autocast_dtype(kind)) for tensor in (hidden, output))
-    options = LinearCrossEntropyOptions(batch_chunk_size=TOKENS_AT_ONCE, acc_policy="accurate")
-    with torch.autocast(kind, enabled=False):
-        loss = linear_cross_entropy(hidden, output, targets, reduction="sum", ignore_index=NO_TARGET, options=options)
-    return loss.float() + smoothing
-
-
-def _above_mean(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-    """Sum over targets of their logit minus the mean of all logits, in float32.
-
-    Times ε it is what smoothing adds to the cross-entropy, since ln Σ exp of the logits is part of both its terms.
-    PyTorch's own label smoothing would have to materialize the logits.
-    """
-    with torch.autocast(hidden.device.type, enabled=False):
-        output = output.float()
-        directions = output[targets.clamp(min=0)] - output.mean(dim=0)
-        above = (hidden.float() * directions).sum(dim=1)
-        return above.masked_fill(targets == NO_TARGET, 0.0).sum()
