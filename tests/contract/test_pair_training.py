@@ -60,7 +60,8 @@ def test_the_rows_of_a_batch_do_not_depend_on_processes_and_are_trimmed_in_each_
     rows = zip(*contexts.rows(batches.indices(4)), strict=True)
     expected = sorted((row[row >= 0].tolist(), other[other >= 0].tolist()) for row, other in rows)
     for processes in (1, 2, 3):
-        shares = [BatchReader(batches, context_targets(contexts), rank, processes).read(4) for rank in range(processes)]
+        readers = [BatchReader(batches, context_targets(contexts), rank, processes) for rank in range(processes)]
+        shares = [reader.read(4, batches.indices(4)) for reader in readers]
         parts = [share.part(slice(row, row + 2)) for share in shares for row in range(0, len(share.inputs), 2)]
         read = [pair for part in parts for pair in zip(*part, strict=True)]
         assert sorted((row[row >= 0].tolist(), other[other >= 0].tolist()) for row, other in read) == expected
