@@ -1,12 +1,12 @@
 """Tokenizers that are there already, in whatever directory a person names; nothing heavy is imported to find one."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paribus.corpus.fingerprint import file_digest
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
+from paribus.store.json_file import read_object
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
@@ -56,8 +56,8 @@ def vocabulary_size(path: Path) -> int:
     """Its number of tokens, special ones included, read from its files without building it."""
     found = locate(path)
     if found.name != TOKENIZER_JSON:
-        return int(_read(found / SETTINGS)["vocab_size"])
-    described = _read(found)
+        return int(read_object(found / SETTINGS)["vocab_size"])
+    described = read_object(found)
     added = {token["content"] for token in described.get("added_tokens") or []}
     return len(described["model"]["vocab"].keys() | added)
 
@@ -65,22 +65,12 @@ def vocabulary_size(path: Path) -> int:
 def ended_early(path: Path) -> bool:
     """Whether its training ended below the size that was asked for, as no pair was left."""
     found = locate(path)
-    return found.name != TOKENIZER_JSON and _read(found / SETTINGS).get("stopped") == "no_pair_left"
+    return found.name != TOKENIZER_JSON and read_object(found / SETTINGS).get("stopped") == "no_pair_left"
 
 
 def _of_run(path: Path) -> Path:
     """The artefact of a run that holds its tokenizer with its encoder."""
-    stages = _read(path / RUN_RECORD)["stages"]
+    stages = read_object(path / RUN_RECORD)["stages"]
     if "tokens" not in stages:
         raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
     return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{file}: missing or no JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise DataError(f"{file}: not a JSON object")
-    return content

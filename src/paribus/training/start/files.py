@@ -1,6 +1,5 @@
 """The files of a checkpoint: weights in safetensors, `config.json`, tokenizer. Their digests are its identity."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +7,7 @@ from paribus.config.groups.start import CheckpointStart, StartConfig
 from paribus.corpus.fingerprint import file_digest
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
+from paribus.store.json_file import read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
@@ -31,7 +31,7 @@ def fingerprint(config: StartConfig, cache: Path) -> dict[str, JSON]:
 
 def read_config(directory: Path) -> dict[str, Any]:
     """`config.json` of a checkpoint."""
-    return _read(directory / CONFIG)
+    return read_object(directory / CONFIG)
 
 
 def weight_files(directory: Path) -> list[Path]:
@@ -42,19 +42,9 @@ def weight_files(directory: Path) -> list[Path]:
         raise DataError(
             f"{directory}: no {WEIGHTS}; weights of other formats are not read, so save them as safetensors"
         )
-    shards = _read(directory / INDEX).get("weight_map", {})
+    shards = read_object(directory / INDEX).get("weight_map", {})
     files = [directory / name for name in sorted(set(shards.values()))]
     missing = [path.name for path in files if not path.is_file()]
     if missing or not files:
         raise DataError(f"{directory / INDEX} names files that are not there: {', '.join(missing) or 'none at all'}")
     return [*files, directory / INDEX]
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path}: missing or no JSON ({error})") from error
-    if not isinstance(content, dict):
-        raise DataError(f"{path}: not a JSON object")
-    return content
