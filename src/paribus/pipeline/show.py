@@ -14,6 +14,10 @@ from paribus.pipeline.prepare import PreparedRun, labels
 from paribus.pipeline.recorder import read_record
 
 STYLES = {"cached": "green", "done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
+READ = ("tokens", "text", "steps", "epochs")
+COST = ("params", "FLOPs", "hours", "disk", "memory")
+WIDE = 110
+"""Columns of a terminal from which on all figures of a run fit beside each other."""
 
 
 def show_plan(plan: Plan, console: Console) -> None:
@@ -23,7 +27,8 @@ def show_plan(plan: Plan, console: Console) -> None:
     if plan.unfair:
         console.print(f"paribus run would refuse this: {plan.unfair}", style="yellow", markup=False, soft_wrap=True)
     console.print(_stage_table(plan))
-    console.print(_run_table(plan))
+    for headings in (READ + COST,) if console.width >= WIDE else (READ, COST):
+        console.print(_run_table(plan, headings))
     for line in _remarks(plan):
         console.print(line, markup=False, soft_wrap=True)
     hours = f"{format_hours(plan.device_hours)} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
@@ -79,24 +84,28 @@ def _stage_table(plan: Plan) -> Table:
     return table
 
 
-def _run_table(plan: Plan) -> Table:
+def _run_table(plan: Plan, headings: Sequence[str]) -> Table:
     table = Table(title="Runs", title_justify="left")
-    for heading in ("run", "tokens", "text", "steps", "epochs", "params", "FLOPs", "hours", "disk", "memory"):
+    for heading in ("run", *headings):
         table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
     for run in plan.runs:
-        table.add_row(
-            Text(run.label),
-            _mark(run, "tokens") + format_count(run.tokens),
-            _mark(run, "text_bytes") + format_size(run.text_bytes),
-            _mark(run, "steps") + f"{run.steps:,}",
-            "—" if run.epochs is None else _mark(run, "epochs") + f"{run.epochs:.3g}",
-            format_count(run.parameters),
-            _mark(run, "flops") + f"{run.flops:.3g}",
-            _mark(run, "device_hours") + format_hours(run.device_hours),
-            format_size(run.disk_bytes),
-            "—" if run.memory is None else format_size(run.memory),
-        )
+        figures = _figures(run)
+        table.add_row(Text(run.label), *(figures[heading] for heading in headings))
     return table
+
+
+def _figures(run: PlannedRun) -> dict[str, str]:
+    return {
+        "tokens": _mark(run, "tokens") + format_count(run.tokens),
+        "text": _mark(run, "text_bytes") + format_size(run.text_bytes),
+        "steps": _mark(run, "steps") + f"{run.steps:,}",
+        "epochs": "—" if run.epochs is None else _mark(run, "epochs") + f"{run.epochs:.3g}",
+        "params": format_count(run.parameters),
+        "FLOPs": _mark(run, "flops") + f"{run.flops:.3g}",
+        "hours": _mark(run, "device_hours") + format_hours(run.device_hours),
+        "disk": format_size(run.disk_bytes),
+        "memory": "—" if run.memory is None else format_size(run.memory),
+    }
 
 
 def _mark(run: PlannedRun, figure: str) -> str:
