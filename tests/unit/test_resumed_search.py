@@ -2,6 +2,7 @@
 
 import multiprocessing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.neighbours import blocks as blocks_module
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import InvertedShard
 from paribus.ordering.neighbours.search import PLAN, Search
@@ -112,6 +114,28 @@ def test_a_full_disk_leaves_no_half_plan(tmp_path: Path, undisturbed: Found, mon
             again.run()
     assert not (again.work / PLAN).exists()
     assert_same(again.run()[1], undisturbed)
+
+
+@pytest.mark.parametrize("at", ["searched", "merge"])
+def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
+    tmp_path: Path, undisturbed: Found, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    """At either place the other one is ahead by two shards when this one goes on."""
+    again = stopped(tmp_path, 7)
+    ahead = Search(again.embeddings, again.config, again.engine, again.work, again.progress)
+    place, original = (Blocks, Blocks.searched) if at == "searched" else (blocks_module, blocks_module.merge)
+
+    def overtaken(*arguments: Any) -> Any:
+        monkeypatch.setattr(place, at, original)
+        before = original(*arguments)
+        ahead.run()
+        return before
+
+    some_lists = np.full((2048, 5), 4000), np.ones((2048, 5), dtype=np.float32)
+    with monkeypatch.context() as patch:
+        patch.setattr(place, at, overtaken)
+        Blocks(again.work, len(VECTORS), 5).add(3, 1, some_lists)
+    assert_same(Blocks(again.work, len(VECTORS), 5), undisturbed)
 
 
 def run_in(embeddings: Path, work: Path) -> None:

@@ -76,6 +76,7 @@ class Claim:
 def acquire(path: Path, lease: float) -> Claim | None:
     """The claim at `path`, or None while a living process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Judging a claim dead and replacing it is one step.
     with exclusive(path.parent):
         if path.exists() and not _is_dead(path, lease):
             return None
@@ -87,7 +88,7 @@ def acquire(path: Path, lease: float) -> Claim | None:
 
 @contextmanager
 def exclusive(directory: Path) -> Iterator[None]:
-    """Hold the lock of a directory of claims: judging a claim dead and replacing it must be one step."""
+    """Hold the lock of a directory, for what must be one step of all threads and processes that write there."""
     with (directory / ".lock").open("a", encoding="utf-8") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from paribus.errors import DataError
 from paribus.ordering.neighbours.ranking import Neighbours, merge
 from paribus.store import atomic
+from paribus.store.claim import exclusive
 
 DOCUMENTS_A_BLOCK = 2048
 
@@ -54,16 +55,29 @@ class Blocks:
             return self._nothing(block)
 
     def add(self, block: int, shard: int, found: Neighbours) -> None:
-        """Merge what shard number `shard` has for the block; nothing if it is in there already."""
+        """Merge what shard number `shard` has for the block; nothing if it is in there already.
+
+        Another process may search the same shards: what is merged is read in one step, and is replaced only where it
+        is still what was read.
+        """
         searched = self.searched(block)
         if searched > shard:
             return
         if searched < shard:
             raise DataError(f"{self._path(block)}: has {searched} shards, not {shard}; run the command again")
-        before = self.read(block) if shard else self._nothing(block)
+        before = self._merged(block, shard) if shard else self._nothing(block)
+        if before is None:
+            return
         ids, similarities = merge(before, found, self.width)
-        with atomic.replacing(self._path(block)) as aside, aside.open("wb") as file:
-            np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
+        with exclusive(self.work):
+            if self.searched(block) == shard:
+                with atomic.replacing(self._path(block)) as aside, aside.open("wb") as file:
+                    np.savez(file, ids=ids, similarities=similarities, shards=np.int64(shard + 1))
+
+    def _merged(self, block: int, shards: int) -> Neighbours | None:
+        """The block's neighbours in exactly so many shards; None where another process has merged more."""
+        merged, ids, similarities = self._saved(block, "shards", "ids", "similarities")
+        return (ids, similarities) if merged == shards else None
 
     def _saved(self, block: int, *names: str) -> list[npt.NDArray[Any]]:
         path = self._path(block)
