@@ -3,8 +3,9 @@
 python benchmarks/training.py [--device auto|cpu|cuda] [--shapes NAME ...] [--output FILE] [--json FILE]
 
 The contestants train the same weights on the same contexts with the same optimizer and learning rates. Every
-measurement is a process of its own, in the environment that paribus gives a stage; contestants take turns, in an order
-drawn for each round. The exit status is 1 where a contestant fails or losses differ that must not.
+measurement is a process of its own, in the environment that paribus gives a stage. Where memory suffices for all at
+once they take turns every few steps, so that they meet the machine in the same state; otherwise they run after one
+another, in an order drawn for each round. The exit status is 1 where a contestant fails or losses differ that must not.
 
 Model-FLOPs utilisation: FLOPs a token after Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), appendix B, 6 N + 12 ·
 layers · width · context length, N without the input embedding, nothing added for activations that are computed again;
@@ -27,18 +28,18 @@ from typing import Any
 
 from loops import shapes, tables
 from loops.inputs import write_inputs
-from loops.job import Job, run
-from loops.results import CHECKPOINTED, Results
+from loops.job import Job, run, run_in_turn
+from loops.results import CHECKPOINTED, UNDISTURBED, Results
 from loops.shapes import Shape
 
 from paribus.config.identity import everything
 from paribus.modeling.counts import artefact_bytes, flops_per_token
 
 CONTESTANTS = ("bare", "bare_logits", "paribus", "trainer", "trainer_compiled", CHECKPOINTED)
+CONTESTANT_OF = {CHECKPOINTED: "paribus", UNDISTURBED: "paribus"}
 EVERY = 5
 """Steps between the checkpoints of the one that writes them."""
 WARMUP = {"cpu": 5, "cuda": 10}
-WINDOW = {"cpu": 1, "cuda": 5}
 ON_DISK = 3
 """Checkpoints on the disk while a third is written."""
 
@@ -72,7 +73,8 @@ def _device(given: argparse.Namespace) -> dict[str, Any]:
 
 def _measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
     asked = _changed(shape, given)
-    fitted = shapes.fitting(asked, device["memory"], half=device["precision"] == "bf16")
+    gpu, half = device["type"] == "cuda", device["precision"] == "bf16"
+    fitted = shapes.fitting(asked, device["memory"], half=half, gpu=gpu)
     if given.micro_batch:
         fitted = asked
     if isinstance(fitted, str):
@@ -95,7 +97,7 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Re
 
     A peak that is measured is the best of all rounds.
     """
-    warmup, window = WARMUP[device["type"]], WINDOW[device["type"]]
+    warmup, window = WARMUP[device["type"]], shape.window
     options = (f"training.precision={device['precision']}", f"training.compile={given.compile}")
     config = shapes.configuration(shape, warmup + shape.steps, given.device, *options)
     saving = shapes.configuration(
@@ -105,18 +107,35 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Re
     with tempfile.TemporaryDirectory(dir=given.directory) as directory:
         write_inputs(Path(directory), config, shape.vocab_size, warmup + shape.steps)
         names = _contestants(device, given, artefact_bytes(config.model, shape.vocab_size, 1), Path(directory))
+        results.together = _fit_together(shape, device, len(names))
         for turn in range(given.rounds):
             if not device["stated"]:
                 device["peak"] = max(device["peak"], _device(given)["peak"])
-            for name in random.Random(turn).sample(names, len(names)):
-                _report(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {name}")
-                used = saving if name == CHECKPOINTED else config
-                contestant = name.removesuffix("_checkpoints")
-                answer = run(Job(contestant, everything(used), directory, warmup, window), given.limit)
-                results.answers.setdefault(name, []).append(answer)
+            for group in _groups(random.Random(turn).sample(names, len(names)), together=results.together):
+                _report(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {', '.join(group)}")
+                jobs = [
+                    Job(CONTESTANT_OF.get(name, name), everything(used), directory, warmup, window)
+                    for name in group
+                    for used in [saving if name == CHECKPOINTED else config]
+                ]
+                for name, answer in zip(group, run_in_turn(jobs, given.limit), strict=True):
+                    results.answers.setdefault(name, []).append(answer)
                 if results.out_of_memory:
                     return results
     return results
+
+
+def _groups(names: list[str], *, together: bool) -> list[list[str]]:
+    """Those that measure at the same time."""
+    if not together:
+        return [[name] for name in names]
+    turns = [name for name in names if name != CHECKPOINTED]
+    return [turns, *([[UNDISTURBED], [CHECKPOINTED]] if CHECKPOINTED in names else [])]
+
+
+def _fit_together(shape: Shape, device: dict[str, Any], processes: int) -> bool:
+    gpu, half = device["type"] == "cuda", device["precision"] == "bf16"
+    return processes > 1 and shapes.fit_together(shape, device["memory"], processes, half=half, gpu=gpu)
 
 
 def _contestants(device: dict[str, Any], given: argparse.Namespace, checkpoint: int, directory: Path) -> list[str]:
@@ -152,7 +171,7 @@ def _arguments() -> argparse.Namespace:
     add("--shapes", nargs="+", choices=names, help="default: those that suit the device")
     add("--contestants", nargs="+", choices=CONTESTANTS, default=CONTESTANTS)
     add("--rounds", type=int, default=3, help="processes of each contestant")
-    add("--steps", type=int, help="measured steps, a multiple of 5; those of warm-up come before")
+    add("--steps", type=int, help="measured steps, a multiple of the window; those of warm-up come before")
     add("--micro-batch", type=int, help="default: the largest that should fit, halved while it does not")
     add("--activation-checkpointing", action="store_true", help="also where memory suffices without")
     add("--precision", choices=("auto", "fp32", "bf16"), default="auto")

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from loops.job import Job
+from loops.turn import Turn
 from loops.watch import Watch
 from paribus.config.validate import build_run
 from paribus.errors import OutOfMemoryError
@@ -31,7 +32,8 @@ def train(job: Job) -> dict[str, Any]:
     from loops.contestants import CONTESTANTS
 
     config = build_run(job.config)
-    watch = Watch(resolve_device(config.training.device), job.warmup, job.config["budget"]["steps"], job.window)
+    turn = Turn(*map(Path, job.turn)) if job.turn else None
+    watch = Watch(resolve_device(config.training.device), job.warmup, job.config["budget"]["steps"], job.window, turn)
     with tempfile.TemporaryDirectory(dir=job.directory) as work:
         try:
             with explained_memory_errors(config.training):

@@ -1,5 +1,6 @@
 """What was measured of one shape, and what follows from it."""
 
+import math
 import statistics
 from dataclasses import dataclass, field
 from typing import Any
@@ -7,6 +8,8 @@ from typing import Any
 from loops.shapes import Shape
 
 CHECKPOINTED = "paribus_checkpoints"
+UNDISTURBED = "paribus_alone"
+"""With which checkpoints are compared where contestants take turns: writing them goes on in the turns of others."""
 REFERENCE = "bare"
 TOLERANCE = {"fp32": 1e-3, "bf16": 2e-2}
 """Largest relative difference of a loss that rounding may make."""
@@ -24,6 +27,8 @@ class Results:
     precision: str
     problem: str | None = None
     """Why nothing was measured."""
+    together: bool = False
+    """Whether the contestants took turns every few steps."""
     answers: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
     def problem_of(self, name: str) -> str | None:
@@ -61,9 +66,17 @@ class Results:
         return self.shape.step_tokens / self.seconds(name)
 
     def ratios(self, name: str, reference: str = REFERENCE) -> list[float]:
-        """Median step over that of the reference, a value a round."""
+        """Time of a step over that of the reference: a value a window in turn, or of median steps a value a round."""
         pairs = zip(self.answers[name], self.answers[reference], strict=True)
-        return [statistics.median(one["seconds"]) / statistics.median(other["seconds"]) for one, other in pairs]
+        if not self.together:
+            return [statistics.median(one["seconds"]) / statistics.median(other["seconds"]) for one, other in pairs]
+        windows = (zip(one["seconds"], other["seconds"], strict=True) for one, other in pairs)
+        return [mine / theirs for both in windows for mine, theirs in both]
+
+    @property
+    def unsaved(self) -> str:
+        """The contestant that differs from `CHECKPOINTED` in its checkpoints only."""
+        return UNDISTURBED if self.together else "paribus"
 
     def share(self, name: str, part: str) -> float:
         """Share of all seconds that a part took; the median round."""
@@ -86,3 +99,11 @@ class Results:
         """Whether nothing went wrong and the losses agree."""
         differences = [self.difference(name) or 0.0 for name in self.measured]
         return len(self.measured) == len(self.answers) and max(differences, default=0.0) <= TOLERANCE[self.precision]
+
+
+def spread(values: list[float]) -> tuple[float, float, float]:
+    """The median, and the ends of its 95 % confidence interval: order statistics, whatever the distribution is."""
+    ordered, count = sorted(values), len(values)
+    reach = math.ceil(1.96 * math.sqrt(count) / 2)
+    low, high = max(0, count // 2 - reach), min(count - 1, (count - 1) // 2 + reach)
+    return statistics.median(values), ordered[low], ordered[high]

@@ -7,15 +7,14 @@ from pathlib import Path
 
 from paribus.config.arguments import Command
 from paribus.config.compose import compose_command
-from paribus.config.groups.model import DecoderFamily
 from paribus.config.schema import RunConfig
-from paribus.modeling.counts import parameter_count
+from paribus.errors import OutOfMemoryError
+from paribus.modeling.memory import Training, training_setting
+from paribus.training.fit import fit
 
-OPTIMIZED_BYTES = 16
-"""Of a parameter: weight, gradient and two moments, all float32."""
-BUFFER_BYTES = 2e9
-USABLE = 0.92
-"""Share of a device's memory that may be planned with."""
+LOGIT_BYTES = 12
+PROCESS_BYTES = 1e9
+"""Of a process beside its training: the interpreter and its libraries."""
 LEAST_TOKENS = 2048
 """Tokens of a forward pass below which a GPU is not busy; activations are computed again before it is that few."""
 
@@ -30,7 +29,9 @@ class Shape:
     global_batch: int
     context_length: int
     steps: int
-    """Measured steps; those of warm-up come before."""
+    """Measured steps, a multiple of `window`; those of warm-up come before."""
+    window: int = 1
+    """Steps between two looks at the clock, and in a turn."""
     checkpointing: bool = False
     """Whether activations are computed again instead of kept."""
 
@@ -45,20 +46,20 @@ class Shape:
 
 
 CPU = {
-    "demo": Shape("demo", 4096, 2, 2, 256, 60),
-    "laptop": Shape("laptop", 8192, 4, 4, 256, 20),
-    "31m": Shape("31m", 32_000, 1, 2, 512, 10),
+    "demo": Shape("demo", 4096, 2, 2, 256, 300, 5),
+    "laptop": Shape("laptop", 8192, 4, 4, 256, 120),
+    "31m": Shape("31m", 32_000, 1, 2, 512, 20),
     "468m": Shape("468m", 32_000, 1, 1, 128, 5),
     "1.2b": Shape("1.2b", 32_000, 1, 1, 128, 4),
     "6.7b": Shape("6.7b", 32_000, 1, 1, 128, 4),
 }
 CPU_DEFAULT = ("demo", "laptop", "31m", "468m")
 GPU = {
-    "31m": Shape("31m", 32_000, 64, 64, 1024, 40),
-    "160m": Shape("160m", 32_000, 32, 128, 1024, 40),
-    "468m": Shape("468m", 32_000, 32, 128, 1024, 40),
-    "1.2b": Shape("1.2b", 32_000, 16, 64, 1024, 40),
-    "6.7b": Shape("6.7b", 32_000, 8, 32, 2048, 20),
+    "31m": Shape("31m", 32_000, 64, 64, 1024, 40, 5),
+    "160m": Shape("160m", 32_000, 32, 128, 1024, 40, 5),
+    "468m": Shape("468m", 32_000, 32, 128, 1024, 40, 5),
+    "1.2b": Shape("1.2b", 32_000, 16, 64, 1024, 40, 5),
+    "6.7b": Shape("6.7b", 32_000, 8, 32, 2048, 20, 5),
 }
 GPU_DEFAULT = ("468m", "1.2b", "6.7b")
 
@@ -83,32 +84,41 @@ def configuration(shape: Shape, steps: int, device: str, *overrides: str) -> Run
     return compose_command(Command(flags=(), overrides=given)).jobs[0].config
 
 
-def fitting(shape: Shape, memory: float, *, half: bool) -> Shape | str:
+def fitting(shape: Shape, memory: float, *, half: bool, gpu: bool) -> Shape | str:
     """The shape with the largest micro-batch that should fit into `memory` bytes, or why there is none.
 
-    An estimate to begin with: a run that fails for want of memory is made again with half of it.
+    A prediction to begin with: a run that fails for want of memory is made again with half of it.
     """
-    model = configuration(shape, 10, "cpu").model
-    assert isinstance(model, DecoderFamily)
-    parameters = parameter_count(model, shape.vocab_size)
-    fixed = (OPTIMIZED_BYTES + (2 if half else 0)) * parameters + (BUFFER_BYTES if half else 0)
-    room = USABLE * memory - fixed
+    least = min(shape.step_tokens, LEAST_TOKENS) // shape.context_length
+    tried: Shape | str = shape
     for checkpointing in (False, True) if not shape.checkpointing else (True,):
-        each = shape.context_length * _token_bytes(model, shape.vocab_size, half=half, checkpointing=checkpointing)
-        least = max(1, min(shape.step_tokens, LEAST_TOKENS) // shape.context_length)
-        micro_batch = shape.micro_batch
-        while micro_batch > least and micro_batch * each > room:
-            micro_batch //= 2
-        if micro_batch * each <= room:
-            return dataclasses.replace(shape, micro_batch=micro_batch, checkpointing=checkpointing)
-    return f"needs about {(fixed + each) / 1e9:.0f} GB of memory, and {memory / 1e9:.0f} GB are there"
+        asked = dataclasses.replace(shape, checkpointing=checkpointing)
+        config, how = _how(asked, half=half, gpu=gpu)
+        try:
+            found = fit(config.model, shape.vocab_size, how, int(memory - _logits(shape))).micro_batch
+        except OutOfMemoryError as error:
+            tried = str(error)
+            continue
+        tried = dataclasses.replace(asked, micro_batch=found)
+        if found >= min(least, shape.micro_batch):
+            break
+    return tried
 
 
-def _token_bytes(model: DecoderFamily, vocab_size: int, *, half: bool, checkpointing: bool) -> float:
-    """Bytes of activations a token, of an eager Llama; logits, as Trainer makes them, with their gradient."""
-    kept = (50 * model.width + 10 * model.ffn_width) if half else (44 * model.width + 18 * model.ffn_width)
-    layers = 4 * model.width * model.layers + kept if checkpointing else kept * model.layers
-    return layers + (10 if half else 12) * vocab_size
+def fit_together(shape: Shape, memory: float, processes: int, *, half: bool, gpu: bool) -> bool:
+    """Whether that many processes should fit into `memory` bytes at once, each training the shape."""
+    share = fitting(shape, memory / processes - PROCESS_BYTES, half=half, gpu=gpu)
+    return share == shape
+
+
+def _how(shape: Shape, *, half: bool, gpu: bool) -> tuple[RunConfig, Training]:
+    config = configuration(shape, 10, "cpu")
+    return config, training_setting(config.training, "bf16" if half else "fp32", 1, gpu=gpu, documents=False)
+
+
+def _logits(shape: Shape) -> float:
+    """Bytes of all logits of a micro-batch with what Trainer makes of them, which paribus does not have."""
+    return LOGIT_BYTES * shape.vocab_size * shape.micro_batch * shape.context_length
 
 
 def free_memory() -> float:

@@ -1,12 +1,11 @@
 """The tables of what was measured."""
 
-import statistics
 from collections.abc import Iterator
 from typing import Any
 
 from peers.table import number, seconds, table
 
-from loops.results import CHECKPOINTED, REFERENCE, TOLERANCE, Results
+from loops.results import CHECKPOINTED, REFERENCE, TOLERANCE, Results, spread
 
 NAMES = {
     "bare": "bare step",
@@ -33,7 +32,7 @@ def report(results: list[Results], device: dict[str, Any], every: int) -> str:
         ["shape", "s a step without", f"with a checkpoint each {every}", "cost %", "of it in the loop %", "peak GiB"],
         [row for one in results for row in _saving(one)],
     )
-    left_out = "".join(f"{one.shape.name} was left out: it {one.problem}.\n" for one in results if one.problem)
+    left_out = "".join(f"{one.shape.name} was left out: {one.problem}.\n" for one in results if one.problem)
     return f"{speed}\n{outside}\n{saving}\n{left_out}"
 
 
@@ -66,8 +65,8 @@ def _described(one: Results) -> str:
 def _ratio(one: Results, name: str) -> str:
     if REFERENCE not in one.measured:
         return ""
-    ratios = one.ratios(name)
-    return f"{statistics.median(ratios):.3f} ({min(ratios):.3f}-{max(ratios):.3f})"
+    median, low, high = spread(one.ratios(name))
+    return f"{median:.3f} ({low:.3f}-{high:.3f})"
 
 
 def _difference(value: float, tolerance: float) -> str:
@@ -82,8 +81,8 @@ def _outside(one: Results) -> Iterator[list[str]]:
 
 
 def _saving(one: Results) -> Iterator[list[str]]:
-    if {"paribus", CHECKPOINTED} <= set(one.measured):
-        without, saving = one.mean_seconds("paribus"), one.mean_seconds(CHECKPOINTED)
+    if {one.unsaved, CHECKPOINTED} <= set(one.measured):
+        without, saving = one.mean_seconds(one.unsaved), one.mean_seconds(CHECKPOINTED)
         memory = one.peak(CHECKPOINTED)
         yield [
             one.shape.name,

@@ -2,66 +2,102 @@
 
 import time
 from collections.abc import Callable
-from itertools import pairwise
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+
+from loops.turn import Turn
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
 
 
+class Mark(NamedTuple):
+    """A moment: seconds of the clock, and of the processors for all threads of this process."""
+
+    clock: float = 0.0
+    processor: float = 0.0
+
+    @classmethod
+    def now(cls) -> "Mark":
+        """This moment."""
+        return cls(time.perf_counter(), time.process_time())
+
+
+@dataclass
 class Watch:
     """Seconds of windows of `window` steps, after `warmup` of all `steps`.
 
     The device has finished at the end of each window. Nothing waits for it between: loops that let it lag behind keep
-    that advantage.
+    that advantage. With a `turn`, processes that do the same number of steps measure a window after one another.
     """
 
-    def __init__(self, device: torch.device, warmup: int, steps: int, window: int) -> None:
-        self._device, self._warmup, self._steps, self._window = device, warmup, steps, window
-        self._done = 0
-        self._marks: list[float] = []
-        self._processor: list[float] = []
-        self.waited = 0.0
-        """Seconds spent waiting for the device at the ends of windows."""
-        self.peak: float | None = None
-        self.parts: dict[str, float] = {}
+    device: torch.device
+    warmup: int
+    steps: int
+    window: int
+    turn: Turn | None = None
+    waited: float = 0.0
+    """Seconds spent waiting for the device at the ends of windows."""
+    idle: float = 0.0
+    """Seconds spent between windows: waiting for the turn, and in here."""
+    peak: float | None = None
+    parts: dict[str, float] = field(default_factory=dict)
+    _done: int = 0
+    _began: Mark = field(default_factory=Mark)
+    _windows: list[float] = field(default_factory=list)
+    _processor: float = 0.0
 
     @property
     def measuring(self) -> bool:
         """Whether warm-up is over and the last step is not done."""
-        return self._warmup <= self._done < self._steps
+        return self.warmup <= self._done < self.steps
 
     def step(self) -> None:
         """A step is done."""
         self._done += 1
-        if self._done < self._warmup or (self._done - self._warmup) % self._window:
+        if self._done < self.warmup or (self._done - self.warmup) % self.window:
             return
         began = time.perf_counter()
-        if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)
-        now = time.perf_counter()
-        self.waited += now - began
-        if not self._marks:
-            reset_peak(self._device)
-            now = time.perf_counter()
-        self._marks.append(now)
-        self._processor.append(time.process_time())
-        self.peak = peak_bytes(self._device)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+        self.waited += time.perf_counter() - began
+        if self._done > self.warmup:
+            now = Mark.now()
+            self._windows.append((now.clock - self._began.clock) / self.window)
+            self._processor += now.processor - self._began.processor
+        ended = time.perf_counter()
+        self._take_turns()
+        self.peak = peak_bytes(self.device)
+        self.idle += time.perf_counter() - ended
+        self._began = Mark.now()
+
+    def _take_turns(self) -> None:
+        if self._done == self.warmup:
+            if self.turn:
+                # Nobody measures before all have come so far: the first time round is no more than that.
+                self.turn.wait()
+                self.turn.hand_on()
+                self.turn.wait()
+            reset_peak(self.device)
+        elif self.turn:
+            self.turn.hand_on()
+            if self._done < self.steps:
+                self.turn.wait()
 
     def timed(self, part: str, function: Callable[..., Any]) -> Callable[..., Any]:
         """`function`, whose seconds count for `part`; waiting for the device in it counts for the step."""
 
         def timed(*arguments: Any, **named: Any) -> Any:
-            measuring, waited, began = self.measuring, self.waited, time.perf_counter()
+            measuring, waited, idle, began = self.measuring, self.waited, self.idle, time.perf_counter()
             try:
                 return function(*arguments, **named)
             finally:
                 if measuring:
                     waited = self.waited - waited
-                    self._add(part, time.perf_counter() - began - waited)
+                    self._add(part, time.perf_counter() - began - waited - (self.idle - idle))
                     self._add("step", waited)
 
         return timed
@@ -71,13 +107,11 @@ class Watch:
 
     def measured(self) -> dict[str, Any]:
         """Seconds a step of each window, all seconds, of processors too, the parts that were timed, and peak memory."""
-        marks = self._marks
-        windows = [(end - start) / self._window for start, end in pairwise(marks)]
         return {
-            "seconds": windows,
-            "whole": marks[-1] - marks[0],
-            "processor": self._processor[-1] - self._processor[0],
-            "steps": len(windows) * self._window,
+            "seconds": self._windows,
+            "whole": sum(self._windows) * self.window,
+            "processor": self._processor,
+            "steps": len(self._windows) * self.window,
             "parts": self.parts,
             "peak": self.peak,
         }

@@ -52,3 +52,10 @@ def test_a_recent_metric_is_the_mean_of_the_last_twentieth_of_the_steps(tmp_path
     for step in range(1, 41):
         metrics.append(step, {"train/loss": float(step)})
     assert metrics.recent("train/loss") == 39.5
+
+
+def test_a_count_is_read_at_the_step_that_is_resumed_whatever_came_after_it(tmp_path: Path) -> None:
+    metrics = MetricsFile(tmp_path / "metrics.jsonl")
+    for step, skipped in enumerate([0, 1, 1, 2], start=1):
+        metrics.append(step, {"train/skipped_steps": skipped} if skipped else {})
+    assert [metrics.at(step, "train/skipped_steps") for step in range(6)] == [0, 0, 1, 1, 2, 0]

@@ -80,7 +80,7 @@ class _Loop:
         self.run, self.prepared, self.writer, self.start = run, prepared, writer, start
         self.seconds, self.began = seconds, time.monotonic() - seconds
         self.meter = make_meter(run) if run.main else None
-        self.skipped = run.metrics.last("train/skipped_steps") if run.main else 0
+        self.skipped = run.metrics.at(start, "train/skipped_steps")
         self.stepper = make_stepper(run, prepared)
         self.reader = BatchReader(
             run.batches,

@@ -4,6 +4,7 @@ import json
 import math
 import os
 from collections import deque
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -47,6 +48,12 @@ class MetricsFile:
         with self.path.open("rb") as lines:
             newest = deque(lines, maxlen=1)
         return int(json.loads(newest[0]).get(name, 0)) if newest else 0
+
+    def at(self, step: int, name: str) -> int:
+        """The whole number that a metric has at 1-based `step`, 0 where that lacks it or is 0."""
+        with self.path.open("rb") as lines:
+            line = next(islice(lines, step - 1, None), b"{}") if step else b"{}"
+        return int(json.loads(line).get(name, 0))
 
     def recent(self, name: str) -> float:
         """Mean of a metric over the last twentieth of the steps that have it, at least one; a batch is mostly noise."""
