@@ -54,6 +54,12 @@ def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tu
     assert run.padded == any("packing" in override for override in overrides)
 
 
+def test_a_run_alone_is_called_by_its_name_and_one_of_a_sweep_by_what_is_its_own(tmp_path: Path) -> None:
+    assert planned(tmp_path, "encoder=longest_first", "seed=3").label == "bpe-longest_first-standard-seed3"
+    sweep = prepare(compose_command(parse([*BASE, f"root={tmp_path}", "-m", "encoder=longest_first", "seed=3,4"])))
+    assert [run.label for run in make_plan(sweep).runs] == ["seed=3", "seed=4"]
+
+
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
     run = planned(tmp_path, "budget.tokens=1000", "training.warmup_steps=1")
     model = prepared(tmp_path).job.config.model

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import digest
+from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
@@ -31,11 +32,18 @@ class PreparedRun:
 
 
 def labels(runs: Sequence[PreparedRun]) -> list[str]:
-    """A short name for each run: the values of the overrides in which the runs differ."""
+    """A short name for each run: the values of the overrides in which the runs differ, or its own name."""
     common = set.intersection(*(set(run.job.overrides) for run in runs))
     differing = [[text for text in run.job.overrides if text not in common] for run in runs]
     named = [" ".join(map(_short, texts)) for texts in differing]
-    return [name or " ".join(sorted(common)) or "defaults" for name in named]
+    return [name or run_name(run.job.config) for name, run in zip(named, runs, strict=True)]
+
+
+def run_name(config: RunConfig) -> str:
+    """A run by itself: whether it continues another, the kinds of its factors, and its seed."""
+    start = () if config.start.kind == "scratch" else ("continued",)
+    parts = (*start, config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
+    return "-".join(parts)
 
 
 def _short(override: str) -> str:

@@ -10,6 +10,7 @@ from paribus.config.schema import RunConfig
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.prepare import run_name
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.tracking.destination import public_uri
@@ -46,11 +47,8 @@ class Recorder:
 
     @property
     def name(self) -> str:
-        """The run for people: whether it continues another, the kinds of its factors, and its seed."""
-        config = self.config
-        start = () if config.start.kind == "scratch" else ("continued",)
-        parts = (*start, config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
-        return "-".join(parts)
+        """The run for people."""
+        return run_name(self.config)
 
     def _begin(self, layout: Layout) -> None:
         atomic.write_json(self.directory / RUN_RECORD, self.record)
