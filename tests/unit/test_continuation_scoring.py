@@ -11,7 +11,7 @@ from evaluation_support import ByteEncoder, brute_force, tiny_model
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
 from paribus.evaluation.branches import batches, group_pairs, make_batch
-from paribus.evaluation.pairs import Pair, encode_pair, fit, windows
+from paribus.evaluation.pairs import Pair, encode_choices, fit, windows
 from paribus.evaluation.scoring import Scorer
 
 CONTEXT_LENGTH = 64
@@ -26,8 +26,9 @@ def random_pairs(number: int, vocab_size: int = 40) -> list[Pair]:
 
 
 def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list[int], list[int]]:
-    pair = encode_pair(encoder.encode, encoder.eod_id, context, continuation)
-    return pair.context.tolist(), pair.continuation.tolist()
+    choices = encode_choices(encoder.encode, encoder.eod_id, context, [continuation])
+    assert not choices.crossing
+    return choices.context.tolist(), choices.continuations[0].tolist()
 
 
 @pytest.mark.parametrize(("family", "number"), [(LlamaModel, 40), (GPTNeoXModel, 15)])
@@ -89,11 +90,6 @@ def test_a_text_is_split_where_its_context_ends() -> None:
 def test_whitespace_at_the_end_of_a_context_goes_to_the_continuation() -> None:
     encoder = ByteEncoder(crossing=(b" y",))
     assert pair_of(encoder, "no ", "yes") == pair_of(encoder, "no", " yes")
-
-
-def test_where_a_token_crosses_the_boundary_both_parts_are_encoded_alone() -> None:
-    encoder = ByteEncoder(crossing=(b"ab",))
-    assert pair_of(encoder, "xa", "bc") == ([120, 97], [98, 99])
 
 
 def test_an_empty_context_is_the_end_of_document_token_and_nothing_crashes() -> None:
