@@ -42,6 +42,9 @@ class ByteEncoder:
             i += 2 if pair in self.crossing else 1
         return np.array(ids, np.int64)
 
+    def token_bytes(self) -> list[bytes]:
+        return [*(bytes([value]) for value in range(256)), b"", *self.crossing]
+
 
 def tiny_model(
     vocab_size: int, context_length: int = 64, seed: int = 0, family: type[LlamaModel | GPTNeoXModel] = LlamaModel

@@ -1,6 +1,7 @@
 """The stages `tasks` and `scores` on a tiny corpus and tiny models."""
 
 import dataclasses
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -203,3 +204,93 @@ def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:
     build_scores(again)
     for name in ("items.parquet", "heldout.parquet", "statistics.json"):
         assert (again.output / name).read_bytes() == (context.output / name).read_bytes()
+
+
+def test_requests_are_built_and_encoded_once_for_all_checkpoints(
+    scored: Any, bpe: Tokenizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lm_eval.api.task import ConfigurableTask
+
+    built, encoded = [], []
+    original = ConfigurableTask.fewshot_context
+    monkeypatch.setattr(
+        ConfigurableTask, "fewshot_context", lambda *args, **kwargs: built.append(1) or original(*args, **kwargs)
+    )
+    encode = Tokenizer.encode
+    monkeypatch.setattr(Tokenizer, "encode", lambda self, text: encoded.append(text) or encode(self, text))
+    context, result = scored(last_checkpoints=2)
+    assert result["checkpoints"] == [10, 20]
+    assert len(built) == 2 * 20
+    prompts = [text for text in encoded if "\n\n" in text]
+    assert len(prompts) == 20 * (1 + 4)
+    values = {
+        step: [row["value"] for row in rows(context) if (row["checkpoint"], row["metric"]) == (step, "choice_bits")]
+        for step in (10, 20)
+    }
+    assert len(values[10]) == len(values[20]) == 40
+    assert values[10] != values[20]
+
+
+def test_no_cache_of_lm_eval_is_read_or_written(scored: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import lm_eval.api.model
+    import lm_eval.caching.cache
+
+    def refuse(*args: Any, **kwargs: Any) -> None:
+        raise AssertionError("lm-eval's cache of responses was used")
+
+    monkeypatch.setattr(lm_eval.api.model.CachingLM, "__init__", refuse)
+    monkeypatch.setattr(lm_eval.api.model.CacheHook, "add_partial", refuse)
+    monkeypatch.setattr(lm_eval.caching.cache, "PATH", str(tmp_path / "cache"))
+    context, _ = scored()
+    assert rows(context)
+    assert not (tmp_path / "cache").exists()
+
+
+def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokenizer) -> None:
+    context, _ = scored(shots=(0,))
+    statistics = json.loads((context.output / "statistics.json").read_text())
+    assert statistics["beginning"] == {"token": "<|endoftext|>", "id": bpe.eod_id, "add_bos_token": False}
+
+
+def test_a_vocabulary_trained_on_with_dropout_is_scored_with_all_merges(scored: Any, bpe: Tokenizer) -> None:
+    (plain, _), (dropped, _) = scored(shots=(0,)), scored(bpe.with_encoder("dropout"), name="dropped", shots=(0,))
+    assert Tokenizer.load(dropped.inputs["checkpoints"] / "step_00000020" / "tokenizer").settings.dropout > 0
+    for name in ("items.parquet", "heldout.parquet", "statistics.json"):
+        assert (dropped.output / name).read_bytes() == (plain.output / name).read_bytes()
+
+
+def test_tokens_that_cross_a_boundary_are_counted_said_and_scored_as_text(scored: Any) -> None:
+    texts = [" ".join(WORDS)] * 3 + [" ".join(reversed(WORDS))] * 3
+    crossing = Tokenizer.train(texts, vocab_size=300, pretokenizer="none", special_tokens=["<|endoftext|>"])
+    context, _ = scored(tokenizer=crossing, shots=(0,))
+    items = list(read_items(context.inputs["tasks"] / "continuation.jsonl"))
+    crossed = [
+        [not has_prefix(crossing.encode(item.query + choice), crossing.encode(item.query)) for choice in item.choices]
+        for item in items
+    ]
+    about = json.loads((context.output / "statistics.json").read_text())["tasks"]["continuation"]
+    assert about["crossed_items"] == {"0": sum(map(any, crossed))}
+    assert about["crossed_choices"] == {"0": sum(map(sum, crossed))}
+    assert context.report.messages == [
+        f"a token crosses the boundary of context and continuation in {sum(map(sum, crossed))} of 80 choices; they are "
+        "scored as text (docs/evaluation.md)"
+    ]
+    values = {row["item"]: row["value"] for row in rows(context) if row["metric"] == "choice_bits"}
+    model = load_model(context.inputs["checkpoints"] / "step_00000020").eval()
+    place = next(place for place, choices in enumerate(crossed) if any(choices))
+    scores = joint_scores(model, crossing, items[place])
+    bits = -torch.log_softmax(scores, 0)[items[place].gold] / torch.log(torch.tensor(2.0))
+    assert values[items[place].id] == pytest.approx(float(bits), abs=1e-3)
+
+
+def has_prefix(whole: Any, first: Any) -> bool:
+    return bool(len(whole) >= len(first) and (whole[: len(first)] == first).all())
+
+
+def joint_scores(model: Any, tokenizer: Tokenizer, item: Any) -> torch.Tensor:
+    """Log-probability of each whole text's own tokens after those that the context and all of them begin with."""
+    wholes = [tokenizer.encode(item.query + choice).tolist() for choice in item.choices]
+    listed = zip(tokenizer.encode(item.query).tolist(), *wholes, strict=False)
+    shared = sum(1 for _ in itertools.takewhile(lambda ids: len(set(ids)) == 1, listed))
+    before = wholes[0][:shared] or [tokenizer.eod_id]
+    return torch.tensor([brute_force(model, before, whole[shared:])[0] for whole in wholes]).double()

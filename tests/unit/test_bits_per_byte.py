@@ -1,17 +1,22 @@
 """Bits per byte of held-out documents."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from evaluation_support import ByteEncoder, brute_force, tiny_model
-from paribus.evaluation.bits_per_byte import document_bits
+from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.pairs import windows
 from paribus.evaluation.scoring import Scorer
 
 CONTEXT_LENGTH = 32
 TEXTS = ["short", "ä longer text that needs more than one window of thirty-two tokens, and then some.", "", "字" * 40]
+
+
+def document_bits(scorer: Scorer, encoder: ByteEncoder, texts: list[str], *progress: Any) -> DocumentBits:
+    return encode_documents(encoder, texts, scorer.context_length).bits(scorer, *progress)
 
 
 def test_bits_are_those_of_one_forward_pass_a_token_over_the_same_windows() -> None:

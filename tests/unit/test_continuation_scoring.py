@@ -1,6 +1,5 @@
-"""Log-probabilities of continuations: against one forward pass a token, and against lm-eval's own model class."""
+"""Log-probabilities of continuations: against one forward pass a token."""
 
-import random
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ from evaluation_support import ByteEncoder, brute_force, tiny_model
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
 from paribus.evaluation.branches import batches, group_pairs, make_batch
-from paribus.evaluation.pairs import Pair, encode_pair, fit, windows
+from paribus.evaluation.pairs import Pair, encode_choices, fit, windows
 from paribus.evaluation.scoring import Scorer
 
 CONTEXT_LENGTH = 64
@@ -26,8 +25,9 @@ def random_pairs(number: int, vocab_size: int = 40) -> list[Pair]:
 
 
 def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list[int], list[int]]:
-    pair = encode_pair(encoder.encode, encoder.eod_id, context, continuation)
-    return pair.context.tolist(), pair.continuation.tolist()
+    choices = encode_choices(encoder.encode, encoder.eod_id, context, [continuation])
+    assert not choices.crossing
+    return choices.context.tolist(), choices.continuations[0].tolist()
 
 
 @pytest.mark.parametrize(("family", "number"), [(LlamaModel, 40), (GPTNeoXModel, 15)])
@@ -91,11 +91,6 @@ def test_whitespace_at_the_end_of_a_context_goes_to_the_continuation() -> None:
     assert pair_of(encoder, "no ", "yes") == pair_of(encoder, "no", " yes")
 
 
-def test_where_a_token_crosses_the_boundary_both_parts_are_encoded_alone() -> None:
-    encoder = ByteEncoder(crossing=(b"ab",))
-    assert pair_of(encoder, "xa", "bc") == ([120, 97], [98, 99])
-
-
 def test_an_empty_context_is_the_end_of_document_token_and_nothing_crashes() -> None:
     encoder = ByteEncoder()
     assert pair_of(encoder, "", "a") == ([256], [97])
@@ -134,43 +129,3 @@ def test_a_continuation_longer_than_the_context_length_is_scored_whole() -> None
     parts = fit(Pair(np.arange(10), np.arange(150)), CONTEXT_LENGTH)
     assert sum(len(part.continuation) for part in parts) == 150
     assert parts[0].context.tolist() == [9]
-
-
-def harness_requests() -> list[Any]:
-    from lm_eval.api.instance import Instance
-
-    draw = random.Random(1)
-    words = ["alpha", "beta", "gamma", "delta", "ünï", "1984", "?"]
-    requests = []
-    for item in range(12):
-        context = " ".join(draw.choices(words, k=draw.randint(1, 4)))
-        for _ in range(4):
-            continuation = " " + " ".join(draw.choices(words, k=draw.randint(1, 3)))
-            requests.append(Instance("loglikelihood", {}, (context, continuation), item, metadata=("t", item, 1)))
-    return requests
-
-
-def test_our_model_agrees_with_lm_evals_own_huggingface_model() -> None:
-    from lm_eval.models.huggingface import HFLM
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
-    from transformers import PreTrainedTokenizerFast
-
-    from paribus.evaluation.harness import HarnessModel
-
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    fast = Tokenizer(models.BPE({symbol: i for i, symbol in enumerate([*alphabet, "<|eod|>"])}, []))
-    fast.pre_tokenizer, fast.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    wrapped = PreTrainedTokenizerFast(tokenizer_object=fast, eos_token="<|eod|>", pad_token="<|eod|>")
-
-    class Encoder:
-        eod_id = 256
-
-        def encode(self, text: str) -> Any:
-            return np.array(fast.encode(text).ids, np.int64)
-
-    model = tiny_model(257, 128)
-    theirs = HFLM(pretrained=model, tokenizer=wrapped, batch_size=4, device="cpu", max_length=128)
-    expected = theirs.loglikelihood(harness_requests(), disable_tqdm=True)
-    ours = HarnessModel(Scorer(model, 16), Encoder()).loglikelihood(harness_requests())
-    np.testing.assert_allclose([score for score, _ in ours], [score for score, _ in expected], atol=1e-3)
-    assert [greedy for _, greedy in ours] == [greedy for _, greedy in expected]

@@ -63,6 +63,17 @@ def test_special_tokens_come_last_and_are_never_matched_in_text() -> None:
     assert tok.decode([tok.eod_id]) == EOD
 
 
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "stripped"])
+def test_the_bytes_of_tokens_are_those_of_the_text_and_special_tokens_have_none(pretokenizer: str) -> None:
+    tok = train(vocab_size=600, pretokenizer=pretokenizer)
+    listed = tok.token_bytes()
+    assert len(listed) == tok.vocab_size
+    assert [listed[identity] for identity in tok.special_tokens.values()] == [b"", b""]
+    text = "a  hug\nand pugs"
+    expected = {"gpt2_digits": text, "stripped": " a hug and pugs"}[pretokenizer]
+    assert b"".join(listed[identity] for identity in tok.encode(text).tolist()) == expected.encode()
+
+
 def test_without_special_tokens_nothing_ends_a_document() -> None:
     with pytest.raises(ConfigurationError, match=r"special_tokens"):
         _ = Tokenizer.train(TEXTS, vocab_size=290).eod_id

@@ -32,29 +32,38 @@ class DocumentBits:
         return float(self.bits.sum() / self.bytes.sum())
 
 
-def document_bits(
-    scorer: "Scorer",
-    tokenizer: Encoder,
-    texts: Sequence[str],
-    progress: Callable[[int, int], None] = lambda done, total: None,
-) -> DocumentBits:
-    """Bits and bytes of each text; `progress` is told the bytes of text finished and their number."""
-    sizes = np.array([len(text.encode()) for text in texts], np.int64)
+@dataclass(frozen=True)
+class Documents:
+    """Documents as what a model scores, made once for all checkpoints of a run."""
+
+    sizes: NDArray[np.int64]
+    """(documents,) UTF-8 bytes."""
+    pairs: list[Pair]
+    owners: NDArray[np.int64]
+    """(pairs,) place of each pair's document."""
+
+    def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
+        """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
+        finished, total = 0, int(self.sizes.sum())
+
+        def report(count: int) -> None:
+            nonlocal finished
+            finished += count
+            progress(total * finished // max(1, len(self.pairs)), total)
+
+        scores = scorer.score(self.pairs, report)
+        nats = np.bincount(self.owners, scores.log_probability, minlength=len(self.sizes))
+        return DocumentBits(-nats / np.log(2), self.sizes)
+
+
+def encode_documents(tokenizer: Encoder, texts: Sequence[str], context_length: int) -> Documents:
+    """Each text in windows of a model's context length."""
     pairs: list[Pair] = []
     owners: list[int] = []
     for place, text in enumerate(texts):
         ids = tokenizer.encode(text)
-        own = windows(ids, tokenizer.eod_id, scorer.context_length) if len(ids) else []
+        own = windows(ids, tokenizer.eod_id, context_length) if len(ids) else []
         pairs += own
         owners += [place] * len(own)
-    finished = 0
-
-    def report(count: int) -> None:
-        nonlocal finished
-        finished += count
-        total = int(sizes.sum())
-        progress(total * finished // max(1, len(pairs)), total)
-
-    scores = scorer.score(pairs, report)
-    nats = np.bincount(np.array(owners, np.int64), scores.log_probability, minlength=len(texts))
-    return DocumentBits(-nats / np.log(2), sizes)
+    sizes = np.array([len(text.encode()) for text in texts], np.int64)
+    return Documents(sizes, pairs, np.array(owners, np.int64))

@@ -33,8 +33,12 @@ def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
 
 
 def load_checkpoint_tokenizer(checkpoint: Path) -> Tokenizer:
-    """The tokenizer the model was trained with."""
-    return Tokenizer.load(checkpoint / "tokenizer")
+    """The tokenizer the model was trained with; in place of BPE-dropout all merges, as its authors score models.
+
+    Dropout would cut a context otherwise for each of its choices (Provilkov et al. 2020, section 3).
+    """
+    tokenizer = Tokenizer.load(checkpoint / "tokenizer")
+    return tokenizer.with_encoder("merge_rank") if tokenizer.settings.encoder == "dropout" else tokenizer
 
 
 def resolve_device(device: str) -> torch.device:

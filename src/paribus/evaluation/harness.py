@@ -3,10 +3,9 @@
 Imports lm_eval and torch: import this module late.
 """
 
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from functools import lru_cache
+from operator import is_
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from lm_eval.evaluator import evaluate
 
 from paribus.errors import ConfigurationError
 from paribus.evaluation.items import read_items
-from paribus.evaluation.pairs import Encoder, Pair, encode_pair, fit, windows
+from paribus.evaluation.pairs import Encoder, Pair, fit, windows
+from paribus.evaluation.requests import EncodedRequests, encode_requests
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
 
@@ -28,7 +28,10 @@ Answer = tuple[float, bool]
 
 
 class HarnessModel(TemplateLM):  # type: ignore[misc]
-    """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`."""
+    """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`.
+
+    Requests are encoded once: the `scorer` of another checkpoint may be put in, and the same requests scored again.
+    """
 
     def __init__(
         self, scorer: Scorer, tokenizer: Encoder, progress: Callable[[int, int], None] = lambda done, total: None
@@ -38,8 +41,10 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         self.encoder = tokenizer
         self.progress = progress
         """Told the requests finished and their number."""
-        self.truncated: dict[str, set[int]] = defaultdict(set)
-        """Task -> items whose prompt lost its beginning to the context length."""
+        self.omitted = 0.0
+        """Largest share left out of a sum at a boundary, of all that was scored (`paribus.evaluation.boundary`)."""
+        self._requests: list[Instance] = []
+        self._encoded = EncodedRequests(0)
 
     @property
     def eot_token_id(self) -> int:
@@ -56,26 +61,28 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         ids: list[int] = self.encoder.encode(string).tolist()
         return ids
 
+    def encode(self, requests: list[Instance]) -> EncodedRequests:
+        """The requests as ids; DataError where a token crosses a boundary and has no bytes of the text."""
+        if len(requests) != len(self._requests) or not all(map(is_, requests, self._requests)):
+            texts = [((request.task_name, request.doc_id), *request.args) for request in requests]
+            self._encoded, self._requests = encode_requests(self.encoder, self.max_length, texts), list(requests)
+        return self._encoded
+
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
         """Score continuations after contexts; an empty continuation has log-probability 0."""
-        encode = lru_cache(maxsize=2)(self.encoder.encode)  # the choices of an item follow each other
-        pairs = [encode_pair(encode, self.eot_token_id, *request.args) for request in requests]
-        for request, pair in zip(requests, pairs, strict=True):
-            if len(pair.context) + len(pair.continuation) - 1 > self.max_length:
-                self.truncated[str(request.task_name)].add(int(request.doc_id))
-        return self._score([fit(pair, self.max_length) for pair in pairs])
+        return self._score(self.encode(requests))
 
     def _loglikelihood_tokens(
         self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **kwargs: Any
     ) -> list[Answer]:
         pairs = [Pair(np.array(context), np.array(continuation)) for _, context, continuation in requests]
-        return self._score([fit(pair, self.max_length) for pair in pairs])
+        return self._score_parts([fit(pair, self.max_length) for pair in pairs])
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Log-probability of whole texts after an end-of-document token."""
         encoded = [self.encoder.encode(request.args[0]) for request in requests]
         parts = [windows(ids, self.eot_token_id, self.max_length) for ids in encoded]
-        return [log_probability for log_probability, _ in self._score(parts)]
+        return [log_probability for log_probability, _ in self._score_parts(parts)]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Not offered: every task of the registry is multiple choice."""
@@ -83,23 +90,37 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
             "evaluation.tasks: a task asks the model to generate text; only multiple choice is run"
         )
 
-    def _score(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
+    def _score_parts(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
         """Sums over the windows of each request."""
-        flat = [pair for parts in requests for pair in parts]
+        encoded = EncodedRequests(len(requests))
+        for owner, parts in enumerate(requests):
+            encoded.add(owner, parts)
+        return self._score(encoded)
+
+    def _score(self, encoded: EncodedRequests) -> list[Answer]:
         finished = 0
 
         def report(count: int) -> None:
             nonlocal finished
             finished += count
-            self.progress(len(requests) * finished // max(1, len(flat)), len(requests))
+            self.progress(encoded.number * finished // max(1, len(encoded.pairs)), encoded.number)
 
-        scores = self.scorer.score(flat, report)
-        answers, start = [], 0
-        for parts in requests:
-            own = slice(start, start + len(parts))
-            answers.append((float(scores.log_probability[own].sum()), bool(scores.greedy[own].all())))
-            start += len(parts)
-        return answers
+        sums, greedy, omitted = encoded.score(self.scorer, report)
+        self.omitted = max(self.omitted, omitted)
+        return list(zip(sums.tolist(), greedy.tolist(), strict=True))
+
+
+class _Task(ConfigurableTask):  # type: ignore[misc]
+    """A task whose requests are built once, however many checkpoints answer them."""
+
+    _instances: list[Instance] | None = None
+
+    def build_all_requests(self, **options: Any) -> None:
+        """Build the requests, or forget the last answers to them."""
+        if self._instances is None:
+            super().build_all_requests(**options)
+        for request in self.instances:
+            request.resps, request.filtered_resps = [], {}
 
 
 def load_task(directory: Path, name: str, shots: int) -> ConfigurableTask:
@@ -112,7 +133,7 @@ def load_task(directory: Path, name: str, shots: int) -> ConfigurableTask:
     splits = {split: _dataset(directory / file) for split, file in files.items()}
     del config["dataset_path"]
     config |= {"task": task_name(name, shots), "num_fewshot": shots, "custom_dataset": lambda **_: splits}
-    return ConfigurableTask(config=config)
+    return _Task(config=config)
 
 
 def task_name(name: str, shots: int) -> str:
@@ -120,12 +141,21 @@ def task_name(name: str, shots: int) -> str:
     return f"{name}_{shots}shot"
 
 
-def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask], fewshot_seed: int) -> dict[str, list[Any]]:
-    """lm-eval's samples (one a scored item, in order) of each task by name; examples are drawn by the seed."""
+def build_requests(tasks: Sequence[ConfigurableTask], fewshot_seed: int) -> list[Instance]:
+    """The requests of every task, in order; examples are drawn by the seed. They are built once."""
     for task in tasks:
         task.set_fewshot_seed(fewshot_seed)
+        task.build_all_requests()
+    return [request for task in tasks for request in task.instances]
+
+
+def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask]) -> dict[str, list[Any]]:
+    """lm-eval's samples (one a scored item, in order) of each task by name, of requests that are built.
+
+    No cache of lm-eval is used: what it keeps of responses does not know which model gave them.
+    """
     loaded = {"tasks": {task.config.task: task for task in tasks}, "groups": {}}
-    results = evaluate(model, loaded, bootstrap_iters=0, log_samples=True)
+    results = evaluate(model, loaded, cache_requests=False, bootstrap_iters=0, log_samples=True)
     samples: dict[str, list[Any]] = results["samples"]
     return samples
 

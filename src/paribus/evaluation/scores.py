@@ -1,20 +1,25 @@
 """Score checkpoints on tasks and held-out text. Imports lm_eval and torch: import this module late."""
 
 import logging
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.evaluation.bits_per_byte import DocumentBits, document_bits
+from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model, load_checkpoint_tokenizer
-from paribus.evaluation.harness import HarnessModel, load_task, run_tasks, task_name
+from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
+from paribus.evaluation.requests import EncodedRequests
 from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
+from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics
 
 BITS_PER_BYTE = "eval/bits_per_byte"
@@ -32,8 +37,10 @@ class Scored:
 
     rows: list[Row] = field(default_factory=list)
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
-    truncated: dict[str, dict[str, int]] = field(default_factory=dict)
-    """Task -> shots -> items whose prompt lost its beginning; the same at every checkpoint."""
+    requests: EncodedRequests = field(default_factory=lambda: EncodedRequests(0))
+    """Of the tasks; the same at every checkpoint."""
+    omitted: float = 0.0
+    """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
 
 
 def score_checkpoints(context: StageContext) -> dict[str, JSON]:
@@ -43,28 +50,71 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     heldout = _Heldout(context)
     tokenizer = load_checkpoint_tokenizer(next(iter(checkpoints.values())))
     scored = Scored()
-    for number, (step, path) in enumerate(checkpoints.items(), start=1):
-        progress = _Progress(context, f"step {step} ({number} of {len(checkpoints)})")
-        model = load_checkpoint_model(path, context.config.evaluation.device)
-        if heldout.pairs is None:
-            scorer = Scorer(model, context.config.evaluation.batch_size)
-            if context.config.evaluation.tasks:
-                _score_tasks(context, step, HarnessModel(scorer, tokenizer, progress.requests), scored)
-            bits = document_bits(scorer, tokenizer, heldout.texts, progress.text)
-        else:
-            config = context.config
-            length, size = config.model.context_length, config.evaluation.batch_size
-            bits = TargetScorer(model, tokenizer, length, size).bits(heldout.pairs, progress.text)
+    if heldout.pairs is None:
+        _score_texts(context, tokenizer, checkpoints, heldout.texts, scored)
+    else:
+        _score_pairs(context, tokenizer, checkpoints, heldout.pairs, scored)
+    for step, bits in scored.heldout.items():
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
-        scored.heldout[step] = bits
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     statistics = corpus_statistics(tokenizer, heldout.texts)
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
-    tasks = _tasks(context, scored)
-    write_json(context.output / "statistics.json", {"heldout": asdict(statistics), "tasks": tasks})
+    about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
+    content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
+    write_json(context.output / "statistics.json", content)
     return _result(scored, list(checkpoints))
+
+
+def _score_texts(
+    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], texts: list[str], scored: Scored
+) -> None:
+    """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
+    config = context.config.evaluation
+    tasks = {key: load_task(context.inputs["tasks"], *key) for key in _keys(context)}
+    model: HarnessModel | None = None
+    for step, path, progress in _steps(context, checkpoints):
+        scorer = Scorer(load_checkpoint_model(path, config.device), config.batch_size)
+        if model is None:
+            model = HarnessModel(scorer, tokenizer)
+            documents = encode_documents(tokenizer, texts, model.max_length)
+            scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
+            _say_crossings(context, scored.requests)
+        if tasks:
+            model.scorer, model.progress = scorer, progress.requests
+            _add_rows(context, step, run_tasks(model, list(tasks.values())), scored)
+            scored.omitted = model.omitted
+        scored.heldout[step] = documents.bits(scorer, progress.text)
+
+
+def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], scored: Scored) -> None:
+    rows = [row for key in _keys(context) for row in item_rows(step, *key, samples[task_name(*key)])]
+    for key, value in means(rows).items():
+        context.report.metric(measure(*key), value, step=step)
+    scored.rows += rows
+
+
+def _score_pairs(
+    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], pairs: list[TextPair], scored: Scored
+) -> None:
+    """Held-out targets; there are no tasks for an encoder-decoder."""
+    config = context.config
+    for step, path, progress in _steps(context, checkpoints):
+        model = load_checkpoint_model(path, config.evaluation.device)
+        scorer = TargetScorer(model, tokenizer, config.model.context_length, config.evaluation.batch_size)
+        scored.heldout[step] = scorer.bits(pairs, progress.text)
+
+
+def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
+    for number, (step, path) in enumerate(checkpoints.items(), start=1):
+        yield step, path, _Progress(context, f"step {step} ({number} of {len(checkpoints)})")
+
+
+def _keys(context: StageContext) -> list[tuple[str, int]]:
+    """Task and number of shots of all that is asked."""
+    config = context.config.evaluation
+    return [(name, shots) for name in config.tasks for shots in config.shots]
 
 
 class _Heldout:
@@ -79,19 +129,6 @@ class _Heldout:
             self.texts = [text for pair in self.pairs for text in (pair.source, pair.target)]
         else:
             self.documents, self.texts = (list(column) for column in zip(*read_heldout(path), strict=True))
-
-
-def _score_tasks(context: StageContext, step: int, model: HarnessModel, scored: Scored) -> None:
-    config, directory = context.config.evaluation, context.inputs["tasks"]
-    pairs = [(name, shots) for name in config.tasks for shots in config.shots]
-    tasks = [load_task(directory, name, shots) for name, shots in pairs]
-    samples = run_tasks(model, tasks, config.fewshot_seed)
-    rows = [row for name, shots in pairs for row in item_rows(step, name, shots, samples[task_name(name, shots)])]
-    for (name, shots, metric), value in means(rows).items():
-        context.report.metric(measure(name, shots, metric), value, step=step)
-    scored.rows += rows
-    for name, shots in pairs:
-        scored.truncated.setdefault(name, {})[str(shots)] = len(model.truncated[task_name(name, shots)])
 
 
 def measure(task: str, shots: int, metric: str) -> str:
@@ -113,18 +150,44 @@ class _Progress:
         self._report.progress(done, total, unit="bytes", doing=f"scoring held-out text, {self._doing}")
 
 
+def _beginning(tokenizer: Tokenizer) -> JSON:
+    """What stands before the first token of a text, in lm-eval's words.
+
+    Without `add_bos_token` it stands before documents, and before a context that has no token of its own; any other
+    context begins with its own tokens.
+    """
+    return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eod_id, "add_bos_token": False}
+
+
+def _say_crossings(context: StageContext, requests: EncodedRequests) -> None:
+    choices = requests.crossed.total()
+    if choices:
+        context.report.message(
+            f"a token crosses the boundary of context and continuation in {choices} of {requests.number} choices; they "
+            "are scored as text (docs/evaluation.md)"
+        )
+
+
 def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
     tasks: dict[str, JSON] = {}
+    shots, requests = context.config.evaluation.shots, scored.requests
     for name in context.config.evaluation.tasks:
         metadata = read_config(context.inputs["tasks"], name)["metadata"]
+        names = {str(number): task_name(name, number) for number in shots}
         tasks[name] = {
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
-            "truncated_prompts": dict(scored.truncated[name]),
+            "truncated_prompts": {key: _count(task, requests.truncated) for key, task in names.items()},
+            "crossed_items": {key: _count(task, requests.crossed) for key, task in names.items()},
+            "crossed_choices": {key: _count(task, requests.crossed.elements()) for key, task in names.items()},
         }
     return tasks
+
+
+def _count(task: str, items: Iterable[tuple[str, int]]) -> int:
+    return sum(name == task for name, _ in items)
 
 
 def _result(scored: Scored, steps: list[int]) -> dict[str, JSON]:

@@ -3,7 +3,8 @@
 A score does not depend on the batch it is computed in, up to rounding. Imports torch: import this module late.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,12 +14,13 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError, OutOfMemoryError
-from paribus.evaluation.branches import Batch, batches, group_pairs, make_batch
+from paribus.evaluation.branches import Batch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.pairs import Pair
 from paribus.modeling.decoder import decoder_parts
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
+NOT_A_NUMBER = "the model's output is not a number; its weights are not finite or overflow"
 
 Progress = Callable[[int], None]
 """Told the number of pairs that were just finished."""
@@ -56,18 +58,43 @@ class Scorer:
         for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
             batch = make_batch(groups)
             places = np.array(scored)[batch.members]
-            try:
+            with self._naming_batch_size():
                 token_scores, best = self._tokens(batch)
-            except (torch.OutOfMemoryError, MemoryError) as error:
-                raise OutOfMemoryError(
-                    f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
-                ) from error
             np.add.at(log_probability, places, token_scores)
             np.logical_and.at(greedy, places, best == batch.targets)
             progress(sum(len(group.members) for group in groups))
         if not np.isfinite(log_probability).all():
-            raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+            raise NumericalError(NOT_A_NUMBER)
         return Scores(log_probability, greedy)
+
+    @torch.inference_mode()
+    def predictions(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """(place in `pairs`, log-probability of every token, (vocabulary size,)) for the place of each pair's last
+        token; pairs must fit the context length and have a continuation.
+
+        In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
+        """
+        for groups in batches(group_pairs(pairs), self.batch_size):
+            yield from self._predictions(groups)
+
+    def _predictions(self, groups: Sequence[Group]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        batch, device = make_batch(groups), self.model.device
+        last = np.flatnonzero(np.append(np.diff(batch.members) != 0, True))
+        with self._naming_batch_size():
+            hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
+            logs = linear(hidden, self.parts.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
+        if not np.isfinite(logs).all():
+            raise NumericalError(NOT_A_NUMBER)
+        yield from zip(batch.members[last].tolist(), logs, strict=True)
+
+    @contextmanager
+    def _naming_batch_size(self) -> Iterator[None]:
+        try:
+            yield
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise OutOfMemoryError(
+                f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
+            ) from error
 
     def _tokens(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Log-probability of each scored token, and the most probable token at its place."""

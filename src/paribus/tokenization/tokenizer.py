@@ -228,6 +228,14 @@ class Tokenizer:
         lengths = np.fromiter(map(len, columns.spellings), dtype=np.int64, count=len(columns.spellings))
         return np.where(np.isin(columns.kinds, (SPECIAL, UNKNOWN)), 0, lengths)[ranks]
 
+    def token_bytes(self) -> list[bytes]:
+        """The bytes each id stands for in text, as `decode_bytes` joins them; none for special tokens.
+
+        An unknown token stands as U+FFFD. With the pre-tokenizer `stripped` a token that begins a word has a space.
+        """
+        special = set(self.special_tokens.values())
+        return [b"" if identity in special else text for identity, text in enumerate(self._spaced_spellings)]
+
     def save(self, path: str | Path) -> None:
         """Write a self-contained directory of JSON; equal tokenizers make equal bytes."""
         from paribus.tokenization.storage import save
