@@ -2,34 +2,22 @@
 
 import gzip
 import json
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.items import Item
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.files import benchmark_file, read_benchmark
+from paribus.evaluation.suites.files import read_benchmark, split_file
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
 
 PIQA = {"goal": "Open a jar", "sol1": "Twist the lid.", "sol2": "Eat the lid.", "label": 0}
 BOOLQ = {"passage": "Water is wet.", "question": "is water wet", "label": 1}
-OPENBOOKQA = {
-    "question_stem": "Fog is likely around",
-    "choices": {"text": ["a marsh", "a desert"], "label": ["A", "B"]},
-    "answerKey": "A",
-}
-BUILT_IN = {
-    "boolq": ("super_glue/boolq/default.yaml", BOOLQ),
-    "piqa": ("piqa/piqa.yaml", PIQA),
-    "openbookqa": ("openbookqa/openbookqa.yaml", OPENBOOKQA),
-}
 
 
 def write(data: Path, task: str, split: str, records: list[Any]) -> Path:
@@ -45,34 +33,18 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
-def test_prompt_choices_and_answer_are_those_of_lm_evals_own_task(name: str) -> None:
-    from lm_eval.utils import apply_template
-
-    file, record = BUILT_IN[name]
-    own = yaml.safe_load((resources.files("lm_eval") / "tasks" / file).read_text())
-    query, choices, gold = BENCHMARKS[name].question(record)
-
-    def value(field: str) -> Any:
-        template = own[field]
-        if not isinstance(template, str):
-            return template
-        return record[template] if template in record else apply_template(template, record)
-
-    assert query == value("doc_to_text")
-    assert choices == (yaml.safe_load(value("doc_to_choice")) if name != "boolq" else value("doc_to_choice"))
-    assert gold == int(value("doc_to_target"))
-
-
 @pytest.mark.parametrize("name", BENCHMARKS)
 def test_every_real_file_reads_whole(shared_data: Path, name: str) -> None:
-    path = benchmark_file(str(shared_data / "benchmarks"), BENCHMARKS[name])
+    benchmark = BENCHMARKS[name]
+    path = split_file(shared_data / "benchmarks", benchmark.directory, benchmark.split)
+    if path is None:
+        pytest.skip(f"needs benchmarks/{benchmark.directory}/{benchmark.split}.jsonl.gz in the shared data")
     items = read_benchmark(path, BENCHMARKS[name])
     with gzip.open(path) as file:
         assert len(items) == sum(1 for _ in file)
     parts = split_pool(items, None)
     assert len(parts.fewshot) == min(64, len({item.digest() for item in items}) // 4)
-    assert 0.19 < parts.chance() < 0.51
+    assert parts.chance() == 0 if name == "lambada_openai" else 0.19 < parts.chance() < 0.51
 
 
 def test_a_broken_record_is_refused_by_file_and_line(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ Imports lm_eval and torch: import this module late.
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 
 from paribus.errors import ConfigurationError
-from paribus.evaluation.items import read_items
+from paribus.evaluation.items import read_records
 from paribus.evaluation.pairs import Encoder, Pair, encode_pair, fit, windows
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
@@ -132,5 +131,7 @@ def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask], fewshot_se
 
 def _dataset(path: Path) -> datasets.Dataset:
     text = datasets.Value("string")
-    columns = {"id": text, "query": text, "choices": datasets.List(text), "gold": datasets.Value("int64")}
-    return datasets.Dataset.from_list([asdict(item) for item in read_items(path)], datasets.Features(columns))
+    kinds = {"choices": datasets.List(text), "contexts": datasets.List(text), "gold": datasets.Value("int64")}
+    records = read_records(path)
+    features = {name: kinds.get(name, text) for name in (records[0] if records else ())}
+    return datasets.Dataset.from_list(records, datasets.Features(features))

@@ -11,11 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paribus.evaluation.bits_per_byte import DocumentBits
-from paribus.evaluation.task_files import METRICS
 
 CHOICE_BITS = "choice_bits"
 """Minus the base-2 logarithm of the right choice's share of the choices' probabilities; a fair guess among n has
 log2 n."""
+TARGET_BITS = "target_bits"
+"""Minus the base-2 logarithm of the probability of the text that should follow; lm-eval's perplexity is 2 to the mean
+of it."""
 ITEMS_SCHEMA = pa.schema(
     [
         ("checkpoint", pa.int64()),
@@ -48,11 +50,19 @@ class Row:
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """Every metric of every sample, in order."""
     for sample in samples:
-        values = {metric: float(sample[metric]) for metric in METRICS}
-        log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
-        values[CHOICE_BITS] = choice_bits(log_probabilities, sample["target"])
-        for metric, value in values.items():
+        for metric, value in item_values(sample).items():
             yield Row(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
+
+
+def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
+    """lm-eval's metrics of a sample, and ours."""
+    values = {metric: float(sample[metric]) for metric in sample["metrics"]}
+    if "perplexity" in values:  # lm-eval takes it from the mean of what it calls so
+        values[TARGET_BITS] = -values.pop("perplexity") / math.log(2)
+    if "gold" in sample["doc"]:
+        log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
+        values[CHOICE_BITS] = choice_bits(log_probabilities, sample["doc"]["gold"])
+    return values
 
 
 def choice_bits(log_probabilities: Sequence[float], gold: int) -> float:

@@ -12,7 +12,7 @@ from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.passages import PassageSample
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.benchmark import Benchmark
+from paribus.evaluation.suites.benchmark import Benchmark, Prompt
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION
@@ -84,17 +84,16 @@ def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
 def _write(directory: Path, config: EvaluationConfig, name: str, passages: PassageSample) -> JSON:
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
-        source, delimiter = "held-out part of the corpus", ""
+        prompt = Prompt("held-out part of the corpus", target_delimiter="")
     else:
-        items = _benchmark_items(config, BENCHMARKS[name])
-        source, delimiter = BENCHMARKS[name].source, BENCHMARKS[name].target_delimiter
+        items, prompt = _benchmark_items(config, BENCHMARKS[name]), BENCHMARKS[name].prompt
     if max(config.shots) > len(items.fewshot):
         raise ConfigurationError(
             f"evaluation.shots asks for {max(config.shots)} examples in the prompt, but task {name} has "
             f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
         )
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    write_task(directory, name, items, target_delimiter=delimiter, source=source)
+    write_task(directory, name, items, prompt)
     return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
 
 
