@@ -165,6 +165,13 @@ def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path)
         build_tasks(context)
 
 
+def test_a_task_with_more_examples_of_its_own_than_there_are_is_refused_by_its_path(tmp_path: Path) -> None:
+    write_drawn_corpus(tmp_path)
+    context = stage_context(tmp_path, EvaluationConfig(shots_of={"continuation": (60,)}), "tasks", "corpus")
+    with pytest.raises(ConfigurationError, match=r"evaluation\.shots_of\.continuation asks for 60 examples"):
+        build_tasks(context)
+
+
 def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
     write_drawn_corpus(tmp_path)
     evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
@@ -194,6 +201,19 @@ def test_boolq_piqa_and_openbookqa_are_scored_from_the_real_files(scored: Any, s
     }
     assert all(0 <= result["metrics"][f"eval/{name}/2shot/acc_norm"] <= 1 for name in names)
     assert all(len({row["item"] for row in rows(context) if row["task"] == name}) == 6 for name in names)
+
+
+def test_each_kind_of_item_is_scored_from_the_real_files(scored: Any, shared_data: Path) -> None:
+    names = ("ag_news", "tweet_hate", "memotrap_history_of_science", "lambada_openai", "siqa")
+    own = {"ag_news": (3,), "tweet_hate": (2,), "lambada_openai": (0,)}
+    data = str(shared_data / "benchmarks")
+    context, result = scored(tasks=names, data=data, limit=3, shots=(0, 1), shots_of=own)
+    assert {(row["task"], row["shots"]) for row in rows(context)} == {
+        (name, shots) for name in names for shots in own.get(name, (0, 1))
+    }
+    assert {row["metric"] for row in rows(context) if row["task"] == "lambada_openai"} == {"acc", "target_bits"}
+    assert {row["metric"] for row in rows(context) if row["task"] == "ag_news"} == MEASURES
+    assert result["metrics"]["eval/lambada_openai/0shot/target_bits"] > 0
 
 
 def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:

@@ -92,9 +92,10 @@ def test_with_a_training_split_every_item_is_scored_and_copies_are_no_examples()
 
 def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
     write(tmp_path, "boolq", "validation", [BOOLQ])
-    config = EvaluationConfig(tasks=("continuation", "bolq", "boolq", "piqa", "openbookqa"), data=str(tmp_path))
-    found = problems(config)
-    assert [path for path, _ in found] == ["evaluation.tasks", "evaluation.data", "evaluation.data"]
+    tasks = ("continuation", "bolq", "boolq", "piqa", "openbookqa")
+    found = problems(EvaluationConfig(tasks=tasks, data=str(tmp_path), shots_of={"pika": (1,)}))
+    assert sorted({path for path, _ in found}) == ["evaluation.data", "evaluation.shots_of.pika", "evaluation.tasks"]
+    found = [problem for problem in found if problem[0] != "evaluation.shots_of.pika"]
     assert "unknown task 'bolq'; nearest: boolq" in found[0][1]
     assert f"task piqa needs {tmp_path}/piqa/validation.jsonl" in found[1][1]
 

@@ -16,6 +16,9 @@ def problems(config: EvaluationConfig) -> list[tuple[str, str]]:
         for name, count in Counter(config.tasks).items()
         if count > 1
     ]
+    found += [
+        (f"evaluation.shots_of.{name}", problem) for name in config.shots_of or {} if (problem := unknown_task(name))
+    ]
     return found + [("evaluation.data", problem) for name in config.tasks for problem in _missing(config, name)]
 
 

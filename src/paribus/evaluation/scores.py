@@ -83,7 +83,7 @@ class _Heldout:
 
 def _score_tasks(context: StageContext, step: int, model: HarnessModel, scored: Scored) -> None:
     config, directory = context.config.evaluation, context.inputs["tasks"]
-    pairs = [(name, shots) for name in config.tasks for shots in config.shots]
+    pairs = [(name, shots) for name in config.tasks for shots in config.task_shots(name)]
     tasks = [load_task(directory, name, shots) for name, shots in pairs]
     samples = run_tasks(model, tasks, config.fewshot_seed)
     rows = [row for name, shots in pairs for row in item_rows(step, name, shots, samples[task_name(name, shots)])]

@@ -87,9 +87,11 @@ def _write(directory: Path, config: EvaluationConfig, name: str, passages: Passa
         prompt = Prompt("held-out part of the corpus", target_delimiter="")
     else:
         items, prompt = _benchmark_items(config, BENCHMARKS[name]), BENCHMARKS[name].prompt
-    if max(config.shots) > len(items.fewshot):
+    shots = max(config.task_shots(name))
+    if shots > len(items.fewshot):
+        field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
         raise ConfigurationError(
-            f"evaluation.shots asks for {max(config.shots)} examples in the prompt, but task {name} has "
+            f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has "
             f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
         )
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)

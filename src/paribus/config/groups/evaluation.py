@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, Shots, Tasks
+from paribus.config.groups.types import NonNegative, Positive, Shots, ShotsOf, Tasks
 from paribus.config.units import Size
 
 
@@ -20,6 +20,9 @@ class EvaluationConfig:
         None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
     )
     shots: Shots = identity((0, 5), doc="Numbers of examples in the prompt (papers: 0 and 5).")
+    shots_of: ShotsOf | None = identity(
+        None, doc="Tasks with numbers of their own: {ag_news: [32], squad: [2]}; null: all as in shots."
+    )
     limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
     last_checkpoints: Positive = identity(1, doc="Checkpoints scored and averaged, the last ones (papers: 5).")
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
@@ -29,3 +32,7 @@ class EvaluationConfig:
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+
+    def task_shots(self, task: str) -> tuple[int, ...]:
+        """Numbers of examples in the prompt of a task."""
+        return (self.shots_of or {}).get(task, self.shots)

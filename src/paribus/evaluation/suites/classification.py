@@ -6,7 +6,7 @@ as that paper has none. Amazon and Yelp are the sets of two classes.
 """
 
 from paribus.evaluation.items import Item
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Reader, Record, index, text
+from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Reader, Record, index, string
 
 SENTIMENTS = ("terrible.", "great.")
 TOPICS = ("World.", "Sports.", "Business.", "Technology.")
@@ -19,10 +19,14 @@ ONTOLOGY = (
 
 
 def reader(field: str, template: str, words: tuple[str, ...]) -> Reader:
-    """A reader of records with a text and a label (index of a word): the text, the template, the word."""
+    """A reader of records with a text and a label (index of a word): the text, the template, the word.
+
+    A text may be empty: there is such a tweet in the training split of hate.
+    """
 
     def item(name: str, record: Record) -> Item:
-        return Item(name, f"{text(record, field).strip()} {template}", words, index(record, "label", words))
+        query = f"{string(record, field).strip()} {template}".strip()
+        return Item(name, query, words, index(record, "label", words))
 
     return item
 
