@@ -13,6 +13,8 @@ PROBLEMS = [
     {"question": "Why did she run?", "answer": "D", "options": ["fun", "fear", "rain", "health"]},
 ]
 LETTERED = {"text": ["a marsh", "a desert", "a hill", "a sea", "a town"], "label": list("ABCDE")}
+NO_DATE = {"day": "", "month": "", "year": ""}
+PASSAGES = [{"title": f"Page {number}", "text": f"Fact\n{number}."} for number in range(12)]
 RECORDS = MappingProxyType[str, dict[str, Any]](
     {
         "boolq": {"passage": "Water is wet.", "question": "is water wet", "label": 1},
@@ -64,6 +66,41 @@ RECORDS = MappingProxyType[str, dict[str, Any]](
         "tweet_offensive": {"text": "be kind", "label": 0},
         "ag_news": {"text": "Talks fail. The talks failed.", "label": 2},
         "dbpedia": {"title": "Ann", "content": "Ann is a singer.", "label": 2},
+        "triviaqa": {"question": "Who sang it", "answer": {"value": "Ann", "aliases": ["Ann", "Ann Lee", "it's [A]"]}},
+        "webqs": {"question": "who ran?", "answers": ["Ann", "Bob"]},
+        "nq_open": {"question": "who ran", "answer": ["Ann Lee", "Ann"]},
+        "nq_swap": {
+            "question": "who ran",
+            "org_context": "Ann ran.",
+            "org_answer": ["Ann"],
+            "sub_context": "Bob ran.",
+            "sub_answer": ["Bob"],
+        },
+        "squad": {
+            "id": "1",
+            "title": "Running",
+            "context": "Ann ran home.",
+            "question": "Who ran?",
+            "answers": {"text": ["Ann", "Ann"], "answer_start": [0, 0]},
+        },
+        "hotpotqa": {
+            "question": "Who ran?",
+            "answer": "Ann",
+            "context": {"title": ["Ann", "Bob"], "sentences": [["Ann ran.", " She won."], ["Bob sat."]]},
+        },
+        "drop": {
+            "query_id": "1",
+            "passage": "Ann ran 3 miles and Bob 5.",
+            "question": "Who ran?",
+            "answer": {"number": "", "date": NO_DATE, "spans": ["Ann", "Bob"]},
+            "validated_answers": {
+                "number": ["", "2", ""],
+                "date": [NO_DATE, NO_DATE, {"day": "", "month": "May", "year": "1990"}],
+                "spans": [["Bob", "Ann"], [], []],
+            },
+        },
+        "triviaqa_open_book": {"question": "Who sang it", "answers": ["Ann"], "ctxs": PASSAGES},
+        "nq_open_book": {"question": "who ran", "answers": ["Ann"], "ctxs": PASSAGES},
         "race_middle": {"article": "Ann ran."} | PROBLEMS[0],
     }
 )

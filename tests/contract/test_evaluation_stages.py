@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from benchmark_records import RECORDS
 from evaluation_support import WORDS, brute_force, stage_context, write_checkpoints, write_drawn_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusWriter
@@ -214,6 +215,27 @@ def test_each_kind_of_item_is_scored_from_the_real_files(scored: Any, shared_dat
     assert {row["metric"] for row in rows(context) if row["task"] == "lambada_openai"} == {"acc", "target_bits"}
     assert {row["metric"] for row in rows(context) if row["task"] == "ag_news"} == MEASURES
     assert result["metrics"]["eval/lambada_openai/0shot/target_bits"] > 0
+
+
+def test_answers_are_written_and_compared_with_the_accepted_ones(scored: Any, tmp_path: Path) -> None:
+    names = ("triviaqa", "squad", "drop", "winogrande")
+    for name in names:
+        directory = tmp_path / "data" / name
+        directory.mkdir(parents=True)
+        records = [RECORDS[name] | {"number": number} for number in range(4)]
+        (directory / "validation.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        other = {"question": "other?", "sentence": "Other _ text."}
+        (directory / "train.jsonl").write_text(json.dumps(RECORDS[name] | other) + "\n")
+    context, result = scored(tasks=names, data=str(tmp_path / "data"), shots=(0, 1))
+    metrics = {name: {row["metric"] for row in rows(context) if row["task"] == name} for name in names}
+    assert metrics["triviaqa"] == {"exact_match"}
+    assert metrics["squad"] == metrics["drop"] == {"exact_match", "f1"}
+    assert metrics["winogrande"] == {"acc", "choice_bits"}
+    assert len(rows(context)) == 2 * 4 * (1 + 2 + 2 + 2)
+    assert 0 <= result["metrics"]["eval/squad/1shot/f1"] <= 1
+    statistics = json.loads((context.output / "statistics.json").read_text())["tasks"]
+    assert statistics["squad"]["chance"] == 0
+    assert statistics["winogrande"]["chance"] == 0.5
 
 
 def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:

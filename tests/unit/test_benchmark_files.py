@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from benchmark_records import RECORDS
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.fingerprint import fingerprint
@@ -61,6 +62,49 @@ def test_a_broken_record_is_refused_by_file_and_line(tmp_path: Path) -> None:
     assert "line 1: invalid UTF-8" in refusal(path)
     path.write_text("\n")
     assert "is empty" in refusal(path)
+
+
+REFUSED = {
+    "an answer outside of the choices": ("hellaswag", {"label": "4"}, "field `label` must be an index from 0 to 3"),
+    "an answer counted from zero": ("winogrande", {"answer": "0"}, "field `answer` must be an index from 1 to 2"),
+    "a sentence without a blank": ("winogrande", {"sentence": "Ann."}, "field `sentence` must have a blank `_`"),
+    "a story without its end": ("storycloze", {"input_sentence_4": " "}, "field `input_sentence_4` must be text"),
+    "a passage of one word": ("lambada_openai", {"text": "one"}, "field `text` must be two words"),
+    "choices that are no list": ("memotrap_proverb_ending", {"classes": "[' a'"}, "field `classes` must be a list"),
+    "one choice": ("memotrap_proverb_ending", {"classes": [" a"]}, "field `classes` must be a list of two or more"),
+    "three options": ("race_middle", {"options": ["a", "b", "c"]}, "field `options` must be a list of 4 or more"),
+    "a letter that is none": ("race_middle", {"answer": "E"}, "field `answer` must be one of A, B, C, D, not 'E'"),
+    "no problems": ("race_high", {"problems": "[]"}, "field `problems` must be a list of one or more problems"),
+    "a label that is no number": ("ag_news", {"label": "World"}, "field `label` must be an index from 0 to 3"),
+    "no accepted answer": ("triviaqa", {"answer": {"aliases": []}}, "field `aliases` must be a list of one or more"),
+    "no answers": ("webqs", {"answers": []}, "field `answers` must be a list of one or more texts, not []"),
+    "no span": ("squad", {"answers": {"text": []}}, "field `text` must be a list of one or more texts"),
+    "no passages": ("nq_open_book", {"ctxs": []}, "field `ctxs` must be a list of one or more passages"),
+    "sentences that are none": ("hotpotqa", {"context": {"title": ["a"], "sentences": ["b"]}}, "field `sentences`"),
+    "an answer without content": (
+        "drop",
+        {"answer": {"number": "", "spans": [], "date": {"day": "", "month": "", "year": ""}}, "validated_answers": {}},
+        "field `answer` has no number, spans or date",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_a_record_that_cannot_be_asked_is_refused_by_file_line_and_field(case: str, tmp_path: Path) -> None:
+    name, broken, message = REFUSED[case]
+    benchmark = BENCHMARKS[name]
+    path = write(tmp_path, benchmark.directory, benchmark.split, [RECORDS[name], RECORDS[name] | broken])
+    with pytest.raises(DataError) as error:
+        read_benchmark(path, benchmark)
+    assert f"{path}, line 2: {message}" in str(error.value)
+
+
+@pytest.mark.parametrize("name", RECORDS)
+def test_a_missing_field_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    benchmark = BENCHMARKS[name]
+    path = write(tmp_path, benchmark.directory, benchmark.split, [{"other": 1}])
+    with pytest.raises(DataError, match=r"line 1: field `\w+` is missing; the record has other"):
+        read_benchmark(path, benchmark)
 
 
 def test_a_truncated_archive_is_refused_by_name(tmp_path: Path) -> None:

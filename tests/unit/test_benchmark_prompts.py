@@ -3,8 +3,10 @@
 COPA is not among them: lm-eval puts two spaces before its choices, and the file has a prompt of its own.
 """
 
+from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import datasets
@@ -14,7 +16,7 @@ from lm_eval.tasks._yaml_loader import load_yaml
 
 from benchmark_records import PROBLEMS, RECORDS
 from paribus.evaluation.harness import load_task
-from paribus.evaluation.items import ItemSet
+from paribus.evaluation.items import AnswerItem, ItemSet
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.task_files import write_task
 
@@ -33,12 +35,19 @@ BUILT_IN = {
     "memotrap_proverb_ending": "inverse_scaling/inverse_scaling_memo_trap.yaml",
     "race_high": "race/race.yaml",
 }
+WRITTEN = {
+    "triviaqa": "triviaqa/default.yaml",
+    "nq_open": "nq_open/nq_open.yaml",
+    "drop": "drop/default.yaml",
+    "webqs": "webqs/webqs.yaml",
+}
 ITEMS = 3
+EXAMPLE = {"question": "who won"}
 
 
 def built_in(name: str) -> dict[str, Any]:
     directory = resources.files("lm_eval") / "tasks"
-    config: dict[str, Any] = load_yaml(Path(str(directory / BUILT_IN[name])))
+    config: dict[str, Any] = load_yaml(Path(str(directory / (BUILT_IN | WRITTEN)[name])))
     return config
 
 
@@ -46,19 +55,21 @@ def theirs(name: str, shots: int) -> ConfigurableTask:
     """lm-eval's own task over equal records."""
     config = built_in(name)
     splits = {config.get(key) for key in ("training_split", "validation_split", "test_split")} - {None}
-    records = datasets.Dataset.from_list([RECORDS[name]] * ITEMS)
-    found = dict.fromkeys(splits, records)
+    found = dict.fromkeys(splits, datasets.Dataset.from_list([RECORDS[name]] * ITEMS))
+    if shots:
+        found[config["training_split"]] = datasets.Dataset.from_list([RECORDS[name] | EXAMPLE] * ITEMS)
     task = ConfigurableTask(config={**config, "custom_dataset": lambda **_: found, "num_fewshot": shots})
     task.set_fewshot_seed(1)
     task.build_all_requests()
     return task
 
 
-def ours(name: str, shots: int, directory: Path) -> ConfigurableTask:
+def ours(name: str, shots: int, directory: Path, example: Mapping[str, Any] = MappingProxyType({})) -> ConfigurableTask:
     """Our task over the same records, as the stage `tasks` writes it."""
     benchmark = BENCHMARKS[name]
     items = [benchmark.item(f"test/{number}", RECORDS[name]) for number in range(ITEMS)]
-    write_task(directory, name, ItemSet(items, items, "train split"), benchmark.prompt)
+    shown = [benchmark.item("train/0", RECORDS[name] | example)]
+    write_task(directory, name, ItemSet(items, shown, "train split"), benchmark.prompt, benchmark.generation)
     task = load_task(directory, name, shots)
     task.set_fewshot_seed(1)
     task.build_all_requests()
@@ -79,7 +90,54 @@ def test_examples_in_the_prompt_are_written_as_lm_eval_writes_them(name: str, tm
     assert shown == f"{''.join(right)}\n\n{asked[0].args[0]}"
 
 
-@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("name", WRITTEN)
+def test_questions_whose_answer_is_written_are_asked_as_lm_eval_asks_them(name: str, tmp_path: Path) -> None:
+    expected, found = theirs(name, 0), ours(name, 0, tmp_path)
+    asked = [instance.args for instance in found.instances]
+    prompts = list(dict.fromkeys(instance.args[0] for instance in expected.instances))
+    assert [prompt for prompt, _ in asked] == prompts * ITEMS
+    if name != "webqs":  # lm-eval scores its accepted answers instead
+        assert asked[0][1]["until"] == expected.instances[0].args[1]["until"]
+
+
+@pytest.mark.parametrize("name", ["triviaqa", "nq_open"])
+def test_examples_with_written_answers_are_those_of_lm_eval(name: str, tmp_path: Path) -> None:
+    assert ours(name, 1, tmp_path, EXAMPLE).instances[0].args[0] == theirs(name, 1).instances[0].args[0]
+
+
+@pytest.mark.parametrize("name", ["triviaqa", "nq_open"])
+@pytest.mark.parametrize("answer", ["ann lee", "The Ann", "it's [a]", "Bob", "Ann!"])
+def test_exact_match_is_that_of_lm_evals_own_task(name: str, answer: str, tmp_path: Path) -> None:
+    tasks = (theirs(name, 0), ours(name, 0, tmp_path))
+    expected, found = (task.process_results(next(iter(task.eval_docs)), [answer]) for task in tasks)
+    assert found == expected
+
+
+def test_a_squad_prompt_is_that_of_lm_eval() -> None:
+    from lm_eval.tasks.squadv2.task import SQuAD2
+
+    item = BENCHMARKS["squad"].item("x", RECORDS["squad"])
+    assert isinstance(item, AnswerItem)
+    assert item.query == SQuAD2.doc_to_text(None, RECORDS["squad"])
+    assert item.answers == (("Ann",), ("Ann",))
+
+
+def test_accepted_answers_of_drop_are_those_of_lm_eval() -> None:
+    from lm_eval.tasks.drop.utils import get_answers
+
+    item = BENCHMARKS["drop"].item("x", RECORDS["drop"])
+    assert isinstance(item, AnswerItem)
+    assert list(item.answers) == get_answers(RECORDS["drop"]) == [("Ann", "Bob"), ("Bob", "Ann"), ("2",), ("May 1990",)]
+
+
+def test_an_open_book_prompt_has_the_first_ten_passages() -> None:
+    item = BENCHMARKS["nq_open_book"].item("x", RECORDS["nq_open_book"])
+    assert isinstance(item, AnswerItem)
+    lines = item.query.splitlines()
+    assert lines == [*(f"Page {number}: Fact {number}." for number in range(10)), "Q: who ran?", "A:"]
+
+
+@pytest.mark.parametrize("name", [*BUILT_IN, *WRITTEN])
 def test_hub_names_and_splits_are_those_of_lm_evals_own_task(name: str) -> None:
     config, benchmark = built_in(name), BENCHMARKS[name]
     scored = config.get("test_split") or config.get("validation_split")

@@ -16,9 +16,9 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 
-from paribus.errors import ConfigurationError
+from paribus.evaluation.generation import Coder, Generator, Request, counter
 from paribus.evaluation.items import read_records
-from paribus.evaluation.pairs import Encoder, Pair, encode_pair, fit, windows
+from paribus.evaluation.pairs import Pair, encode_pair, fit, windows
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
 
@@ -30,7 +30,7 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
     """A language model of ours for lm-eval; texts become ids by the rule of `paribus.evaluation.pairs`."""
 
     def __init__(
-        self, scorer: Scorer, tokenizer: Encoder, progress: Callable[[int, int], None] = lambda done, total: None
+        self, scorer: Scorer, tokenizer: Coder, progress: Callable[[int, int], None] = lambda done, total: None
     ) -> None:
         super().__init__()
         self.scorer = scorer
@@ -77,10 +77,16 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         return [log_probability for log_probability, _ in self._score(parts)]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Not offered: every task of the registry is multiple choice."""
-        raise ConfigurationError(
-            "evaluation.tasks: a task asks the model to generate text; only multiple choice is run"
-        )
+        """Greedy texts after the prompts, up to the first of their stop strings."""
+        asked = [
+            Request(text, tuple(how["until"]), int(how["max_gen_toks"]))
+            for text, how in (request.args for request in requests)
+        ]
+        written = Generator(self.scorer, self.encoder).write(asked, counter(self.progress, len(asked)))
+        for request, answer in zip(requests, written, strict=True):
+            if answer.truncated:
+                self.truncated[str(request.task_name)].add(int(request.doc_id))
+        return [answer.text for answer in written]
 
     def _score(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
         """Sums over the windows of each request."""
@@ -132,6 +138,7 @@ def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask], fewshot_se
 def _dataset(path: Path) -> datasets.Dataset:
     text = datasets.Value("string")
     kinds = {"choices": datasets.List(text), "contexts": datasets.List(text), "gold": datasets.Value("int64")}
+    kinds["answers"] = datasets.List(datasets.List(text))
     records = read_records(path)
     features = {name: kinds.get(name, text) for name in (records[0] if records else ())}
     return datasets.Dataset.from_list(records, datasets.Features(features))

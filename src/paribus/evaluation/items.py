@@ -1,4 +1,7 @@
-"""Items: what every task is made of, and their JSON lines on disk."""
+"""Items: what every task is made of, and their JSON lines on disk.
+
+A language model answers by the probability of a text, or by writing one.
+"""
 
 import hashlib
 import json
@@ -74,7 +77,17 @@ class TextItem(_Question):
     """The text that follows, with the whitespace before it."""
 
 
-AnyItem = Item | BlankItem | TextItem
+@dataclass(frozen=True)
+class AnswerItem(_Question):
+    """A question whose answer the model writes."""
+
+    query: str
+    """The prompt, without the answer."""
+    answers: tuple[tuple[str, ...], ...]
+    """Accepted answers, the one that examples show first; each is one span of text, or several (DROP)."""
+
+
+AnyItem = Item | BlankItem | TextItem | AnswerItem
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from paribus.evaluation.answers import drop_scores, squad_scores
 from paribus.evaluation.bits_per_byte import DocumentBits
+from paribus.evaluation.suites.benchmark import Generation
+from paribus.evaluation.suites.registry import BENCHMARKS
 
 CHOICE_BITS = "choice_bits"
 """Minus the base-2 logarithm of the right choice's share of the choices' probabilities; a fair guess among n has
@@ -49,8 +52,11 @@ class Row:
 
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """Every metric of every sample, in order."""
+    benchmark = BENCHMARKS.get(task)
+    generation = benchmark.generation if benchmark else None
     for sample in samples:
-        for metric, value in item_values(sample).items():
+        values = item_values(sample) | (answer_values(sample, generation) if generation else {})
+        for metric, value in values.items():
             yield Row(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
 
 
@@ -63,6 +69,18 @@ def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
         log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
         values[CHOICE_BITS] = choice_bits(log_probabilities, sample["doc"]["gold"])
     return values
+
+
+def answer_values(sample: Mapping[str, Any], generation: Generation) -> dict[str, float]:
+    """Exact match and F1 of a written answer; nothing where lm-eval's exact match is all there is."""
+    (prediction,), answers = sample["filtered_resps"], sample["doc"]["answers"]
+    match generation.measure:
+        case "squad":
+            return squad_scores(prediction, answers)
+        case "drop":
+            return drop_scores(prediction, answers)
+        case "lm_eval":
+            return {}
 
 
 def choice_bits(log_probabilities: Sequence[float], gold: int) -> float:

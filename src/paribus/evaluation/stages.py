@@ -84,9 +84,10 @@ def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
 def _write(directory: Path, config: EvaluationConfig, name: str, passages: PassageSample) -> JSON:
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
-        prompt = Prompt("held-out part of the corpus", target_delimiter="")
+        prompt, generation = Prompt("held-out part of the corpus", target_delimiter=""), None
     else:
         items, prompt = _benchmark_items(config, BENCHMARKS[name]), BENCHMARKS[name].prompt
+        generation = BENCHMARKS[name].generation
     shots = max(config.task_shots(name))
     if shots > len(items.fewshot):
         field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
@@ -95,7 +96,7 @@ def _write(directory: Path, config: EvaluationConfig, name: str, passages: Passa
             f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
         )
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    write_task(directory, name, items, prompt)
+    write_task(directory, name, items, prompt, generation)
     return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
 
 

@@ -8,25 +8,31 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
-from paribus.evaluation.items import BlankItem, Item, ItemSet, TextItem, write_items
-from paribus.evaluation.suites.benchmark import Prompt
+from paribus.evaluation.items import AnswerItem, BlankItem, Item, ItemSet, TextItem, write_items
+from paribus.evaluation.suites.benchmark import Generation, Prompt
 
 ACCURACIES = ("acc", "acc_norm", "acc_bytes")
 """lm-eval's: the most probable choice is right, by log-probability as it is, a character, or a UTF-8 byte."""
+SPANS_JOINED = "{{ answers | map('join', ', ') | list }}"
 
 
-def write_task(directory: Path, name: str, items: ItemSet, prompt: Prompt) -> None:
-    """Write `<name>.yaml`, `<name>.jsonl` (scored) and `<name>.fewshot.jsonl` (examples)."""
+def write_task(
+    directory: Path, name: str, items: ItemSet, prompt: Prompt, generation: Generation | None = None
+) -> None:
+    """Write `<name>.yaml`, `<name>.jsonl` (scored) and `<name>.fewshot.jsonl` (examples).
+
+    `generation` goes with items whose answer is written.
+    """
     write_items(directory / f"{name}.jsonl", items.evaluated)
     write_items(directory / f"{name}.fewshot.jsonl", items.fewshot)
-    config = task_config(name, items, prompt)
+    config = task_config(name, items, prompt, generation)
     content = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     (directory / f"{name}.yaml").write_text(content, encoding="utf-8")
 
 
-def task_config(name: str, items: ItemSet, prompt: Prompt) -> dict[str, Any]:
+def task_config(name: str, items: ItemSet, prompt: Prompt, generation: Generation | None = None) -> dict[str, Any]:
     """An lm-eval task over the two files."""
-    form = _form(items)
+    form = _form(items, generation)
     metrics = form.pop("metric_list")
     surroundings = {"description": prompt.description} if prompt.description else {}
     if prompt.fewshot_delimiter != Prompt.fewshot_delimiter:
@@ -51,7 +57,7 @@ def task_config(name: str, items: ItemSet, prompt: Prompt) -> dict[str, Any]:
     }
 
 
-def _form(items: ItemSet) -> dict[str, Any]:
+def _form(items: ItemSet, generation: Generation | None) -> dict[str, Any]:
     """What lm-eval is told about this kind of item."""
     match items.evaluated[0]:
         case Item():
@@ -66,6 +72,10 @@ def _form(items: ItemSet) -> dict[str, Any]:
                 "doc_to_target": "target",
                 "metric_list": metrics,
             }
+        case AnswerItem():
+            if generation is None:
+                raise ValueError("items whose answer is written need a Generation")
+            return _generation(generation)
 
 
 def _multiple_choice(text: str, choice: str, target: str, *metrics: str) -> dict[str, Any]:
@@ -75,6 +85,19 @@ def _multiple_choice(text: str, choice: str, target: str, *metrics: str) -> dict
         "doc_to_choice": choice,
         "doc_to_target": target,
         "metric_list": [_metric(name) for name in metrics],
+    }
+
+
+def _generation(generation: Generation) -> dict[str, Any]:
+    ending = {"until": list(generation.until), "max_gen_toks": generation.max_tokens, "do_sample": False}
+    filters = [{"function": "remove_whitespace"}, {"function": "take_first"}]
+    return {
+        "output_type": "generate_until",
+        "doc_to_text": "query",
+        "doc_to_target": SPANS_JOINED,
+        "generation_kwargs": ending,
+        "filter_list": [{"name": "remove_whitespace", "filter": filters}],
+        "metric_list": [_metric("exact_match") | dict(generation.exact_match)],
     }
 
 

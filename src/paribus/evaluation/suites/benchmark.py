@@ -2,8 +2,9 @@
 
 import ast
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
 
 from paribus.errors import DataError
 from paribus.evaluation.items import AnyItem
@@ -40,6 +41,20 @@ class Hub:
 
 
 @dataclass(frozen=True)
+class Generation:
+    """Where a written answer ends, and how it is compared with the accepted ones."""
+
+    until: tuple[str, ...]
+    """Stop strings."""
+    measure: Literal["lm_eval", "squad", "drop"]
+    """lm_eval: its exact match alone; squad, drop: exact match and F1 of the official scripts (`answers.py`)."""
+    exact_match: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
+    """Arguments of lm-eval's exact match."""
+    max_tokens: int = 64
+    """Largest number of tokens; answers are a few words."""
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A benchmark read from `<data>/<directory>/<split>.jsonl[.gz]`."""
 
@@ -51,6 +66,8 @@ class Benchmark:
     prompt: Prompt
     hub: Hub | None = None
     """Where else the records are; None where no hub data set has them in a form that is read here."""
+    generation: Generation | None = None
+    """For benchmarks whose answer is written."""
     parent: str | None = None
     """Directory, where it is not the name."""
 
