@@ -19,6 +19,9 @@ class EvaluationConfig:
     data: str | None = execution(
         None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
     )
+    source: Literal["files", "hub"] = execution(
+        "files", doc="Files that data lacks are an error, or fetched into it from the Hugging Face hub."
+    )
     shots: Shots = identity((0, 5), doc="Numbers of examples in the prompt (papers: 0 and 5).")
     shots_of: ShotsOf | None = identity(
         None, doc="Tasks with numbers of their own: {ag_news: [32], squad: [2]}; null: all as in shots."

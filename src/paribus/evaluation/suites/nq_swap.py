@@ -12,7 +12,7 @@ def item(name: str, record: Record) -> AnswerItem:
 
 NQ_SWAP = Benchmark(
     "nq_swap",
-    "validation",
+    "dev",
     item,
     Prompt("NQ-Swap, the changed passage before the question"),
     Hub("pminervini/NQ-Swap"),
