@@ -173,6 +173,15 @@ def test_a_task_with_more_examples_of_its_own_than_there_are_is_refused_by_its_p
         build_tasks(context)
 
 
+def test_prompts_longer_than_the_context_are_named_and_counted_before_training(tmp_path: Path) -> None:
+    write_drawn_corpus(tmp_path)
+    context = stage_context(tmp_path, EvaluationConfig(continuation_items=20), "tasks", "corpus")
+    build_tasks(context)
+    _, message = context.report.messages  # type: ignore[attr-defined]
+    assert "continuation: 20 of 20 prompts with 5 examples are longer than the model's 256 tokens" in message
+    assert "(bytes a token: 1)" in message
+
+
 def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
     write_drawn_corpus(tmp_path)
     evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
