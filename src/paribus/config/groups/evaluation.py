@@ -9,7 +9,7 @@ from paribus.config.units import Size
 
 @group
 class EvaluationConfig:
-    """lm-eval tasks on local files, and bits per byte of held-out text, or of held-out targets given their sources."""
+    """lm-eval tasks, and bits per byte of held-out text, or of held-out targets given their sources."""
 
     kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
     tasks: Tasks = identity(
