@@ -25,7 +25,8 @@ def benchmark_file(data: str | None, benchmark: Benchmark) -> Path:
     path = split_file(Path(data), benchmark.directory, benchmark.split)
     if path is None:
         expected = Path(data) / benchmark.directory / f"{benchmark.split}.jsonl"
-        raise DataError(f"evaluation.data: task {benchmark.name} needs {expected} or the same with .gz")
+        hub = "; evaluation.source=hub fetches it" if benchmark.hub else ""
+        raise DataError(f"evaluation.data: task {benchmark.name} needs {expected} or the same with .gz{hub}")
     return path
 
 
