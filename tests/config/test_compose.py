@@ -159,6 +159,7 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("start=checkpoint", "start.path=a", "start.run=b"), "start.path"),
         (("budget.tokens=10",), "budget.tokens"),
         (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
+        (("evaluation.shots_of={boolq: [2, 2]}",), "evaluation.shots_of.boolq"),
         (("training.micro_batch=7",), "training.micro_batch"),
         (("tokenizer.special_tokens=[a,a]",), "tokenizer.special_tokens"),
     ],
@@ -196,6 +197,13 @@ def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
 
 def test_wrong_types_inside_lists_are_named_by_position() -> None:
     assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
+    assert set(problems("evaluation.shots_of={boolq: [0,x]}")) == {"evaluation.shots_of.boolq[1]"}
+
+
+def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
+    evaluation = compose("evaluation.shots_of={ag_news: [32]}").jobs[0].config.evaluation
+    assert evaluation.task_shots("ag_news") == (32,)
+    assert evaluation.task_shots("boolq") == evaluation.shots == (0, 5)
 
 
 def test_the_environment_never_enters_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from benchmark_records import RECORDS
 from evaluation_support import WORDS, brute_force, stage_context, write_checkpoints, write_drawn_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusWriter
@@ -166,6 +167,22 @@ def test_more_examples_than_there_are_is_refused_before_training(tmp_path: Path)
         build_tasks(context)
 
 
+def test_a_task_with_more_examples_of_its_own_than_there_are_is_refused_by_its_path(tmp_path: Path) -> None:
+    write_drawn_corpus(tmp_path)
+    context = stage_context(tmp_path, EvaluationConfig(shots_of={"continuation": (60,)}), "tasks", "corpus")
+    with pytest.raises(ConfigurationError, match=r"evaluation\.shots_of\.continuation asks for 60 examples"):
+        build_tasks(context)
+
+
+def test_prompts_longer_than_the_context_are_named_and_counted_before_training(tmp_path: Path) -> None:
+    write_drawn_corpus(tmp_path)
+    context = stage_context(tmp_path, EvaluationConfig(continuation_items=20), "tasks", "corpus")
+    build_tasks(context)
+    _, message = context.report.messages  # type: ignore[attr-defined]
+    assert "continuation: 20 of 20 prompts with 5 examples are longer than the model's 256 tokens" in message
+    assert "(bytes a token: 1)" in message
+
+
 def test_unknown_tasks_and_missing_files_are_refused_together(tmp_path: Path) -> None:
     write_drawn_corpus(tmp_path)
     evaluation = EvaluationConfig(tasks=("continuations", "piqa"), data=str(tmp_path / "nowhere"))
@@ -195,6 +212,40 @@ def test_boolq_piqa_and_openbookqa_are_scored_from_the_real_files(scored: Any, s
     }
     assert all(0 <= result["metrics"][f"eval/{name}/2shot/acc_norm"] <= 1 for name in names)
     assert all(len({row["item"] for row in rows(context) if row["task"] == name}) == 6 for name in names)
+
+
+def test_each_kind_of_item_is_scored_from_the_real_files(scored: Any, shared_data: Path) -> None:
+    names = ("ag_news", "tweet_hate", "memotrap_history_of_science", "lambada_openai", "siqa")
+    own = {"ag_news": (3,), "tweet_hate": (2,), "lambada_openai": (0,)}
+    data = str(shared_data / "benchmarks")
+    context, result = scored(tasks=names, data=data, limit=3, shots=(0, 1), shots_of=own)
+    assert {(row["task"], row["shots"]) for row in rows(context)} == {
+        (name, shots) for name in names for shots in own.get(name, (0, 1))
+    }
+    assert {row["metric"] for row in rows(context) if row["task"] == "lambada_openai"} == {"acc", "target_bits"}
+    assert {row["metric"] for row in rows(context) if row["task"] == "ag_news"} == MEASURES
+    assert result["metrics"]["eval/lambada_openai/0shot/target_bits"] > 0
+
+
+def test_answers_are_written_and_compared_with_the_accepted_ones(scored: Any, tmp_path: Path) -> None:
+    names = ("triviaqa", "squad", "drop", "winogrande")
+    for name in names:
+        directory = tmp_path / "data" / name
+        directory.mkdir(parents=True)
+        records = [RECORDS[name] | {"number": number} for number in range(4)]
+        (directory / "validation.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+        other = {"question": "other?", "sentence": "Other _ text."}
+        (directory / "train.jsonl").write_text(json.dumps(RECORDS[name] | other) + "\n")
+    context, result = scored(tasks=names, data=str(tmp_path / "data"), shots=(0, 1))
+    metrics = {name: {row["metric"] for row in rows(context) if row["task"] == name} for name in names}
+    assert metrics["triviaqa"] == {"exact_match"}
+    assert metrics["squad"] == metrics["drop"] == {"exact_match", "f1"}
+    assert metrics["winogrande"] == {"acc", "choice_bits"}
+    assert len(rows(context)) == 2 * 4 * (1 + 2 + 2 + 2)
+    assert 0 <= result["metrics"]["eval/squad/1shot/f1"] <= 1
+    statistics = json.loads((context.output / "statistics.json").read_text())["tasks"]
+    assert statistics["squad"]["chance"] == 0
+    assert statistics["winogrande"]["chance"] == 0.5
 
 
 def test_evaluation_does_not_change_what_it_reads(scored: Any) -> None:

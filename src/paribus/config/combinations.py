@@ -230,3 +230,6 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "evaluation.last_checkpoints", message
     if len(set(evaluation.shots)) < len(evaluation.shots):
         yield "evaluation.shots", "lists a number twice"
+    for task, shots in (evaluation.shots_of or {}).items():
+        if len(set(shots)) < len(shots):
+            yield f"evaluation.shots_of.{task}", "lists a number twice"

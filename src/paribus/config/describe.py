@@ -63,6 +63,8 @@ def _plain(value: Any) -> str:
 
 def _type(hint: Any) -> str:
     arguments = get_args(hint)
+    if get_origin(hint) is dict and arguments[1] is not Any:
+        return f"{_type(arguments[1])} by name"
     if get_origin(hint) is tuple:
         return f"list of {_type(arguments[0])}"
     if arguments and all(isinstance(argument, str) for argument in arguments):

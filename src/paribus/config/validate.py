@@ -71,7 +71,9 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
         return TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(_tuples(value))
     except ValidationError as error:
         for detail in error.errors(include_url=False):
-            where = "".join(f"[{part}]" for part in detail["loc"] if isinstance(part, int))
+            keys = value if isinstance(value, Mapping) else {}
+            parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
+            where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             problems.append(Problem(prefix + name + where, _explain(detail, value)))
         return None
 

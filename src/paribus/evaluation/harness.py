@@ -4,7 +4,6 @@ Imports lm_eval and torch: import this module late.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from operator import is_
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,10 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 
-from paribus.errors import ConfigurationError
-from paribus.evaluation.items import read_items
-from paribus.evaluation.pairs import Encoder, Pair, fit, windows
-from paribus.evaluation.requests import EncodedRequests, encode_requests
+from paribus.evaluation.generation import Coder, Generator, Request, counter
+from paribus.evaluation.items import read_records
+from paribus.evaluation.pairs import Pair, fit, windows
+from paribus.evaluation.requests import EncodedRequests, Item, encode_requests
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
 
@@ -34,13 +33,15 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
     """
 
     def __init__(
-        self, scorer: Scorer, tokenizer: Encoder, progress: Callable[[int, int], None] = lambda done, total: None
+        self, scorer: Scorer, tokenizer: Coder, progress: Callable[[int, int], None] = lambda done, total: None
     ) -> None:
         super().__init__()
         self.scorer = scorer
         self.encoder = tokenizer
         self.progress = progress
         """Told the requests finished and their number."""
+        self.truncated: set[Item] = set()
+        """Items whose prompt lost its beginning to the context length."""
         self.omitted = 0.0
         """Largest share left out of a sum at a boundary, of all that was scored (`paribus.evaluation.boundary`)."""
         self._requests: list[Instance] = []
@@ -62,10 +63,11 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         return ids
 
     def encode(self, requests: list[Instance]) -> EncodedRequests:
-        """The requests as ids; DataError where a token crosses a boundary and has no bytes of the text."""
+        """Requests for log-probabilities as ids; DataError where a token crosses a boundary and has no bytes of it."""
         if len(requests) != len(self._requests) or not all(map(is_, requests, self._requests)):
             texts = [((request.task_name, request.doc_id), *request.args) for request in requests]
             self._encoded, self._requests = encode_requests(self.encoder, self.max_length, texts), list(requests)
+            self.truncated |= self._encoded.truncated
         return self._encoded
 
     def loglikelihood(self, requests: list[Instance], disable_tqdm: bool = False) -> list[Answer]:
@@ -85,10 +87,16 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         return [log_probability for log_probability, _ in self._score_parts(parts)]
 
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
-        """Not offered: every task of the registry is multiple choice."""
-        raise ConfigurationError(
-            "evaluation.tasks: a task asks the model to generate text; only multiple choice is run"
-        )
+        """Greedy texts after the prompts, up to the first of their stop strings."""
+        asked = [
+            Request(text, tuple(how["until"]), int(how["max_gen_toks"]))
+            for text, how in (request.args for request in requests)
+        ]
+        written = Generator(self.scorer, self.encoder).write(asked, counter(self.progress, len(asked)))
+        for request, answer in zip(requests, written, strict=True):
+            if answer.truncated:
+                self.truncated.add((str(request.task_name), int(request.doc_id)))
+        return [answer.text for answer in written]
 
     def _score_parts(self, requests: Sequence[Sequence[Pair]]) -> list[Answer]:
         """Sums over the windows of each request."""
@@ -162,5 +170,8 @@ def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask]) -> dict[st
 
 def _dataset(path: Path) -> datasets.Dataset:
     text = datasets.Value("string")
-    columns = {"id": text, "query": text, "choices": datasets.List(text), "gold": datasets.Value("int64")}
-    return datasets.Dataset.from_list([asdict(item) for item in read_items(path)], datasets.Features(columns))
+    kinds = {"choices": datasets.List(text), "contexts": datasets.List(text), "gold": datasets.Value("int64")}
+    kinds["answers"] = datasets.List(datasets.List(text))
+    records = read_records(path)
+    features = {name: kinds.get(name, text) for name in (records[0] if records else ())}
+    return datasets.Dataset.from_list(records, datasets.Features(features))

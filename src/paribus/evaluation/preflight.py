@@ -1,10 +1,15 @@
-"""Everything about an evaluation that can be refused before anything runs; imports nothing heavy."""
+"""Everything about an evaluation that can be refused before anything runs.
+
+Imports nothing heavy, unless a benchmark must be fetched from the hub.
+"""
 
 from collections import Counter
+from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ParibusError
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file
+from paribus.evaluation.suites.hub import fetch
 from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
 
 
@@ -16,14 +21,20 @@ def problems(config: EvaluationConfig) -> list[tuple[str, str]]:
         for name, count in Counter(config.tasks).items()
         if count > 1
     ]
-    return found + [("evaluation.data", problem) for name in config.tasks for problem in _missing(config, name)]
+    found += [
+        (f"evaluation.shots_of.{name}", problem) for name in config.shots_of or {} if (problem := unknown_task(name))
+    ]
+    return found + [problem for name in config.tasks for problem in _missing(config, name)]
 
 
-def _missing(config: EvaluationConfig, name: str) -> list[str]:
+def _missing(config: EvaluationConfig, name: str) -> list[tuple[str, str]]:
     if name not in BENCHMARKS:
         return []
     try:
+        if config.source == "hub" and config.data is not None:
+            fetch(Path(config.data), BENCHMARKS[name])
         fewshot_file(benchmark_file(config.data, BENCHMARKS[name]), BENCHMARKS[name])
     except ParibusError as error:
-        return [str(error).removeprefix("evaluation.data: ")]
+        path, _, message = str(error).partition(": ")
+        return [(path, message)]
     return []

@@ -10,12 +10,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from paribus.evaluation.answers import drop_scores, squad_scores
 from paribus.evaluation.bits_per_byte import DocumentBits
-from paribus.evaluation.task_files import METRICS
+from paribus.evaluation.suites.benchmark import Generation
+from paribus.evaluation.suites.registry import BENCHMARKS
 
 CHOICE_BITS = "choice_bits"
 """Minus the base-2 logarithm of the right choice's share of the choices' probabilities; a fair guess among n has
 log2 n."""
+TARGET_BITS = "target_bits"
+"""Minus the base-2 logarithm of the probability of the text that should follow; lm-eval's perplexity is 2 to the mean
+of it."""
 ITEMS_SCHEMA = pa.schema(
     [
         ("checkpoint", pa.int64()),
@@ -47,12 +52,35 @@ class Row:
 
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
     """Every metric of every sample, in order."""
+    benchmark = BENCHMARKS.get(task)
+    generation = benchmark.generation if benchmark else None
     for sample in samples:
-        values = {metric: float(sample[metric]) for metric in METRICS}
-        log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
-        values[CHOICE_BITS] = choice_bits(log_probabilities, sample["target"])
+        values = item_values(sample) | (answer_values(sample, generation) if generation else {})
         for metric, value in values.items():
             yield Row(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
+
+
+def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
+    """lm-eval's metrics of a sample, and ours."""
+    values = {metric: float(sample[metric]) for metric in sample["metrics"]}
+    if "perplexity" in values:  # lm-eval takes it from the mean of what it calls so
+        values[TARGET_BITS] = -values.pop("perplexity") / math.log(2)
+    if "gold" in sample["doc"]:
+        log_probabilities = [answer[0] for answer in sample["filtered_resps"]]
+        values[CHOICE_BITS] = choice_bits(log_probabilities, sample["doc"]["gold"])
+    return values
+
+
+def answer_values(sample: Mapping[str, Any], generation: Generation) -> dict[str, float]:
+    """Exact match and F1 of a written answer; nothing where lm-eval's exact match is all there is."""
+    (prediction,), answers = sample["filtered_resps"], sample["doc"]["answers"]
+    match generation.measure:
+        case "squad":
+            return squad_scores(prediction, answers)
+        case "drop":
+            return drop_scores(prediction, answers)
+        case "lm_eval":
+            return {}
 
 
 def choice_bits(log_probabilities: Sequence[float], gold: int) -> float:

@@ -12,7 +12,7 @@ from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_mod
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
-from paribus.evaluation.requests import EncodedRequests
+from paribus.evaluation.requests import EncodedRequests, Item
 from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.target_bits import TargetScorer
@@ -38,7 +38,9 @@ class Scored:
     rows: list[Row] = field(default_factory=list)
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
     requests: EncodedRequests = field(default_factory=lambda: EncodedRequests(0))
-    """Of the tasks; the same at every checkpoint."""
+    """Of the tasks that ask for log-probabilities; the same at every checkpoint."""
+    truncated: set[Item] = field(default_factory=set)
+    """Items whose prompt lost its beginning."""
     omitted: float = 0.0
     """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
 
@@ -79,12 +81,13 @@ def _score_texts(
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, texts, model.max_length)
-            scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
+            built = build_requests(list(tasks.values()), config.fewshot_seed)
+            scored.requests = model.encode([request for request in built if request.request_type == "loglikelihood"])
             _say_crossings(context, scored.requests)
         if tasks:
             model.scorer, model.progress = scorer, progress.requests
             _add_rows(context, step, run_tasks(model, list(tasks.values())), scored)
-            scored.omitted = model.omitted
+            scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
 
 
@@ -114,7 +117,7 @@ def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tupl
 def _keys(context: StageContext) -> list[tuple[str, int]]:
     """Task and number of shots of all that is asked."""
     config = context.config.evaluation
-    return [(name, shots) for name in config.tasks for shots in config.shots]
+    return [(name, shots) for name in config.tasks for shots in config.task_shots(name)]
 
 
 class _Heldout:
@@ -171,15 +174,15 @@ def _say_crossings(context: StageContext, requests: EncodedRequests) -> None:
 def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
     tasks: dict[str, JSON] = {}
-    shots, requests = context.config.evaluation.shots, scored.requests
-    for name in context.config.evaluation.tasks:
+    config, requests = context.config.evaluation, scored.requests
+    for name in config.tasks:
         metadata = read_config(context.inputs["tasks"], name)["metadata"]
-        names = {str(number): task_name(name, number) for number in shots}
+        names = {str(number): task_name(name, number) for number in config.task_shots(name)}
         tasks[name] = {
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
-            "truncated_prompts": {key: _count(task, requests.truncated) for key, task in names.items()},
+            "truncated_prompts": {key: _count(task, scored.truncated) for key, task in names.items()},
             "crossed_items": {key: _count(task, requests.crossed) for key, task in names.items()},
             "crossed_choices": {key: _count(task, requests.crossed.elements()) for key, task in names.items()},
         }

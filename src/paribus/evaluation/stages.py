@@ -1,9 +1,9 @@
 """The stages `tasks` and `scores`: from a corpus and benchmark files to items, from checkpoints to scores."""
 
 import os
-from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.continuation import continuation_items, passage_sample
@@ -12,7 +12,8 @@ from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.passages import PassageSample
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.benchmark import Benchmark
+from paribus.evaluation.prompt_lengths import BYTES_PER_TOKEN, long_prompts
+from paribus.evaluation.suites.benchmark import Benchmark, Prompt
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION
@@ -42,7 +43,7 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
     if has_pairs(CorpusArtifact(context.inputs["corpus"])):
         return _build_pairs(context)
     passages, texts = _sample_heldout(context)
-    counts = {name: _write(context.output, config, name, passages) for name in config.tasks}
+    counts = {name: _write(context, name, passages) for name in config.tasks}
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
     size = sum(len(text.encode()) for _, text in documents)
@@ -81,21 +82,43 @@ def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
     return passages, texts
 
 
-def _write(directory: Path, config: EvaluationConfig, name: str, passages: PassageSample) -> JSON:
+def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
+    config, generation = context.config.evaluation, None
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
-        source, delimiter = "held-out part of the corpus", ""
+        prompt = Prompt("held-out part of the corpus", target_delimiter="")
     else:
-        items = _benchmark_items(config, BENCHMARKS[name])
-        source, delimiter = BENCHMARKS[name].source, BENCHMARKS[name].target_delimiter
-    if max(config.shots) > len(items.fewshot):
+        benchmark = BENCHMARKS[name]
+        items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+    _require_examples(config, name, items)
+    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    _say_long(context, name, items, prompt)
+    write_task(context.output, name, items, prompt, generation)
+    return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
+
+
+def _require_examples(config: EvaluationConfig, name: str, items: ItemSet) -> None:
+    shots = max(config.task_shots(name))
+    if shots > len(items.fewshot):
+        field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
         raise ConfigurationError(
-            f"evaluation.shots asks for {max(config.shots)} examples in the prompt, but task {name} has "
+            f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has "
             f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
         )
-    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    write_task(directory, name, items, target_delimiter=delimiter, source=source)
-    return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
+
+
+def _say_long(context: StageContext, name: str, items: ItemSet, prompt: Prompt) -> None:
+    """Name what a model will not see while there is time to change it; the exact count is in the scores' record."""
+    config = context.config
+    size = 1 if isinstance(config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
+    length, number = config.model.context_length, len(items.evaluated)
+    for shots in config.evaluation.task_shots(name):
+        if long := long_prompts(items, prompt, shots, size * length):
+            context.report.message(
+                f"{name}: {long} of {number} prompts with {shots} examples are longer than the model's {length} tokens "
+                f"(bytes a token: {size}) and will lose their beginning; give fewer examples (evaluation.shots_of) or "
+                "raise model.context_length"
+            )
 
 
 def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:

@@ -118,7 +118,15 @@ def _seed(config: RunConfig) -> dict[str, Any]:
 
 
 def _tasks_identity(config: RunConfig) -> dict[str, Any]:
-    names = ("tasks", "shots", "limit", "continuation_items", "context_characters", "continuation_characters")
+    names = (
+        "tasks",
+        "shots",
+        "shots_of",
+        "limit",
+        "continuation_items",
+        "context_characters",
+        "continuation_characters",
+    )
     return _fields("evaluation", *names, "heldout_text", "fewshot_seed")(config)
 
 
@@ -211,7 +219,7 @@ STAGES: dict[str, Stage] = {
             2,
             "paribus.evaluation.stages:build_scores",
             _fixed("corpus", "tasks", "checkpoints"),
-            _fields("evaluation", "shots", "limit", "last_checkpoints", "fewshot_seed"),
+            _fields("evaluation", "shots", "shots_of", "limit", "last_checkpoints", "fewshot_seed"),
         ),
     )
 }

@@ -3,13 +3,13 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, Shots, Tasks
+from paribus.config.groups.types import NonNegative, Positive, Shots, ShotsOf, Tasks
 from paribus.config.units import Size
 
 
 @group
 class EvaluationConfig:
-    """lm-eval tasks on local files, and bits per byte of held-out text, or of held-out targets given their sources."""
+    """lm-eval tasks, and bits per byte of held-out text, or of held-out targets given their sources."""
 
     kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
     tasks: Tasks = identity(
@@ -19,7 +19,13 @@ class EvaluationConfig:
     data: str | None = execution(
         None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
     )
+    source: Literal["files", "hub"] = execution(
+        "files", doc="Files that data lacks are an error, or fetched into it from the Hugging Face hub."
+    )
     shots: Shots = identity((0, 5), doc="Numbers of examples in the prompt (papers: 0 and 5).")
+    shots_of: ShotsOf | None = identity(
+        None, doc="Tasks with numbers of their own: {ag_news: [32], squad: [2]}; null: all as in shots."
+    )
     limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
     last_checkpoints: Positive = identity(1, doc="Checkpoints scored and averaged, the last ones (papers: 5).")
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
@@ -29,3 +35,7 @@ class EvaluationConfig:
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+
+    def task_shots(self, task: str) -> tuple[int, ...]:
+        """Numbers of examples in the prompt of a task."""
+        return (self.shots_of or {}).get(task, self.shots)

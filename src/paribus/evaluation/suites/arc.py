@@ -1,13 +1,27 @@
 """ARC (Clark et al. 2018): grade-school science, an easy and a challenge set."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Question, Record, index, text, texts
+from paribus.evaluation.items import Item
+from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, lettered, text, texts
 
 
-def question(record: Record) -> Question:
-    """Fields query (beginning with "Question: "), choices and gold (index)."""
-    choices = texts(record, "choices")
-    return f"{text(record, 'query')}\nAnswer:", choices, index(record, "gold", choices)
+def item(name: str, record: Record) -> Item:
+    """Fields query (beginning with "Question: "), choices and gold (index); or the hub's.
+
+    The hub's are question, choices (text and label lists) and answerKey (one of the labels).
+    """
+    if "query" in record:
+        choices = texts(record, "choices")
+        return Item(name, f"{text(record, 'query')}\nAnswer:", choices, index(record, "gold", choices))
+    return Item(name, f"Question: {text(record, 'question')}\nAnswer:", *lettered(record))
 
 
-ARC_EASY = Benchmark("arc_easy", "test", question, "ARC-Easy test, prompt of lm-eval arc_easy")
-ARC_CHALLENGE = Benchmark("arc_challenge", "test", question, "ARC-Challenge test, prompt of lm-eval arc_challenge")
+ARC_EASY = Benchmark(
+    "arc_easy", "test", item, Prompt("ARC-Easy test, prompt of lm-eval arc_easy"), Hub("allenai/ai2_arc", "ARC-Easy")
+)
+ARC_CHALLENGE = Benchmark(
+    "arc_challenge",
+    "test",
+    item,
+    Prompt("ARC-Challenge test, prompt of lm-eval arc_challenge"),
+    Hub("allenai/ai2_arc", "ARC-Challenge"),
+)

@@ -1,13 +1,17 @@
 """BoolQ (Clark et al. 2019): yes or no questions about a passage."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Question, Record, index, text
+from paribus.evaluation.items import Item
+from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+
+ANSWERS = ("no", "yes")
 
 
-def question(record: Record) -> Question:
+def item(name: str, record: Record) -> Item:
     """Fields passage, question and label (0 no, 1 yes)."""
-    choices = ["no", "yes"]
-    prompt = f"{text(record, 'passage')}\nQuestion: {text(record, 'question')}?\nAnswer:"
-    return prompt, choices, index(record, "label", choices)
+    query = f"{text(record, 'passage')}\nQuestion: {text(record, 'question')}?\nAnswer:"
+    return Item(name, query, ANSWERS, index(record, "label", ANSWERS))
 
 
-BOOLQ = Benchmark("boolq", "validation", question, "BoolQ validation, prompt of lm-eval boolq")
+BOOLQ = Benchmark(
+    "boolq", "validation", item, Prompt("BoolQ validation, prompt of lm-eval boolq"), Hub("aps/super_glue", "boolq")
+)

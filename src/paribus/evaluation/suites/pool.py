@@ -4,15 +4,15 @@ Where a training split lies beside the scored file, examples come from it and th
 some items are split off by a digest of their content. Either way no scored item equals an example.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from paribus.evaluation.items import Item, ItemSet
+from paribus.evaluation.items import AnyItem, ItemSet
 
 POOL = 64
 """Largest number of items that examples are drawn from."""
 
 
-def split_pool(items: list[Item], training: list[Item] | None) -> ItemSet:
+def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None) -> ItemSet:
     """Scored items in file order and at most `POOL` others, those of the smallest digests.
 
     Without `training` the pool is a quarter of the distinct items at most.
@@ -27,5 +27,5 @@ def split_pool(items: list[Item], training: list[Item] | None) -> ItemSet:
     return ItemSet(rest, [distinct[key] for key in chosen], "split off from the scored items")
 
 
-def _without(items: Iterable[Item], digests: set[str]) -> list[Item]:
+def _without(items: Iterable[AnyItem], digests: set[str]) -> list[AnyItem]:
     return [item for item in items if item.digest() not in digests]

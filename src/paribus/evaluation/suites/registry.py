@@ -6,19 +6,38 @@ from types import MappingProxyType
 from paribus.evaluation.suites.arc import ARC_CHALLENGE, ARC_EASY
 from paribus.evaluation.suites.benchmark import Benchmark
 from paribus.evaluation.suites.boolq import BOOLQ
+from paribus.evaluation.suites.classification import CLASSIFICATION
 from paribus.evaluation.suites.commonsense_qa import COMMONSENSE_QA
 from paribus.evaluation.suites.copa import COPA
+from paribus.evaluation.suites.drop import DROP
+from paribus.evaluation.suites.hellaswag import HELLASWAG
+from paribus.evaluation.suites.hotpotqa import HOTPOTQA
+from paribus.evaluation.suites.lambada import LAMBADA_OPENAI
+from paribus.evaluation.suites.memotrap import MEMOTRAP
+from paribus.evaluation.suites.nq import NQ_OPEN, NQ_OPEN_BOOK
+from paribus.evaluation.suites.nq_swap import NQ_SWAP
 from paribus.evaluation.suites.openbookqa import OPENBOOKQA
 from paribus.evaluation.suites.piqa import PIQA
+from paribus.evaluation.suites.race import RACE_HIGH, RACE_MIDDLE
 from paribus.evaluation.suites.siqa import SIQA
+from paribus.evaluation.suites.squad import SQUAD
+from paribus.evaluation.suites.storycloze import STORYCLOZE
+from paribus.evaluation.suites.triviaqa import TRIVIAQA, TRIVIAQA_OPEN_BOOK
+from paribus.evaluation.suites.webqs import WEBQS
+from paribus.evaluation.suites.winogrande import WINOGRANDE
 
 CONTINUATION = "continuation"
 """The task made from held-out text; it needs no files."""
 
+_COMMONSENSE = (
+    BOOLQ, HELLASWAG, OPENBOOKQA, PIQA, SIQA, STORYCLOZE, WINOGRANDE, ARC_EASY, ARC_CHALLENGE, COMMONSENSE_QA, COPA,
+)  # fmt: skip
+_READING = (RACE_HIGH, RACE_MIDDLE, SQUAD, HOTPOTQA, DROP)
+_ANSWERS = (TRIVIAQA, WEBQS, NQ_OPEN, TRIVIAQA_OPEN_BOOK, NQ_OPEN_BOOK, NQ_SWAP)
 BENCHMARKS = MappingProxyType(
     {
         benchmark.name: benchmark
-        for benchmark in (BOOLQ, PIQA, OPENBOOKQA, ARC_EASY, ARC_CHALLENGE, SIQA, COMMONSENSE_QA, COPA)
+        for benchmark in (*_COMMONSENSE, LAMBADA_OPENAI, *MEMOTRAP, *CLASSIFICATION, *_READING, *_ANSWERS)
     }
 )
 

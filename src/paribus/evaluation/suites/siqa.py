@@ -1,13 +1,19 @@
 """Social IQa (Sap et al. 2019): questions about people's motives and reactions."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Question, Record, index, text, texts
+from paribus.evaluation.items import Item
+from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text, texts
 
 
-def question(record: Record) -> Question:
-    """Fields context, question, choices and label (index)."""
-    choices = texts(record, "choices")
-    prompt = f"Q: {text(record, 'context')} {text(record, 'question')}\nA:"
-    return prompt, choices, index(record, "label", choices)
+def item(name: str, record: Record) -> Item:
+    """Fields context, question, choices and label (index); or the hub's: answerA, answerB, answerC, label (1 to 3)."""
+    query = f"Q: {text(record, 'context')} {text(record, 'question')}\nA:"
+    if "choices" in record:
+        choices = texts(record, "choices")
+        return Item(name, query, choices, index(record, "label", choices))
+    choices = tuple(text(record, f"answer{letter}") for letter in "ABC")
+    return Item(name, query, choices, index(record, "label", choices, first=1))
 
 
-SIQA = Benchmark("siqa", "validation", question, "Social IQa validation, prompt of lm-eval social_iqa")
+SIQA = Benchmark(
+    "siqa", "validation", item, Prompt("Social IQa validation, prompt of lm-eval social_iqa"), Hub("lighteval/siqa")
+)

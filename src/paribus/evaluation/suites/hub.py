@@ -1,0 +1,60 @@
+"""Benchmarks of the Hugging Face hub, written as the files that every other benchmark is read from.
+
+So an item is the same wherever its record comes from, and what was fetched once needs no network again.
+"""
+
+import json
+import uuid
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import DataError
+from paribus.evaluation.suites.benchmark import Benchmark, Hub
+from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
+
+
+def fetch(data: Path, benchmark: Benchmark) -> None:
+    """Write the scored split, and the training split where it is used, below `data`, unless the scored one is there.
+
+    Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
+    """
+    if split_file(data, benchmark.directory, benchmark.split) is not None:
+        return
+    if benchmark.hub is None:
+        expected = data / benchmark.directory / f"{benchmark.split}.jsonl"
+        raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
+    found = _load(benchmark.hub, benchmark.name)
+    if benchmark.split not in found:
+        known = ", ".join(map(str, found))
+        raise DataError(
+            f"evaluation.source: {benchmark.hub.path} has no split {benchmark.split} for task {benchmark.name}; "
+            f"it has {known}"
+        )
+    splits = [FEWSHOT_SPLIT] if benchmark.hub.train and FEWSHOT_SPLIT in found else []
+    for split in (*splits, benchmark.split):  # the scored one last: where it is, all is there
+        if split_file(data, benchmark.directory, split) is None:
+            _write(data / benchmark.directory / f"{split}.jsonl", found[split])
+
+
+def _load(hub: Hub, task: str) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+    import datasets
+
+    try:
+        found: Mapping[str, Iterable[Mapping[str, Any]]] = datasets.load_dataset(hub.path, hub.name)
+    except (OSError, ValueError, RuntimeError, ImportError) as error:
+        name = f"{hub.path} ({hub.name})" if hub.name else hub.path
+        raise DataError(
+            f"evaluation.source: task {task} needs the hub's {name}, which is neither reachable nor in the Hugging "
+            f"Face cache; connect once, or give its files with evaluation.source=files ({error})"
+        ) from error
+    return found
+
+
+def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
+    with aside.open("w", encoding="utf-8", newline="\n") as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+    aside.replace(path)

@@ -1,0 +1,52 @@
+"""Natural Questions with short answers (Lee et al. 2019), without context and with retrieved passages."""
+
+from types import MappingProxyType
+
+from paribus.evaluation.items import AnswerItem
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, text, texts
+from paribus.evaluation.suites.passages import passages
+
+DESCRIPTION = "Answer these questions:\n\n"
+GENERATION = Generation(
+    ("\n", ".", ","),
+    "lm_eval",
+    MappingProxyType(
+        {
+            "ignore_case": True,
+            "ignore_punctuation": True,
+            "regexes_to_ignore": [r"\b(?:The |the |An |A |The |a |an )"],
+        }
+    ),
+)
+
+
+def item(name: str, record: Record) -> AnswerItem:
+    """Fields question and answer (a list)."""
+    return AnswerItem(name, _query(record), tuple((answer,) for answer in texts(record, "answer", least=1)))
+
+
+def open_book_item(name: str, record: Record) -> AnswerItem:
+    """Fields question, answers and ctxs (passages with title and text, the best first), as retrievers write them."""
+    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
+    return AnswerItem(name, passages(record) + _query(record), answers)
+
+
+def _query(record: Record) -> str:
+    return f"Q: {text(record, 'question')}?\nA:"
+
+
+NQ_OPEN = Benchmark(
+    "nq_open",
+    "validation",
+    item,
+    Prompt("NQ-open validation, prompt of lm-eval nq_open", fewshot_delimiter="\n", description=DESCRIPTION),
+    Hub("google-research-datasets/nq_open"),
+    GENERATION,
+)
+NQ_OPEN_BOOK = Benchmark(
+    "nq_open_book",
+    "validation",
+    open_book_item,
+    Prompt("NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=DESCRIPTION),
+    generation=GENERATION,
+)

@@ -1,0 +1,48 @@
+"""TriviaQA (Joshi et al. 2017), without context and with retrieved passages."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from paribus.errors import DataError
+from paribus.evaluation.items import AnswerItem
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, text, texts
+from paribus.evaluation.suites.passages import passages
+
+GENERATION = Generation(
+    ("\n", ".", ","), "lm_eval", MappingProxyType({"ignore_case": True, "ignore_punctuation": True})
+)
+
+
+def item(name: str, record: Record) -> AnswerItem:
+    """Fields question and answer (with the list aliases)."""
+    answer = entry(record, "answer")
+    if not isinstance(answer, Mapping):
+        raise DataError(f"field `answer` must hold the list aliases, not {answer!r}")
+    return AnswerItem(name, _query(record), tuple((alias,) for alias in texts(answer, "aliases", least=1)))
+
+
+def open_book_item(name: str, record: Record) -> AnswerItem:
+    """Fields question, answers and ctxs (passages with title and text, the best first), as retrievers write them."""
+    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
+    return AnswerItem(name, passages(record) + _query(record), answers)
+
+
+def _query(record: Record) -> str:
+    return f"Question: {text(record, 'question')}?\nAnswer:"
+
+
+TRIVIAQA = Benchmark(
+    "triviaqa",
+    "validation",
+    item,
+    Prompt("TriviaQA validation without context, prompt of lm-eval triviaqa"),
+    Hub("mandarjoshi/trivia_qa", "rc.nocontext"),
+    GENERATION,
+)
+TRIVIAQA_OPEN_BOOK = Benchmark(
+    "triviaqa_open_book",
+    "validation",
+    open_book_item,
+    Prompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
+    generation=GENERATION,
+)

@@ -1,0 +1,20 @@
+"""WebQuestions (Berant et al. 2013): questions that Freebase answers."""
+
+from paribus.evaluation.items import AnswerItem
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, text, texts
+
+
+def item(name: str, record: Record) -> AnswerItem:
+    """Fields question and answers."""
+    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
+    return AnswerItem(name, f"Question: {text(record, 'question')}\nAnswer:", answers)
+
+
+WEBQS = Benchmark(
+    "webqs",
+    "test",
+    item,
+    Prompt("WebQuestions test, prompt of lm-eval webqs, the answer written instead of scored"),
+    Hub("stanfordnlp/web_questions"),
+    Generation(("\n",), "squad"),
+)
