@@ -80,10 +80,10 @@ class TargetScorer:
 @torch.inference_mode()
 def _nats(model: Any, batch: Sequence[_Window]) -> NDArray[np.float64]:
     """Minus the natural log-probability of what each window scores, (windows,)."""
-    sources = _padded([part.source for part in batch]).to(model.device)
-    inputs = _padded([np.append(part.before, part.scored[:-1]) for part in batch]).to(model.device)
+    sources = padded([part.source for part in batch]).to(model.device)
+    inputs = padded([np.append(part.before, part.scored[:-1]) for part in batch]).to(model.device)
     unscored = [np.full(len(part.before) - 1, NO_TARGET) for part in batch]
-    targets = _padded([np.append(none, part.scored) for none, part in zip(unscored, batch, strict=True)])
+    targets = padded([np.append(none, part.scored) for none, part in zip(unscored, batch, strict=True)])
     hidden = model.model(
         input_ids=sources.clamp(min=0),
         attention_mask=sources >= 0,
@@ -105,9 +105,9 @@ def _nats(model: Any, batch: Sequence[_Window]) -> NDArray[np.float64]:
     return nats
 
 
-def _padded(rows: Sequence[NDArray[Any]]) -> torch.Tensor:
+def padded(rows: Sequence[NDArray[Any]]) -> torch.Tensor:
     """Rows of ids as one int64 tensor, -1 after their end."""
-    padded = torch.full((len(rows), max(map(len, rows))), NO_TARGET, dtype=torch.int64)
+    filled = torch.full((len(rows), max(map(len, rows))), NO_TARGET, dtype=torch.int64)
     for place, row in enumerate(rows):
-        padded[place, : len(row)] = torch.from_numpy(row.astype(np.int64))
-    return padded
+        filled[place, : len(row)] = torch.from_numpy(row.astype(np.int64))
+    return filled
