@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import torch
+from sacrebleu.metrics.bleu import BLEU
 
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
@@ -59,7 +60,9 @@ def bits_one_token_at_a_time(model: torch.nn.Module, source: str, target: str) -
 def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_checkpoint(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     config = pair_config()
-    config = replace(config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3))
+    config = replace(
+        config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=0)
+    )
     metrics = scored(tmp_path, config)
     table = pq.read_table(tmp_path / "scores" / "heldout.parquet").to_pylist()
     heldout = {document.id: document for document in CorpusArtifact(tmp_path / "corpus").documents("heldout")}
@@ -92,3 +95,22 @@ def test_a_sample_of_pairs_is_whole_within_its_bytes_and_the_same_in_any_sequenc
         second.add(other)
     assert first.pairs() == second.pairs()[::-1]
     assert 40 < sum(len(pair.target) for pair in first.pairs()) <= 60
+
+
+def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translations(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    config = pair_config()
+    evaluation = replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=9, beams=2)
+    metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
+    pairs = {pair.id: pair for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")}
+    translated = pq.read_table(tmp_path / "scores" / "translations.parquet").to_pylist()
+    items = pq.read_table(tmp_path / "scores" / "items.parquet").to_pylist()
+    scores = []
+    for step in (10, 20):
+        own = [row for row in translated if row["checkpoint"] == step]
+        assert [row["document"] for row in own] == list(pairs)[:9]
+        references = [pairs[row["document"]].target for row in own]
+        scores.append(BLEU().corpus_score([row["translation"] for row in own], [references]).score / 100)
+        values = [row["value"] for row in items if row["checkpoint"] == step]
+        assert sum(values) / 9 == pytest.approx(scores[-1])
+    assert metrics["eval/translation/0shot/bleu"] == pytest.approx(sum(scores) / 2)

@@ -35,6 +35,7 @@ ITEMS_SCHEMA = pa.schema(
 HELDOUT_SCHEMA = pa.schema(
     [("checkpoint", pa.int64()), ("document", pa.string()), ("bits", pa.float64()), ("bytes", pa.int64())]
 )
+TRANSLATIONS_SCHEMA = pa.schema([("checkpoint", pa.int64()), ("document", pa.string()), ("translation", pa.string())])
 
 
 @dataclass(frozen=True)
@@ -110,3 +111,14 @@ def write_heldout_table(path: Path, documents: Sequence[str], scored: Mapping[in
         for checkpoint, result in scored.items()
     ]
     pq.write_table(pa.concat_tables(tables), path)
+
+
+def write_translations(path: Path, documents: Sequence[str], translations: Mapping[int, Sequence[str]]) -> None:
+    """`translations.parquet`: checkpoint, document and the translation of its source, of the first documents."""
+    columns = [
+        (checkpoint, document, text)
+        for checkpoint, texts in translations.items()
+        for document, text in zip(documents, texts, strict=False)
+    ]
+    steps, names, texts = zip(*columns, strict=True)
+    pq.write_table(pa.table([list(steps), list(names), list(texts)], schema=TRANSLATIONS_SCHEMA), path)

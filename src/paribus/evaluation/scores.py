@@ -8,21 +8,26 @@ from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
+from paribus.evaluation.bleu import bleu
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model, load_checkpoint_tokenizer
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
+from paribus.evaluation.passages import text_digest
 from paribus.evaluation.requests import EncodedRequests, Item
-from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table
+from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table, write_translations
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
+from paribus.evaluation.translation import Translator
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import corpus_statistics
 
 BITS_PER_BYTE = "eval/bits_per_byte"
+TRANSLATION, BLEU = "translation", "bleu"
+"""The task of encoder-decoders, and its measure, in [0, 1] as all others."""
 TEXT = "text/"
 """Prefix of what the tokenizer does with the held-out text, whatever the checkpoint."""
 TEXT_NUMBERS = (
@@ -41,6 +46,9 @@ class Scored:
     """Of the tasks that ask for log-probabilities; the same at every checkpoint."""
     truncated: set[Item] = field(default_factory=set)
     """Items whose prompt lost its beginning."""
+    translations: dict[int, list[str]] = field(default_factory=dict)
+    """Step -> translations of the first held-out pairs."""
+    bleu_signature: str | None = None
     omitted: float = 0.0
     """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
 
@@ -60,10 +68,13 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
+    if scored.translations:
+        write_translations(context.output / "translations.parquet", heldout.documents, scored.translations)
     statistics = corpus_statistics(tokenizer, heldout.texts)
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
+    about["bleu"] = scored.bleu_signature
     content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
     write_json(context.output / "statistics.json", content)
     return _result(scored, list(checkpoints))
@@ -101,12 +112,28 @@ def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], s
 def _score_pairs(
     context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], pairs: list[TextPair], scored: Scored
 ) -> None:
-    """Held-out targets; there are no tasks for an encoder-decoder."""
-    config = context.config
+    """Held-out targets and translations; there are no tasks for an encoder-decoder."""
+    config, length = context.config.evaluation, context.config.model.context_length
+    translated = pairs[: config.translations]
     for step, path, progress in _steps(context, checkpoints):
-        model = load_checkpoint_model(path, config.evaluation.device)
-        scorer = TargetScorer(model, tokenizer, config.model.context_length, config.evaluation.batch_size)
-        scored.heldout[step] = scorer.bits(pairs, progress.text)
+        model = load_checkpoint_model(path, config.device)
+        scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)
+        if translated:
+            search = (config.batch_size, config.beams, config.length_penalty)
+            translator = Translator(model, tokenizer, length, *search)
+            sources = [pair.source for pair in translated]
+            scored.translations[step] = translator.translate(sources, progress.translations)
+            _add_bleu(context, step, translated, scored)
+
+
+def _add_bleu(context: StageContext, step: int, pairs: list[TextPair], scored: Scored) -> None:
+    found = bleu(scored.translations[step], [pair.target for pair in pairs])
+    context.report.metric(measure(TRANSLATION, 0, BLEU), found.score / 100, step=step)
+    scored.bleu_signature = found.signature
+    scored.rows += [
+        Row(step, TRANSLATION, 0, pair.id, text_digest(f"{pair.source}\0{pair.target}"), BLEU, float(value) / 100)
+        for pair, value in zip(pairs, found.sentences, strict=True)
+    ]
 
 
 def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
@@ -148,6 +175,9 @@ class _Progress:
 
     def requests(self, done: int, total: int) -> None:
         self._report.progress(done, total, unit="requests", doing=f"scoring tasks, {self._doing}")
+
+    def translations(self, done: int, total: int) -> None:
+        self._report.progress(done, total, unit="pairs", doing=f"translating, {self._doing}")
 
     def text(self, done: int, total: int) -> None:
         self._report.progress(done, total, unit="bytes", doing=f"scoring held-out text, {self._doing}")

@@ -117,6 +117,11 @@ def _seed(config: RunConfig) -> dict[str, Any]:
     return {"seed": config.seed}
 
 
+def _scores_identity(config: RunConfig) -> dict[str, Any]:
+    names = ("shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty")
+    return _fields("evaluation", *names, "fewshot_seed")(config)
+
+
 def _tasks_identity(config: RunConfig) -> dict[str, Any]:
     names = (
         "tasks",
@@ -207,7 +212,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "tasks",
-            1,
+            2,
             "paribus.evaluation.stages:build_tasks",
             _fixed("corpus"),
             _tasks_identity,
@@ -216,10 +221,10 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "scores",
-            2,
+            3,
             "paribus.evaluation.stages:build_scores",
             _fixed("corpus", "tasks", "checkpoints"),
-            _fields("evaluation", "shots", "shots_of", "limit", "last_checkpoints", "fewshot_seed"),
+            _scores_identity,
         ),
     )
 }

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, Shots, ShotsOf, Tasks
+from paribus.config.groups.types import NonNegative, NonNegativeReal, Positive, Shots, ShotsOf, Tasks
 from paribus.config.units import Size
 
 
@@ -32,6 +32,13 @@ class EvaluationConfig:
     context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
     heldout_text: Size = identity(2**20, doc="Bytes of held-out text, or of held-out targets, for bits per byte.")
+    translations: NonNegative = identity(
+        3000, doc="Held-out pairs that an encoder_decoder translates for BLEU, the first of the sample; 0: none."
+    )
+    beams: Positive = identity(4, doc="Hypotheses of a translation that are followed at once (Ott et al.: 4).")
+    length_penalty: NonNegativeReal = identity(
+        0.6, doc="Power of its tokens by which a hypothesis' log-probability is divided (Ott et al.: 0.6)."
+    )
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")
     device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
