@@ -179,7 +179,7 @@ def test_prompts_longer_than_the_context_are_named_and_counted_before_training(t
     context = stage_context(tmp_path, EvaluationConfig(continuation_items=20), "tasks", "corpus")
     build_tasks(context)
     _, message = context.report.messages  # type: ignore[attr-defined]
-    assert "continuation: 20 of 20 prompts with 5 examples are longer than the model's 256 tokens" in message
+    assert "continuation: 20 of 20 5-shot prompts are longer than the model's 256 tokens" in message
     assert "(bytes a token: 1)" in message
 
 

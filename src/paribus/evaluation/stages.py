@@ -115,9 +115,9 @@ def _say_long(context: StageContext, name: str, items: ItemSet, prompt: Prompt) 
     for shots in config.evaluation.task_shots(name):
         if long := long_prompts(items, prompt, shots, size * length):
             context.report.message(
-                f"{name}: {long} of {number} prompts with {shots} examples are longer than the model's {length} tokens "
-                f"(bytes a token: {size}) and will lose their beginning; give fewer examples (evaluation.shots_of) or "
-                "raise model.context_length"
+                f"{name}: {long} of {number} {shots}-shot prompts are longer than the model's {length} tokens (bytes a "
+                f"token: {size}) and will lose their beginning; give fewer examples (evaluation.shots_of) or raise "
+                "model.context_length"
             )
 
 
