@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from paribus.errors import NumericalError
 from paribus.evaluation.pairs import Ids, Pair
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def text_log_probabilities(
     """log P(r | u) of each question (u, r), and the largest share that was left out of a sum.
 
     The share is as if what was left out went on with r as often as what was kept. r is not empty; u need not leave room
-    for it in the model's context: tokens that have none lose their beginning.
+    for it in the model's context: tokens that have none lose their beginning. Raises NumericalError for a probability
+    of 0.
     """
     sums = [_Sum(context, text, defaultdict(list, {0: [(0.0, ())]})) for context, text in questions]
     for place in range(max((len(text) for _, text in questions), default=0)):
@@ -112,6 +114,9 @@ def text_log_probabilities(
             for identity, length in spellings.within(rest):
                 one.open[place + length].append((weight + float(predicted[identity]), (*ids, identity)))
     logs = np.array([np.logaddexp.reduce(one.covered) for one in sums], np.float64)
+    if not np.isfinite(logs).all():
+        text = sums[int(np.isfinite(logs).argmin())].text
+        raise NumericalError(f"the model gives the end of a context, {text!r}, no probability in any of its tokens")
     return logs, max((one.omitted for one in sums), default=0.0)
 
 

@@ -150,11 +150,12 @@ def task_name(name: str, shots: int) -> str:
 
 
 def build_requests(tasks: Sequence[ConfigurableTask], fewshot_seed: int) -> list[Instance]:
-    """The requests of every task, in order; examples are drawn by the seed. They are built once."""
+    """The requests for log-probabilities of every task, in order; built once, with examples drawn by the seed."""
     for task in tasks:
         task.set_fewshot_seed(fewshot_seed)
         task.build_all_requests()
-    return [request for task in tasks for request in task.instances]
+    requests = [request for task in tasks for request in task.instances]
+    return [request for request in requests if request.request_type == "loglikelihood"]
 
 
 def run_tasks(model: HarnessModel, tasks: Sequence[ConfigurableTask]) -> dict[str, list[Any]]:
