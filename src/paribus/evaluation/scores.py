@@ -92,8 +92,7 @@ def _score_texts(
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, texts, model.max_length)
-            built = build_requests(list(tasks.values()), config.fewshot_seed)
-            scored.requests = model.encode([request for request in built if request.request_type == "loglikelihood"])
+            scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
             _say_crossings(context, scored.requests)
         if tasks:
             model.scorer, model.progress = scorer, progress.requests
