@@ -24,7 +24,6 @@ def main() -> None:
     """Make the records, time the report, print a line for each part."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000
     started = time.perf_counter()
-    import scipy.stats
     import statsmodels.stats.api  # noqa: F401
 
     from paribus.reporting.comparison import compare

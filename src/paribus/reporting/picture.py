@@ -14,7 +14,7 @@ from typing import Any
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
@@ -22,7 +22,7 @@ ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
 _DARK: Mapping[str, str] = MappingProxyType(
     {
         "#ffffff": "#14171a", "#222222": "#e3e6e9", "#444444": "#8b939b", "#555555": "#aab2ba", "#666666": "#98a1aa",
-        "#e4e4e4": "#2c3238", "#000000": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
+        "#e4e4e4": "#2c3238", "#101010": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
         "#8c8c8c": "#a7adb3",
     }
 )  # fmt: skip

@@ -195,15 +195,15 @@ def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
 
 
 def _by_t(a: Matrix, b: Matrix) -> list[PairedTest]:
-    from scipy import stats
+    from statsmodels.stats.weightstats import DescrStatsW
 
-    result = stats.ttest_rel(a, b, axis=1)
-    interval = result.confidence_interval(CONFIDENCE)
-    differences = a - b
-    columns = (differences.mean(axis=1), interval.low, interval.high, result.pvalue, differences.std(axis=1, ddof=1))
+    differences = DescrStatsW((a - b).T)
+    _, p_values, _ = differences.ttest_mean(0)
+    low, high = differences.tconfint_mean(1 - CONFIDENCE)
+    columns = (differences.mean, low, high, p_values, differences.std_ddof(1))
     return [
-        PairedTest(float(mean), float(low), float(high), float(p), a.shape[1], float(deviation))
-        for mean, low, high, p, deviation in zip(*columns, strict=True)
+        PairedTest(mean, low, high, p_value, a.shape[1], deviation)
+        for mean, low, high, p_value, deviation in zip(*(column.tolist() for column in columns), strict=True)
     ]
 
 
