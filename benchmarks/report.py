@@ -1,8 +1,8 @@
 """How long a report of many runs takes: `python benchmarks/report.py [RUNS]`, 1,000 without a number.
 
 Records of small runs are made in a temporary directory: two tasks of 100 items at 0 and 5 shots with four metrics, two
-checkpoints, 100 held-out documents, a learning curve; 500 rows of two seeds. Then `compare` and `write_report` are timed,
-each with what it reads from disk, and the imports apart, as a process has them once.
+checkpoints, 100 held-out documents, a learning curve; 500 rows of two seeds. Then `compare` and `write_report` are
+timed, each with what it reads from disk, and the imports apart, as a process has them once.
 """
 
 import json
