@@ -43,13 +43,18 @@ def write_scores(
     heldout: Sequence[tuple[float, int]] = (),
     statistics: Mapping[str, Any] | None = None,
     checkpoints: int = 1,
+    later: Sequence[Accuracy] = (),
+    metric: str = "acc",
 ) -> Path:
-    """A `scores` artefact: accuracy of each item by (task, shots), and (bits, bytes) of each held-out document."""
+    """A `scores` artefact: accuracy of each item by (task, shots), and (bits, bytes) of each held-out document.
+
+    `later` has the accuracy of the checkpoints after the first, where it is another.
+    """
     directory.mkdir(parents=True)
     items = [
-        (checkpoint, task, shots, f"{task}-{item:04d}", f"hash-{task}-{item}", "acc", float(value))
-        for checkpoint in range(checkpoints)
-        for (task, shots), values in accuracy.items()
+        (checkpoint, task, shots, f"{task}-{item:04d}", f"hash-{task}-{item}", metric, float(value))
+        for checkpoint, scored in enumerate([accuracy, *(later or [accuracy] * (checkpoints - 1))])
+        for (task, shots), values in scored.items()
         for item, value in enumerate(values)
     ]
     columns = ["checkpoint", "task", "shots", "item", "doc_hash", "metric", "value"]
@@ -151,6 +156,8 @@ def zipf(bytes_per_token: float) -> list[list[int]]:
 def _write_events(run: RunRecord, noise: np.random.Generator) -> None:
     with EventLog(run.directory / "events.jsonl") as log:
         log.start(run.run_id, run.run_id, None, {"kind": "none"})
-        for step in range(0, 257, 8):
+        for step in range(8, 257, 8):
             loss = run.training["final_loss"] + 3.2 * np.exp(-step / 60) + 0.03 * noise.normal()
             log.metric("train/loss", float(loss), step)
+            for name in ("tokens", "text_bytes", "flops"):
+                log.metric(f"train/{name}", run.training[name] * step / 256, step)

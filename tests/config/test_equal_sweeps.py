@@ -11,12 +11,12 @@ from paribus.config.compose import compose_command, configuration_directory
 from paribus.config.schema import RunConfig, kinds
 from paribus.config.validate import dataclasses_of
 from paribus.errors import ConfigurationError
-from paribus.pipeline.comparison import collect, factor_labels
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.records import collect, factor_labels
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 EXPERIMENTS = sorted((configuration_directory() / "experiment").glob("**/*.yaml"))
@@ -179,7 +179,7 @@ def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path
     layout = Layout.of(earlier.job.config)
     Recorder(earlier.job.config, earlier.nodes, layout).finish(None)
     composition = compose_command(parse(arguments))
-    (record,), missing = collect(composition, prepare(composition), layout)
+    (record,), missing = collect(prepare(composition), composition.factors, layout)
     assert missing == []
     assert record.config["embedder"]["dimensions"] == 128
     assert record.config["tokenizer"]["vocab_size"] == 512

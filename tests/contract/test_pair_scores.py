@@ -14,7 +14,7 @@ from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
 from paribus.evaluation.heldout_pairs import PairSample, TextPair, read_pairs
 from paribus.evaluation.stages import build_scores, build_tasks
 from paribus.modeling.build import build_model, save_model
-from paribus.reporting.frame import load
+from paribus.reporting.scores import load
 from paribus.tokenization import Tokenizer
 from stage_support import context_at
 from training_inputs import TRANSLATOR, pair_config, pair_texts

@@ -66,7 +66,12 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
     (report,) = (sweep / "paribus_runs/reports").iterdir()
     with (report / "report.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == 4
+    bits = [row for row in rows if row["measure"] == "bits_per_byte"]
+    assert len(bits) == 4
+    runs = {run.name for run in (sweep / "paribus_runs/runs").iterdir()}
+    assert {row["run_ids"] for row in bits} <= runs
+    assert [row["baseline"] for row in bits] == ["", *["bpe, standard, embedding"] * 3]
+    assert {path.name for path in report.iterdir()} >= {"report.parquet", "report.tex", "tables.tex", "report.md"}
     assert (report / "plots/vocabulary_overlap.png").is_file()
     (sweep_log,) = (sweep / "paribus_runs/sweeps").glob("*/events.jsonl")
     told = [json.loads(line) for line in sweep_log.read_text(encoding="utf-8").splitlines()]
@@ -92,6 +97,9 @@ def test_a_report_refuses_runs_that_differ_in_more_than_the_declared_factors(swe
     record.write_text(json.dumps(changed), encoding="utf-8")
     refused = paribus(sweep, "report", "-m", *OVERRIDES, *SWEEP, expect=2)
     assert "training.learning_rate" in refused.stderr
+    why = paribus(sweep, "report", "--why", "-m", *OVERRIDES, *SWEEP, expect=2).stdout
+    assert "Not declared, so that the table is refused:\n  training.learning_rate\n    0.001: " in why
+    assert "  tokenizer.kind\n" in why
     record.write_text(original, encoding="utf-8")
 
 

@@ -4,10 +4,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from statsmodels.stats.contingency_tables import mcnemar
 
 from paribus.errors import DataError
 from paribus.reporting.comparison import compare
-from paribus.reporting.frame import MissingRun, frame, load
+from paribus.reporting.frame import MissingRun, frame
+from paribus.reporting.scores import load
 from reporting_support import FACTORS, demo_runs, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
@@ -31,8 +33,11 @@ def test_checkpoints_are_averaged_item_by_item(tmp_path: Path) -> None:
     directory = write_scores(tmp_path / "scores", {("continuation", 0): ZERO}, heldout=[(8, 4)], checkpoints=3)
     scores = load(directory)
     assert scores.checkpoints == 3
-    assert scores.items["value"].tolist() == ZERO
-    assert scores.heldout[["bits", "bytes"]].to_numpy().tolist() == [[8, 4]]
+    block = scores.blocks["continuation", 0, "acc"]
+    assert block.items == tuple(f"continuation-{item:04d}" for item in range(len(ZERO)))
+    assert block.values.tolist() == [ZERO] * 3
+    assert (scores.heldout.documents, scores.heldout.bytes.tolist()) == (("doc-000",), [4])
+    assert scores.heldout.bits.tolist() == [[8]] * 3
 
 
 def test_the_average_over_tasks_weighs_tasks_equally_and_keeps_the_stratified_error(tmp_path: Path) -> None:
@@ -64,7 +69,7 @@ def test_each_cell_is_tested_against_the_first_row_and_adjusted_over_the_table(t
     comparison = compare(runs, FACTORS)
     first, second = comparison.rows
     assert all(cell.test is None for cell in first.cells.values())
-    expected = stats.ttest_rel(BETTER * 20, ZERO * 20)
+    expected = mcnemar([[60, 0], [40, 20]], exact=False, correction=False)
     cell = second.cells["continuation/mean"]
     assert cell.test is not None
     assert cell.test.p_value == pytest.approx(expected.pvalue, rel=1e-6, abs=0)

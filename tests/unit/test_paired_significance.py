@@ -64,15 +64,25 @@ def test_scores_that_cannot_be_paired_are_refused(a: list, b: list, message: str
         paired_test(a, b)
 
 
-def test_the_interval_covers_the_true_difference_19_times_in_20() -> None:
-    generator = np.random.default_rng(0)
-    trials = 2_000
-    covered = 0
-    for _ in range(trials):
-        base = generator.normal(size=30)
-        found = paired_test(base + 0.3 + generator.normal(size=30), base)
-        covered += found.low <= 0.3 <= found.high
-    assert covered / trials == pytest.approx(0.95, abs=0.015)
+def test_right_or_wrong_is_tested_by_mcnemar_exactly_for_few_items_that_differ() -> None:
+    a, b = [1] * 9 + [0] * 2 + [1] * 20 + [0] * 9, [0] * 9 + [1] * 2 + [1] * 20 + [0] * 9
+    found = paired_test(a, b)
+    assert (found.test, found.difference) == ("McNemar", pytest.approx(7 / 40))
+    assert found.p_value == pytest.approx(stats.binomtest(2, 11).pvalue)
+    many = paired_test(a * 10, b * 10)
+    assert many.p_value == pytest.approx(stats.chi2.sf((90 - 20) ** 2 / 110, 1))
+
+
+def test_the_test_is_the_one_that_is_asked_for() -> None:
+    a, b = np.array([1.0, 1, 0, 1, 1, 1, 0, 1]), np.array([0.0, 1, 0, 1, 0, 0, 0, 0])
+    found = {test: paired_test(a, b, test=test) for test in ("t", "mcnemar", "bootstrap", "permutation")}
+    assert {test: result.test for test, result in found.items()} == {
+        "t": "paired t", "mcnemar": "McNemar", "bootstrap": "paired bootstrap", "permutation": "permutation",
+    }  # fmt: skip
+    assert found["t"].p_value == pytest.approx(stats.ttest_rel(a, b).pvalue)
+    assert found["permutation"].p_value == pytest.approx(2 / 2**4)
+    with pytest.raises(ValueError, match="McNemar's test needs scores that are 0 or 1"):
+        paired_test(a / 2, b, test="mcnemar")
 
 
 def test_the_permutation_test_counts_all_sign_patterns_of_few_items() -> None:

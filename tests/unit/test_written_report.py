@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
 from paribus.errors import ConfigurationError
 from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.reporting.curves import read_curves
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.frame import MissingRun
-from paribus.reporting.report import Report, loss_curves, write_report
+from paribus.reporting.report import Report, write_report
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
@@ -70,7 +72,7 @@ class Links(HTMLParser):
             self.targets.append(str(attributes["href"]))
         elif tag in ("img", "script", "link", "iframe"):
             self.loaded.append(str(attributes.get("src") or attributes.get("href")))
-        if tag not in ("img", "meta"):
+        if tag not in ("img", "meta", "source"):
             self.unbalanced.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -78,10 +80,10 @@ class Links(HTMLParser):
 
 
 def test_every_format_is_written(demo: Report) -> None:
-    plots = [
-        f"plots/{name}.png" for name in ("accuracy", "bits_per_byte", "loss", "token_frequencies", "token_lengths")
-    ]
-    assert sorted(demo.files) == sorted(["report.csv", "report.html", "report.md", "report.tex", *plots])
+    names = ("accuracy", "bits_per_byte", "effects", "learning_curves", "token_frequencies", "token_lengths")
+    plots = [f"plots/{name}.png" for name in names]
+    texts = ["report.csv", "report.html", "report.md", "report.parquet", "report.tex", "tables.tex"]
+    assert sorted(demo.files) == sorted([*texts, *plots])
     assert all(path.stat().st_size for path in demo.files.values())
     assert all(demo.files[name].read_bytes().startswith(b"\x89PNG") for name in plots)
 
@@ -89,7 +91,8 @@ def test_every_format_is_written(demo: Report) -> None:
 def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
     links = Links(read(demo, "report.html"))
     assert links.unbalanced == []
-    assert len(links.loaded) == 5
+    assert len(links.loaded) == 6 + 1
+    assert links.loaded.pop() == "None"  # the script has no source: it stands in the page
     assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
 
 
@@ -110,16 +113,30 @@ def test_every_number_of_the_markdown_leads_to_the_run_it_came_from(demo: Report
 
 def test_the_csv_has_all_digits_of_every_cell(demo: Report) -> None:
     with demo.files["report.csv"].open(encoding="utf-8", newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert len(lines) == 8
-    for line, row in zip(lines, demo.comparison.rows, strict=True):
-        assert line["runs"] == " ".join(run.run_id for run in row.runs)
-        assert tuple(line[factor] for factor in FACTORS) == row.labels
+        lines = {(int(line["row"]), line["measure"]): line for line in csv.DictReader(file)}
+    assert len(lines) == 8 * len(demo.comparison.columns)
+    for number, row in enumerate(demo.comparison.rows, start=1):
         for key, cell in row.cells.items():
-            assert line[key] == ("" if cell.value is None else str(cell.value))
+            line = lines[number, key]
+            assert line["run_ids"] == " ".join(run.run_id for run in row.runs)
+            assert tuple(line[factor] for factor in FACTORS) == row.labels
+            assert line["value"] == ("" if cell.value is None else str(cell.value))
             if cell.test is not None:
-                assert float(line[f"{key}:p_value"]) == cell.test.p_value
-                assert float(line[f"{key}:p_holm"]) == cell.p_holm
+                assert float(line["p_items"]) == cell.test.p_value
+                assert float(line["p_holm"]) == cell.p_holm
+                assert float(line["mde"]) == cell.mde
+                assert line["baseline"] == "bpe, merge_rank, standard"
+
+
+def test_the_parquet_file_has_the_cells_of_the_csv_with_types(demo: Report) -> None:
+    table = pq.read_table(demo.files["report.parquet"])
+    with demo.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert table.column_names == list(lines[0])
+    values = [None if line["value"] == "" else float(line["value"]) for line in lines]
+    assert table["value"].to_pylist() == values
+    assert str(table.schema.field("p_holm").type) == "double"
+    assert table["missing"].to_pylist()[-1] == "out-of-memory: the device ran out of memory"
 
 
 def test_a_missing_run_shows_dashes_and_its_reason_everywhere(demo: Report) -> None:
@@ -144,7 +161,7 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
     text = " ".join(text_of(demo).split())
     assert "standard error of the mean over items only" in text
     assert "With one seed it cannot say how much another seed would change the model" in text
-    assert "against the first row (bpe, merge_rank, standard): two-sided paired t-test" in text
+    assert "against the first row (bpe, merge_rank, standard): two-sided McNemar or paired t test" in text
     assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
     assert "8.4M tokens in every run" in text
     assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
@@ -266,8 +283,10 @@ def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:
 def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
     ours = demo.comparison.rows[0].cells["continuation/mean"].value
     assert ours is not None
-    assert f"| BPE | 51.25 | {100 * ours:.1f} | — | — |" in read(demo, "report.md")
-    assert "| something else | 52 | — | 53 | — |" in read(demo, "report.md")
+    assert f"| BPE | 51.25 | {100 * ours:.1f} | {100 * ours - 51.25:+.1f} | — |".replace("-", "−") in read(
+        demo, "report.md"
+    )
+    assert "| something else | 52 | — | — | 53 |" in read(demo, "report.md")
     assert "51.25" in read(demo, "report.html")
     assert "51.25" in text_of(demo)
 
@@ -301,11 +320,14 @@ def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dic
         )
 
 
-def test_loss_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
+def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, items=3)
-    curves = loss_curves(runs)
+    curves = read_curves(runs)
     assert list(curves) == [run.run_id for run in runs]
-    assert [step for step, _ in curves[runs[0].run_id]] == list(range(0, 257, 8))
+    curve = curves[runs[0].run_id]
+    assert curve.steps == list(range(8, 257, 8))
+    assert curve.convertible
+    assert curve.amounts["train/tokens"][-1] == runs[0].training["tokens"]
 
 
 def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(demo: Report) -> None:

@@ -32,6 +32,11 @@ class Command:
         return bool({"-m", "--multirun"} & set(self.flags))
 
     @property
+    def asks_why(self) -> bool:
+        """Whether --why was given, for which `paribus report` says in what runs differ."""
+        return "--why" in self.flags
+
+    @property
     def config_directories(self) -> tuple[str, ...]:
         """Directories of the user's own groups and experiments, given with --config-dir."""
         names = ("--config-dir", "-cd")

@@ -1,34 +1,22 @@
 """The comparison itself, as numbers: rows are combinations of factors, columns are measures, cells know their runs."""
 
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 
-from paribus.errors import ConfigurationError
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.errors import ConfigurationError, DataError
 from paribus.reporting import fairness
-from paribus.reporting.frame import MissingRun, RunRecord, Scores, load
-from paribus.reporting.measures import Column, columns_of, measure
-from paribus.reporting.significance import PairedTest, Vector, holm, paired_test, standard_error
+from paribus.reporting.arrangement import baselines, factors_of, ordered
+from paribus.reporting.cells import Cell, Values, cells_of, tested, with_best
+from paribus.reporting.columns import columns_of
+from paribus.reporting.frame import MissingRun, RunRecord
+from paribus.reporting.measures import Column, measure
+from paribus.reporting.scores import Scores, load
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One number of the table. `value` is None where there is none, and NaN where a run produced NaN."""
-
-    value: float | None = None
-    spread: float | None = None
-    over: Literal["items", "seeds"] | None = None
-    """`items`: standard error of the mean over items. `seeds`: standard deviation over the seeds' means."""
-    items: int = 0
-    best: bool = False
-    test: PairedTest | None = None
-    """Over items against the first row; None for that row and for what is not scored by item."""
-    seeds_test: PairedTest | None = None
-    """Over the seeds that both rows have, where there are two or more."""
-    p_holm: float | None = None
-    """The larger p-value of the two tests, adjusted over the table."""
+_READERS = 2
 
 
 @dataclass(frozen=True)
@@ -39,7 +27,9 @@ class Row:
     runs: tuple[RunRecord, ...]
     cells: Mapping[str, Cell]
     missing: tuple[str, ...] = ()
-    """Why runs that were asked for are not there."""
+    """Why runs, or scores of them, that were asked for are not there."""
+    baseline: int | None = None
+    """Place of the row that this one is compared with; None for such a row itself."""
 
 
 @dataclass(frozen=True)
@@ -55,128 +45,112 @@ class Comparison:
     proof: fairness.Proof
     scores: Mapping[str, Scores]
     """By run id."""
+    table: TableConfig
 
     @property
     def finished(self) -> tuple[Row, ...]:
         """Rows that have runs."""
         return tuple(row for row in self.rows if row.runs)
 
+    @property
+    def baseline_rows(self) -> tuple[Row, ...]:
+        """The rows that others are compared with."""
+        places = dict.fromkeys(row.baseline for row in self.rows if row.baseline is not None)
+        return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
 
-def compare(runs: Sequence[RunRecord], factors: Sequence[str], missing: Sequence[MissingRun] = ()) -> Comparison:
-    """Build the table; the first row is the baseline of the tests.
+    def name(self, text: str) -> str:
+        """What the table says for a label, a factor or a task."""
+        return (self.table.names or {}).get(text, text)
 
-    Rows are in the order in which labels first appear, grouped by the first factor, then the second, and so on.
+    def row_name(self, row: Row) -> str:
+        """A row in a sentence, a legend or on an axis."""
+        return " · ".join(map(self.name, row.labels)) or "all runs"
+
+
+def compare(
+    runs: Sequence[RunRecord],
+    factors: Sequence[str],
+    missing: Sequence[MissingRun] = (),
+    table: TableConfig | None = None,
+) -> Comparison:
+    """Build the table that `table` describes: without it, one of all measures, compared with the first row.
+
+    A run whose scores are gone or unreadable keeps its row, with a gap and the reason.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
-        ConfigurationError: there are no runs, a label is missing, or a combination has a seed twice.
-        DataError: scores are missing or malformed.
+        ConfigurationError: there are no runs, a label is missing, a combination has a seed twice, or `table` names what
+            is not there.
     """
     if not runs:
         raise ConfigurationError(
             "there is no finished run to report; `paribus status` says what has run and what failed"
+            + "".join(f"\n  {', '.join(run.factors.values()) or 'the run'}: {run.reason}" for run in missing[:10])
         )
-    scores = {run.run_id: load(run.scores) for run in runs if run.scores is not None}
+    table = table or default_table()
+    factors = factors_of(factors, table)
+    scores, gone = _load(runs)
     fairness.refuse(runs, factors, scores)
     groups = fairness.by_labels(runs, factors)
     _refuse_repeated_seeds(groups)
-    columns = columns_of(list(scores.values()), [run.training for run in runs])
-    rows = _ordered(_rows(groups, missing, factors))
+    columns = columns_of(list(scores.values()), [run.training for run in runs], table)
+    rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
-    cells = [{key: _cell(list(seeds.values())) for key, seeds in row.items()} for row in values]
-    cells = _with_best(_with_tests(cells, values, columns), columns)
-    rows = [replace(row, cells=by_column) for row, by_column in zip(rows, cells, strict=True)]
+    cells = tested(cells_of(values), values, [row.baseline for row in rows], columns, table)
+    cells = with_best(cells, [row.labels for row in rows], columns, table)
     return Comparison(
-        factors=tuple(factors),
+        factors=factors,
         columns=tuple(columns),
-        rows=tuple(rows),
+        rows=tuple(replace(row, cells=by_column) for row, by_column in zip(rows, cells, strict=True)),
         chance=_chance(columns, list(scores.values())),
         checkpoints=max((score.checkpoints for score in scores.values()), default=0),
         proof=fairness.proof(runs, factors),
         scores=scores,
+        table=table,
     )
 
 
+def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]:
+    """Scores by run id, and why there are none for runs that should have them."""
+
+    def read(run: RunRecord) -> Scores | str | None:
+        try:
+            return load(run.scores) if run.scores else None
+        except DataError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        found = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
+    scores = {run_id: result for run_id, result in found.items() if isinstance(result, Scores)}
+    return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
+
+
 def _rows(
-    groups: Mapping[tuple[str, ...], Sequence[RunRecord]], missing: Sequence[MissingRun], factors: Sequence[str]
+    groups: Mapping[tuple[str, ...], Sequence[RunRecord]],
+    missing: Sequence[MissingRun],
+    gone: Mapping[str, str],
+    factors: Sequence[str],
+    table: TableConfig,
 ) -> list[Row]:
     reasons: dict[tuple[str, ...], list[str]] = {labels: [] for labels in groups}
     for run in missing:
         reasons.setdefault(tuple(run.factors.get(factor, "?") for factor in factors), []).append(run.reason)
-    return [Row(labels, tuple(groups.get(labels, ())), {}, tuple(why)) for labels, why in reasons.items()]
+    for labels, group in groups.items():
+        for record in group:
+            lost = [*record.gone, *([gone[record.run_id]] if record.run_id in gone else [])]
+            reasons[labels] += [f"run {record.run_id} (seed {record.seed}): {reason}" for reason in lost]
+    places = ordered(list(reasons), factors, table)
+    compared = baselines(places, factors, table)
+    return [
+        Row(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), baseline)
+        for labels, baseline in zip(places, compared, strict=True)
+    ]
 
 
-def _measured(row: Row, column: Column, scores: Mapping[str, Scores]) -> dict[int, Vector]:
+def _measured(row: Row, column: Column, scores: Mapping[str, Scores]) -> Values:
     """Values for a column by seed, without the runs that have none."""
     values = {run.seed: measure(column, run, scores.get(run.run_id)) for run in row.runs}
     return {seed: value for seed, value in values.items() if value is not None}
-
-
-def _cell(present: Sequence[Vector]) -> Cell:
-    """One cell from each seed's values, shape (items,); a measure of the whole run has one item and no spread."""
-    if not present:
-        return Cell()
-    means = [float(value.mean()) for value in present]
-    value, items = float(np.mean(means)), len(present[0])
-    if not np.isfinite(value):
-        return Cell(value=value, items=items)
-    if len(present) > 1:
-        return Cell(value, float(np.std(means, ddof=1)), "seeds", items)
-    return Cell(value, standard_error(present[0]), "items" if items > 1 else None, items)
-
-
-def _with_tests(
-    cells: Sequence[Mapping[str, Cell]],
-    values: Sequence[Mapping[str, Mapping[int, Vector]]],
-    columns: Sequence[Column],
-) -> list[dict[str, Cell]]:
-    """Each scored cell against the first row's; p-values are adjusted by Holm over the table."""
-    tested = [dict(row) for row in cells]
-    for row, ours in zip(tested[1:], values[1:], strict=True):
-        for column in columns:
-            row[column.key] = _tested(row[column.key], ours[column.key], values[0][column.key], column)
-    places = [(index, key) for index, row in enumerate(tested) for key, cell in row.items() if cell.test]
-    adjusted = holm([_p_value(tested[index][key]) for index, key in places])
-    for (index, key), p_value in zip(places, adjusted, strict=True):
-        tested[index][key] = replace(tested[index][key], p_holm=p_value)
-    return tested
-
-
-def _tested(cell: Cell, ours: Mapping[int, Vector], first: Mapping[int, Vector], column: Column) -> Cell:
-    """Item by item on means over seeds, and seed by seed on means over items where both have two seeds or more."""
-    if not (column.scored and ours and first and np.isfinite([*ours.values(), *first.values()]).all()):
-        return cell
-    items = paired_test(np.mean(list(ours.values()), axis=0), np.mean(list(first.values()), axis=0))
-    shared = sorted(set(ours) & set(first))
-    if len(shared) < 2:
-        return replace(cell, test=items)
-    seeds = paired_test([ours[seed].mean() for seed in shared], [first[seed].mean() for seed in shared])
-    return replace(cell, test=items, seeds_test=seeds)
-
-
-def _p_value(cell: Cell) -> float:
-    """A difference counts if it would hold on other items and for other seeds: the larger p-value of the two."""
-    return max(test.p_value for test in (cell.test, cell.seeds_test) if test)
-
-
-def _with_best(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Column]) -> list[dict[str, Cell]]:
-    best: dict[str, float] = {}
-    for column in columns:
-        values = [row[column.key].value for row in cells]
-        finite = [value for value in values if value is not None and np.isfinite(value)]
-        if column.better and len(finite) > 1:
-            best[column.key] = max(finite) if column.better == "higher" else min(finite)
-
-    def marked(key: str, cell: Cell) -> Cell:
-        return replace(cell, best=key in best and cell.value == best[key])
-
-    return [{key: marked(key, cell) for key, cell in row.items()} for row in cells]
-
-
-def _ordered(rows: Sequence[Row]) -> list[Row]:
-    width = len(rows[0].labels)
-    seen = [list(dict.fromkeys(row.labels[index] for row in rows)) for index in range(width)]
-    return sorted(rows, key=lambda row: [seen[index].index(row.labels[index]) for index in range(width)])
 
 
 def _refuse_repeated_seeds(groups: Mapping[tuple[str, ...], Sequence[RunRecord]]) -> None:
@@ -192,6 +166,7 @@ def _chance(columns: Sequence[Column], scores: Sequence[Scores]) -> dict[str, fl
     known = {task: level for score in scores for task, level in score.chance.items()}
     levels: dict[str, float] = {}
     for column in columns:
-        if column.parts and all(part.task in known for part in column.parts):
+        right = all(part.metric.startswith("acc") and part.task in known for part in column.parts)
+        if column.parts and right:
             levels[column.key] = float(np.mean([known[part.task] for part in column.parts]))
     return levels

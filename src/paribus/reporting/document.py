@@ -6,7 +6,7 @@ from pathlib import Path
 
 from paribus.reporting.comparison import Comparison
 from paribus.reporting.layout import Layout
-from paribus.reporting.paper import Paper
+from paribus.reporting.paper import Beside, Paper
 from paribus.reporting.picture import Plot
 
 
@@ -21,4 +21,5 @@ class Document:
     notes: Sequence[str]
     plots: Sequence[Plot]
     paper: Paper | None
+    beside: Beside
     directory: Path

@@ -4,6 +4,7 @@ It reads flat fields (path -> canonical JSON), so it judges configurations befor
 Nothing heavy is imported.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -58,7 +59,7 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
     allowed = covering([fields for _, fields in runs], factors)
     found = []
     for path in sorted({path for _, fields in runs for path in fields}):
-        if covered(path, allowed):
+        if len({fields.get(path) for _, fields in runs}) == 1 or covered(path, allowed):
             continue
         values: dict[str, list[str]] = {}
         for name, fields in runs:
@@ -103,7 +104,14 @@ def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:
         for key, item in value.items():
             _descend(f"{prefix}.{key}" if prefix else str(key), item, fields)
     else:
-        fields[prefix] = canonical(value)
+        fields[prefix] = _leaf(value)
+
+
+def _leaf(value: Any) -> str:
+    """`canonical`, faster for the numbers that most fields are."""
+    if type(value) is int or (type(value) is float and math.isfinite(value)):
+        return repr(value)
+    return canonical(value)
 
 
 def _names(runs: Sequence[str]) -> str:

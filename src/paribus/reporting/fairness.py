@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.config.identity import canonical, digest
+from paribus.config.identity import digest
 from paribus.config.units import format_count, format_size
 from paribus.errors import ConfigurationError
 from paribus.reporting.equality import (
@@ -15,9 +15,9 @@ from paribus.reporting.equality import (
     covered,
     covering,
     differing,
-    flatten,
 )
-from paribus.reporting.frame import RunRecord, Scores
+from paribus.reporting.frame import RunRecord
+from paribus.reporting.scores import Scores
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Diffe
 
     See `paribus.reporting.equality.differing`; an entry of the environment that some runs lack is a difference.
     """
-    return differing([(run.run_id, _flatten(run)) for run in runs], factors)
+    return differing([(run.run_id, run.fields) for run in runs], factors)
 
 
 def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
@@ -68,7 +68,7 @@ def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
     """
     values: dict[str, dict[str, list[str]]] = {}
     for run_id, score in scores.items():
-        for path, value in _scored(score).items():
+        for path, value in score.content.items():
             values.setdefault(path, {}).setdefault(value, []).append(run_id)
     return [
         Difference(path, tuple((value, tuple(ids)) for value, ids in by_value.items()))
@@ -92,7 +92,7 @@ def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[st
             found,
         )
     for labels, group in by_labels(runs, factors).items():
-        if hidden := differences(group, ()):
+        if len(group) > 1 and (hidden := differences(group, ())):
             raise FairnessError(
                 f"Runs with the same labels ({', '.join(labels)}) differ in more than the seed. "
                 "Give them labels that differ:",
@@ -113,9 +113,10 @@ def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[s
 
 def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
     """What was equal between runs that `refuse` let through."""
-    flat = [_flatten(run) for run in runs]
+    flat = [run.fields for run in runs]
     allowed = covering(flat, factors)
-    paths = sorted({path for fields in flat for path in fields if not covered(path, allowed)})
+    every: set[str] = set().union(*flat)
+    paths = sorted(path for path in every if not covered(path, allowed))
     common = {path: next(fields[path] for fields in flat if path in fields) for path in paths}
     settings = {path: value for path, value in common.items() if not path.startswith(ENVIRONMENT)}
     data = {path.removeprefix(DIGEST): value.strip('"') for path, value in common.items() if path.startswith(DIGEST)}
@@ -132,21 +133,6 @@ def proof(runs: Sequence[RunRecord], factors: Sequence[str]) -> Proof:
         flops=_span(runs, "flops", "FLOPs", "{:.2e}".format),
         steps=_span(runs, "steps", "steps", "{:,.0f}".format),
     )
-
-
-def _flatten(run: RunRecord) -> dict[str, str]:
-    return flatten(run.config) | {ENVIRONMENT + name: canonical(value) for name, value in run.environment.items()}
-
-
-def _scored(score: Scores) -> dict[str, str]:
-    found = {"scores.checkpoints": str(score.checkpoints)}
-    for (task, shots), lines in score.items.groupby(["task", "shots"], sort=True):
-        items = lines[["metric", "item", "doc_hash"]].astype(str).to_numpy().tolist()
-        found[f"scores.{task}.{shots}_shot"] = f"{len(items)} lines ({digest(items)[:12]})"
-    if len(score.heldout):
-        documents = score.heldout[["document", "bytes"]].astype(str).to_numpy().tolist()
-        found["scores.heldout"] = f"{len(documents)} documents ({digest(documents)[:12]})"
-    return found
 
 
 def _span(runs: Sequence[RunRecord], key: str, unit: str, words: Any) -> str:

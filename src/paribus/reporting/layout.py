@@ -9,32 +9,51 @@ from types import MappingProxyType
 from urllib.parse import quote
 
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.reporting.comparison import Cell, Comparison, Row
+from paribus.reporting.cells import Cell
+from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.measures import Column, Kind
+from paribus.reporting.paper import ABSENT, Beside
 
-ABSENT = "—"
 _ROUNDING = 1e-9
 _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
     {
-        "accuracy": lambda value: f"{100 * value:.1f}",
         "count": format_count,
         "size": format_size,
         "flops": "{:.2e}".format,
         "hours": format_hours,
     }
 )
+_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1})
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The text of one cell: value, spread without its sign, significance mark, and where it leads."""
+    """The text of one cell: value, spreads without their signs, significance mark, the paper's, and where it leads."""
 
     text: str = ABSENT
     spread: str = ""
+    checkpoints: str = ""
+    """Spread over checkpoints."""
     mark: str = ""
     best: bool = False
     href: str = ""
+    paper: str = ""
+    """The paper's number."""
+    gap: str = ""
+    """Ours minus the paper's, with its sign."""
+    sort: float | None = None
+    """What a column of entries is sorted by."""
+
+    @property
+    def spreads(self) -> str:
+        """Both spreads: `0.4`, or `0.4/0.2` with that over checkpoints."""
+        return f"{self.spread}/{self.checkpoints}" if self.checkpoints else self.spread
+
+    @property
+    def beside(self) -> str:
+        """The paper's number and our difference from it."""
+        return f"[{self.paper}, {self.gap}]" if self.paper else ""
 
 
 @dataclass(frozen=True)
@@ -51,40 +70,54 @@ class Line:
 
 @dataclass(frozen=True)
 class Layout:
-    """One table of text."""
+    """One table of text; `note` is what its caption says beside its title."""
 
     title: str
     factors: tuple[str, ...]
     columns: tuple[Column, ...]
     lines: tuple[Line, ...]
     chance: tuple[Entry, ...] | None = None
+    note: str = ""
+
+    @property
+    def caption(self) -> str:
+        """Title and note."""
+        return f"{self.title}. {self.note}" if self.note else self.title
 
 
-def layouts(comparison: Comparison, directory: Path) -> list[Layout]:
+def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[Layout]:
     """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
     scored = [column for column in comparison.columns if column.scored]
     other = [column for column in comparison.columns if not column.scored]
     chance = tuple(
-        Entry(quantity(comparison.chance.get(column.key), column.kind))
-        if column.key in comparison.chance
-        else Entry("")
+        Entry(quantity(comparison.chance.get(column.key), column)) if column.key in comparison.chance else Entry("")
         for column in scored
     )
+    maker = _Maker(comparison, directory, beside or {})
     tables = []
     if scored:
-        tables.append(_layout("Scores", comparison, scored, directory, chance if comparison.chance else None))
+        tables.append(maker.layout("Scores", scored, chance if any(entry.text for entry in chance) else None))
     if other:
-        tables.append(_layout("Text and training", comparison, other, directory, None))
+        tables.append(maker.layout("Text and training", other, None))
     return tables
 
 
-def quantity(value: float | None, kind: Kind) -> str:
-    """A number as it stands in a table: accuracies in percent, sizes and counts with units."""
+def quantity(value: float | None, column: Column) -> str:
+    """A number as it stands in a table: shares in percent, sizes and counts with units."""
     if value is None:
         return ABSENT
     if not math.isfinite(value):
         return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
-    return _FORMATS.get(kind, "{:.3f}".format)(value)
+    if column.decimals is None and column.kind in _FORMATS:
+        return _FORMATS[column.kind](value)
+    decimals = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    return f"{column.factor * value:.{decimals}f}"
+
+
+def signed(value: float, column: Column) -> str:
+    """A difference with its sign."""
+    text = quantity(abs(value), column)
+    return f"−{text}" if value < 0 else f"+{text}"
 
 
 def mark_of(p_value: float | None) -> str:
@@ -102,29 +135,62 @@ def heading(column: Column) -> str:
     return f"{column.group} {column.label}" if column.scored else column.label
 
 
-def _layout(
-    title: str,
-    comparison: Comparison,
-    columns: Sequence[Column],
-    directory: Path,
-    chance: tuple[Entry, ...] | None,
-) -> Layout:
-    lines, previous = [], None
-    for number, row in enumerate(comparison.rows, start=1):
-        entries = tuple(_entry(row.cells.get(column.key, Cell()), column, row, number, directory) for column in columns)
-        starts = bool(row.labels) and previous is not None and row.labels[0] != previous
-        previous = row.labels[0] if row.labels else None
-        ids = tuple(run.run_id for run in row.runs)
-        lines.append(Line(number, row.labels, entries, ids, starts, row.missing))
-    return Layout(title, comparison.factors, tuple(columns), tuple(lines), chance)
+def seeds_note(comparison: Comparison) -> str:
+    """What a caption says of the seeds: how few, where there is one."""
+    seeds = comparison.proof.seeds
+    if len(seeds) > 1 and all(len(row.runs) > 1 for row in comparison.finished):
+        return ""
+    if len(seeds) == 1:
+        return f"One seed ({seeds[0]}) a row: another could change any of these numbers"
+    return "Some rows have one seed: another could change their numbers"
 
 
-def _entry(cell: Cell, column: Column, row: Row, number: int, directory: Path) -> Entry:
-    if cell.value is None:
-        return Entry()
-    href = link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
-    spread = "" if cell.spread is None or not _spread_shows(column, cell) else quantity(cell.spread, column.kind)
-    return Entry(quantity(cell.value, column.kind), spread, mark_of(cell.p_holm), cell.best, href)
+class _Maker:
+    """Writes tables of one comparison."""
+
+    def __init__(self, comparison: Comparison, directory: Path, beside: Beside) -> None:
+        self.comparison, self.beside = comparison, beside
+        self.links = [
+            link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
+            for number, row in enumerate(comparison.rows, start=1)
+        ]
+
+    def layout(self, title: str, columns: Sequence[Column], chance: tuple[Entry, ...] | None) -> Layout:
+        lines, previous = [], None
+        for place, row in enumerate(self.comparison.rows):
+            entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
+            starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
+            previous = row.labels[0] if row.labels else None
+            ids = tuple(run.run_id for run in row.runs)
+            lines.append(Line(place + 1, self._labels(row), entries, ids, starts, row.missing))
+        factors = tuple(map(self.comparison.name, self.comparison.factors))
+        note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
+        return Layout(title, factors, tuple(columns), tuple(lines), chance, note)
+
+    def _labels(self, row: Row) -> tuple[str, ...]:
+        """The labels; the last one says how many runs a row with numbers lacks."""
+        labels = tuple(map(self.comparison.name, row.labels))
+        if not (row.missing and row.runs and labels):
+            return labels
+        return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
+
+    def _entry(self, cell: Cell, column: Column, place: int) -> Entry:
+        if cell.value is None:
+            return Entry()
+        spread = quantity(cell.spread, column) if cell.spread is not None and _spread_shows(column, cell) else ""
+        steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
+        paper = self.beside.get((place, column.key))
+        return Entry(
+            text=quantity(cell.value, column),
+            spread=spread,
+            checkpoints=steps if spread else "",
+            mark=mark_of(cell.p_holm),
+            best=cell.best,
+            href=self.links[place],
+            paper="" if paper is None else f"{paper:g}",
+            gap="" if paper is None else signed(cell.value - paper / column.factor, column),
+            sort=cell.value if math.isfinite(cell.value) else None,
+        )
 
 
 def _spread_shows(column: Column, cell: Cell) -> bool:

@@ -1,21 +1,24 @@
 """The report as GitHub-flavoured Markdown."""
 
+import re
 from collections.abc import Sequence
 
 from paribus.reporting.comparison import Row
 from paribus.reporting.document import Document
-from paribus.reporting.layout import link
-from paribus.reporting.paper import beside, sentence
-from paribus.reporting.tables import markdown, markdown_table
+from paribus.reporting.layout import Entry, Layout, heading, link
+from paribus.reporting.paper import sentence, side_by_side
 
 
 def markdown_report(document: Document) -> str:
     """The whole report as text; plots are files beside it."""
     parts = [f"# {markdown(document.title)}", *([markdown(document.question)] if document.question else [])]
     for table in document.tables:
-        parts += [f"## {table.title}", markdown_table(table).rstrip()]
+        note = [f"*{markdown(table.note)}.*"] if table.note else []
+        parts += [f"## {table.title}", *note, markdown_table(table).rstrip()]
     parts.append("\n".join(f"- {markdown(note)}" for note in document.notes))
-    parts.append("Differences from the first row with intervals and p-values are in [report.csv](report.csv).")
+    parts.append(
+        "Differences with intervals, p-values and detectable effects are in [report.csv](report.csv), one line a cell."
+    )
     parts += _paper(document)
     for plot in document.plots:
         parts.append(f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*")
@@ -23,11 +26,36 @@ def markdown_report(document: Document) -> str:
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
 
 
+def markdown_table(layout: Layout) -> str:
+    """A GitHub-flavoured Markdown table whose cells are links."""
+    headings = [*map(markdown, layout.factors), *(markdown(heading(column)) for column in layout.columns)]
+    rules = [":--"] * len(layout.factors) + ["--:"] * len(layout.columns)
+    rows = [headings, rules]
+    rows += [[*map(markdown, line.labels), *map(_markdown_entry, line.entries)] for line in layout.lines]
+    if layout.chance and layout.factors:
+        blanks = [""] * (len(layout.factors) - 1)
+        rows.append(["*chance*", *blanks, *(entry.text for entry in layout.chance)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def markdown(text: str) -> str:
+    """Text with everything escaped that Markdown or HTML would interpret."""
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
+
+
+def _markdown_entry(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text
+    text += f" ± {entry.spreads}" if entry.spread else ""
+    text += markdown(entry.mark)
+    text = f"[{text}]({entry.href})" if entry.href else text
+    return f"{text} {markdown(entry.beside)}" if entry.paper else text
+
+
 def _paper(document: Document) -> list[str]:
     if document.paper is None:
         return []
     parts = ["## The paper", markdown(sentence(document.paper))]
-    return [*parts, _table(beside(document.paper, document.comparison))] if document.paper.numbers else parts
+    return [*parts, _table(side_by_side(document.paper, document.comparison))] if document.paper.numbers else parts
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:

@@ -1,20 +1,35 @@
 """The columns a table can have, and each run's values for them."""
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
 
-from paribus.reporting.frame import RunRecord, Scores, accuracy, bits_per_byte, choose_metric, stratified
-from paribus.reporting.significance import Vector
+from paribus.reporting.frame import RunRecord
+from paribus.reporting.scores import Heldout, Scores
+from paribus.reporting.significance import Matrix
 
-Kind = Literal["accuracy", "bits_per_byte", "ratio", "count", "size", "flops", "hours", "loss"]
+Kind = Literal["accuracy", "bits_per_byte", "score", "ratio", "count", "size", "flops", "hours", "loss"]
+"""`accuracy` is a share, shown in %; `score` any other number that items have."""
+Better = Literal["higher", "lower"]
+
+METRICS: Mapping[str, Better] = MappingProxyType(
+    {
+        "acc": "higher", "exact_match": "higher", "em": "higher", "f1": "higher", "acc_norm": "higher",
+        "acc_bytes": "higher", "precision": "higher", "recall": "higher", "mcc": "higher", "bleu": "higher",
+        "chrf": "higher", "rouge1": "higher", "rouge2": "higher", "rougeL": "higher", "bits_per_byte": "lower",
+        "perplexity": "lower", "byte_perplexity": "lower", "word_perplexity": "lower", "choice_bits": "lower",
+    }
+)  # fmt: skip
+"""Known metrics of items, those that a task is rather reported by first, and which direction is better."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """One task of an accuracy: the shot counts and the metric that enter it."""
+    """One task of a column: the shot counts and the metric that enter it."""
 
     task: str
     shots: tuple[int, ...]
@@ -29,19 +44,27 @@ class Column:
     group: str
     label: str
     kind: Kind
-    better: Literal["higher", "lower"] | None = None
+    better: Better | None = None
     parts: tuple[Part, ...] = ()
     field: str = ""
     """Key of the training result or of the scores' statistics."""
     main: bool = True
     """Whether it stays where there is little room."""
+    decimals: int | None = None
+    """Digits after the point; None for those of its kind."""
 
     @property
     def scored(self) -> bool:
         """Whether it is a mean over items or documents, so that it has a standard error and a test."""
-        return self.kind in ("accuracy", "bits_per_byte")
+        return self.kind in ("accuracy", "bits_per_byte", "score")
+
+    @property
+    def factor(self) -> float:
+        """What a value is multiplied by to be shown."""
+        return 100.0 if self.kind == "accuracy" else 1.0
 
 
+BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 STATISTICS = (
     Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
     Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
@@ -62,75 +85,79 @@ TRAINING = (
 )
 
 
-def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns for which at least one run has a value: accuracies, bits per byte, statistics, training."""
-    columns = _accuracy_columns(scores)
-    if any(len(score.heldout) for score in scores):
-        columns.append(Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower"))
-    columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
-    columns += [column for column in TRAINING if any(column.field in result for result in training)]
-    return columns
+def measure(column: Column, run: RunRecord, scores: Scores | None) -> Matrix | None:
+    """The run's values for a column; None for none.
 
-
-def measure(column: Column, run: RunRecord, scores: Scores | None) -> Vector | None:
-    """The run's values for a column: shape (items,) for scores, (1,) for a number of the whole run, None for none.
-
-    The mean of the values is the run's number; of an accuracy over several shots or tasks, the mean of their means.
+    Shape (checkpoints, items) for what is scored, (1, 1) for a number of the whole run. The mean of the values is the
+    run's number; of a column over several shots or tasks, the mean of their means.
     """
-    if column in TRAINING:
+    if column.group == "Training":
         return _number(run.training.get(column.field))
     if scores is None:
         return None
-    if column.kind == "bits_per_byte":
-        return bits_per_byte(scores)
-    if column.kind != "accuracy":
-        return _number(scores.statistics.get(column.field))
-    tasks = [_task_accuracy(scores, part) for part in column.parts]
-    present = [values for values in tasks if values is not None]
-    if len(present) < len(tasks):
+    if column.parts:
+        tasks = [_task(scores, part) for part in column.parts]
+        return None if any(values is None for values in tasks) else stratified([v for v in tasks if v is not None])
+    if column.scored:
+        return bits_per_byte(scores.heldout)
+    return _number(scores.statistics.get(column.field))
+
+
+def bits_per_byte(heldout: Heldout) -> Matrix | None:
+    """A value for each checkpoint and held-out document whose mean over documents is total bits / total bytes.
+
+    The ratio of two sums is not a mean of per-document ratios. These are its linearised (delta method) values
+    R + (bits - R * bytes) / mean(bytes): their mean is R, and their spread gives R's standard error and paired tests.
+    """
+    total = float(heldout.bytes.sum())
+    if total <= 0:
         return None
-    return present[0] if len(present) == 1 else stratified(present)
+    ratio = heldout.bits.sum(axis=1, keepdims=True) / total
+    values: Matrix = ratio + (heldout.bits - ratio * heldout.bytes) / heldout.bytes.mean()
+    return values
 
 
-def _task_accuracy(scores: Scores, part: Part) -> Vector | None:
+def stratified(parts: Sequence[Matrix]) -> Matrix:
+    """A value for each item of several groups (checkpoints, items each), whose mean is the mean of the groups' means.
+
+    Items of a small group weigh more, as each group weighs the same; the spread within groups gives the standard error.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    total, groups = sum(part.shape[1] for part in parts), len(parts)
+    means = [part.mean(axis=1, keepdims=True) for part in parts]
+    centre = np.mean(means, axis=0)
+    weighted = [total / (groups * part.shape[1]) * (part - mean) for part, mean in zip(parts, means, strict=True)]
+    return np.concatenate([centre + values for values in weighted], axis=1)
+
+
+def share(values: Sequence[Matrix]) -> bool:
+    """Whether these scores are shares of one, so that they read as percentages."""
+    finite = [value[np.isfinite(value)] for value in values]
+    return all(not len(value) or (value.min() >= 0 and value.max() <= 1) for value in finite)
+
+
+def choose_metric(available: Sequence[str]) -> str:
+    """The metric a task is reported by: accuracy where it has one, as the papers do."""
+    return next((metric for metric in METRICS if metric in available), min(available))
+
+
+def finite(value: float | None) -> bool:
+    """Whether there is a number and it is finite."""
+    return value is not None and math.isfinite(value)
+
+
+def _task(scores: Scores, part: Part) -> Matrix | None:
     """Each item's score averaged over shots; where shots were scored on different items, the mean of their means."""
-    by_shots = [accuracy(scores, part.task, shots, part.metric) for shots in part.shots]
-    present = [lines for lines in by_shots if lines is not None]
-    if len(present) < len(by_shots):
+    blocks = [scores.blocks.get((part.task, shots, part.metric)) for shots in part.shots]
+    present = [block for block in blocks if block is not None]
+    if not present or len(present) < len(blocks):
         return None
-    values: list[Vector] = [np.asarray(lines, dtype=np.float64) for lines in present]
-    if all(lines.index.equals(present[0].index) for lines in present):
-        mean: Vector = np.mean(values, axis=0)
+    if all(block.items == present[0].items for block in present):
+        mean: Matrix = np.mean([block.values for block in present], axis=0)
         return mean
-    return stratified(values)
+    return stratified([block.values for block in present])
 
 
-def _accuracy_columns(scores: Sequence[Scores]) -> list[Column]:
-    available: dict[str, dict[int, set[str]]] = {}
-    for score in scores:
-        for task, shots, metric in score.items[["task", "shots", "metric"]].drop_duplicates().itertuples(index=False):
-            available.setdefault(task, {}).setdefault(int(shots), set()).add(metric)
-    columns: list[Column] = []
-    for task in sorted(available):
-        metric = choose_metric(sorted(set.union(*available[task].values())))
-        columns += _task_columns(Part(task, tuple(sorted(available[task])), metric))
-    if len(available) > 1:
-        parts = tuple(column.parts[0] for column in columns if column.key.endswith("/mean"))
-        columns.append(Column("average", "All tasks", "mean", "accuracy", "higher", parts))
-    return columns
-
-
-def _task_columns(part: Part) -> list[Column]:
-    group = part.task if part.metric == "acc" else f"{part.task} ({part.metric})"
-    whole = Column(f"{part.task}/mean", group, "mean", "accuracy", "higher", (part,))
-    if len(part.shots) == 1:
-        return [replace(whole, label=f"{part.shots[0]}-shot")]
-    apart = [
-        replace(whole, key=f"{part.task}/{shots}_shot", label=f"{shots}-shot", parts=(replace(part, shots=(shots,)),))
-        for shots in part.shots
-    ]
-    return [*apart, whole]
-
-
-def _number(value: Any) -> Vector | None:
-    return None if value is None else np.array([float(value)])
+def _number(value: Any) -> Matrix | None:
+    return None if value is None else np.array([[float(value)]])

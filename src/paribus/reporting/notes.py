@@ -1,9 +1,16 @@
 """What stands under the table: what ± means, what was tested on what, what is missing, and what was equal."""
 
 import math
+from collections.abc import Iterator, Sequence
 
-from paribus.reporting.comparison import Comparison
-from paribus.reporting.layout import heading
+from paribus.reporting.cells import Cell
+from paribus.reporting.comparison import Comparison, Row
+from paribus.reporting.layout import heading, quantity
+from paribus.reporting.measures import Column
+from paribus.reporting.significance import EXACT_DISCORDANT
+
+_NAMED = 40
+"""Rows that are named one by one."""
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -12,6 +19,9 @@ def notes(comparison: Comparison) -> list[str]:
         *_reading(comparison),
         *_spread(comparison),
         *_tests(comparison),
+        *_detectable(comparison),
+        *_plain(comparison),
+        *_beside(comparison),
         *_truncated(comparison),
         *_repeated(comparison),
         *_gaps(comparison),
@@ -20,18 +30,19 @@ def notes(comparison: Comparison) -> list[str]:
 
 
 def _reading(comparison: Comparison) -> list[str]:
-    parts, counts = [], []
+    parts, counts, seen = [], [], set()
     for column in comparison.columns:
         items = max((row.cells[column.key].items for row in comparison.finished), default=0)
-        if column.kind == "accuracy" and column.key.endswith("/mean"):
-            counts.append(f"{items:,} items of {column.parts[0].task}")
-        elif column.kind == "bits_per_byte":
+        if len(column.parts) == 1 and items and column.parts[0].task not in seen:
+            seen.add(column.parts[0].task)
+            counts.append(f"{items:,} items of {comparison.name(column.parts[0].task)}")
+        elif column.kind == "bits_per_byte" and items:
             counts.append(f"{items:,} held-out documents")
     if any(column.kind == "accuracy" for column in comparison.columns):
-        parts.append("Accuracy in %, 'mean' is over the shots")
+        parts.append("Accuracy in %, 'mean' is over the shots, of tasks over the tasks")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
-    lines = [f"{'; '.join(parts)}. Bold: best of the column."] if parts else []
+    lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else []
     if counts:
         last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
         lines.append(f"Scored on {', '.join(counts)}, at {last}.")
@@ -42,8 +53,13 @@ def _reading(comparison: Comparison) -> list[str]:
     return lines
 
 
+def _bold(comparison: Comparison) -> str:
+    best = {"table": " Bold: best of the column.", "group": " Bold: best of the column in each group of rows."}
+    return best.get(comparison.table.bold, "")
+
+
 def _spread(comparison: Comparison) -> list[str]:
-    over = {cell.over for row in comparison.finished for cell in row.cells.values() if cell.over}
+    over = {cell.over for _, _, cell in _cells(comparison) if cell.over}
     seeds = sorted({len(row.runs) for row in comparison.finished if len(row.runs) > 1})
     lines = []
     if "seeds" in over:
@@ -56,33 +72,87 @@ def _spread(comparison: Comparison) -> list[str]:
             f"{which}: standard error of the mean over items only (over documents for bits per byte). With one seed "
             "it cannot say how much another seed would change the model."
         )
+    if any(cell.checkpoint_spread is not None for _, _, cell in _cells(comparison)):
+        lines.append(
+            f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints. They are "
+            "near to each other, so it is less than seeds would show."
+        )
     return lines
 
 
 def _tests(comparison: Comparison) -> list[str]:
-    count = sum(cell.test is not None for row in comparison.finished for cell in row.cells.values())
-    if not count:
+    tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
+    if not tested:
         return ["No significance test: there is nothing to compare the first row with."]
-    by_seed = any(cell.seeds_test is not None for row in comparison.finished for cell in row.cells.values())
-    first = ", ".join(comparison.rows[0].labels) or "the only one"
+    kinds = sorted({cell.test.test for cell in tested if cell.test})
     lines = [
-        f"* p < 0.05, ** p < 0.01 against the first row ({first}): two-sided paired t-test over the same items, each "
-        "item's score averaged over checkpoints and seeds (and shots, for the mean); p-values adjusted by Holm over "
-        f"the {count} tests of the table."
+        f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided {' or '.join(kinds)} test over the same "
+        "items, each item's score averaged over checkpoints and seeds (and shots, for the mean); p-values adjusted by "
+        f"Holm over the {len(tested)} tests of the table."
     ]
-    if by_seed:
-        return [*lines, "Rows with two or more seeds are also tested seed by seed; the larger p-value counts."]
+    if "McNemar" in kinds:
+        lines.append(
+            "McNemar's test stands where every item is right or wrong once: exact below "
+            f"{EXACT_DISCORDANT} items that only one of two runs got right, else chi-squared. Intervals are of the "
+            "paired t-test."
+        )
+    if any(cell.seeds_test is not None for cell in tested):
+        return [
+            *lines,
+            "Rows with two or more seeds are also tested seed by seed (paired t); the larger p-value counts.",
+        ]
     return [*lines, "The test is over items: it cannot say whether the difference would hold for another seed."]
+
+
+def _baseline(comparison: Comparison) -> str:
+    if comparison.table.baseline:
+        wanted = ", ".join(" ".join(map(comparison.name, pair)) for pair in comparison.table.baseline.items())
+        return f"the row with {wanted} and otherwise the same labels"
+    return f"the first row ({', '.join(map(comparison.name, comparison.rows[0].labels)) or 'the only one'})"
+
+
+def _detectable(comparison: Comparison) -> list[str]:
+    found = []
+    for column in comparison.columns:
+        known = [row.cells[column.key].mde for row in comparison.finished if row.cells[column.key].mde is not None]
+        if known and column.main and not column.key.endswith("_shot"):
+            low, high = (quantity(bound, column) for bound in (min(known), max(known)))  # type: ignore[type-var]
+            found.append(f"{heading(column)} {low if low == high else f'{low} to {high}'}")
+    if not found:
+        return []
+    return [
+        "The smallest true difference that these items and seeds would show with a probability of 80 % at p < 0.05, "
+        f"before adjustment: {'; '.join(found)}."
+    ]
+
+
+def _plain(comparison: Comparison) -> list[str]:
+    if not comparison.table.plain_t_test:
+        return []
+    counts = {cell.seeds * cell.checkpoints for _, column, cell in _cells(comparison) if column.scored}
+    if max(counts, default=0) < 2:
+        return ["No plain t-test: it needs two seeds or checkpoints."]
+    numbers = " or ".join(map(str, sorted(counts)))
+    return [
+        f"p (plain t): unpaired t-test over the means of each seed and checkpoint ({numbers} numbers a row), as papers "
+        "have it. Checkpoints of one run are not independent, so it finds too much."
+    ]
+
+
+def _beside(comparison: Comparison) -> list[str]:
+    return ["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []
 
 
 def _truncated(comparison: Comparison) -> list[str]:
     counts: dict[tuple[str, int], list[int]] = {}
     for row in comparison.finished:
         for run in row.runs:
-            for place, count in comparison.scores[run.run_id].truncated.items() if run.scores else ():
+            score = comparison.scores.get(run.run_id)
+            for place, count in score.truncated.items() if score else ():
                 counts.setdefault(place, []).append(count)
     return [
-        f"{task}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the context."
+        f"{comparison.name(task)}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the "
+        "context."
         for (task, shots), found in sorted(counts.items())
         if max(found)
     ]
@@ -91,7 +161,7 @@ def _truncated(comparison: Comparison) -> list[str]:
 def _repeated(comparison: Comparison) -> list[str]:
     """Which rows read text more than once; a row that repeats it has seen less text than its budget says."""
     epochs = [
-        (", ".join(row.labels), max(float(run.training.get("epochs", 0.0)) for run in row.runs))
+        (_name(comparison, row), max(float(run.training.get("epochs", 0.0)) for run in row.runs))
         for row in comparison.finished
     ]
     repeating = [(name, count) for name, count in epochs if count > 1]
@@ -100,7 +170,7 @@ def _repeated(comparison: Comparison) -> list[str]:
     counts = [count for _, count in repeating]
     low, high = (f"{count:.3g}" for count in (min(counts), max(counts)))
     between = low if low == high else f"{low} to {high}"
-    who = "every run" if len(repeating) == len(epochs) else "; ".join(name for name, _ in repeating)
+    who = "every run" if len(repeating) == len(epochs) else "; ".join(_some([name for name, _ in repeating]))
     return [f"Text was repeated, {between} epochs: {who}."]
 
 
@@ -110,17 +180,30 @@ def _between(counts: list[int]) -> str:
 
 
 def _gaps(comparison: Comparison) -> list[str]:
-    lines = []
-    for row in comparison.rows:
-        name = ", ".join(row.labels)
-        lines += [f"— {name}: {reason}" for reason in row.missing]
-        if row.runs and not row.missing:
-            absent = [heading(column) for column in comparison.columns if row.cells[column.key].value is None]
-            lines += [f"— {name}: no value for {', '.join(absent)}"] if absent else []
-        broken = (
-            [heading(column) for column in comparison.columns if not math.isfinite(row.cells[column.key].value or 0.0)]
-            if row.runs
-            else []
-        )
-        lines += [f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else []
-    return lines
+    return _some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
+
+
+def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
+    name = _name(comparison, row)
+    lines = [f"— {name}: {reason}" for reason in row.missing]
+    values = {heading(column): row.cells[column.key].value for column in comparison.columns}
+    if row.runs and not row.missing:
+        absent = [measure for measure, value in values.items() if value is None]
+        lines += [f"— {name}: no value for {', '.join(absent)}"] if absent else []
+    broken = [measure for measure, value in values.items() if not math.isfinite(value or 0.0)] if row.runs else []
+    return lines + ([f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else [])
+
+
+def _some(lines: Sequence[str]) -> list[str]:
+    more = len(lines) - _NAMED
+    return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
+
+
+def _name(comparison: Comparison, row: Row) -> str:
+    return ", ".join(map(comparison.name, row.labels))
+
+
+def _cells(comparison: Comparison) -> Iterator[tuple[Row, Column, Cell]]:
+    for row in comparison.finished:
+        for column in comparison.columns:
+            yield row, column, row.cells[column.key]

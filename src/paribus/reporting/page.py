@@ -1,25 +1,29 @@
-"""The report as one HTML page that needs nothing else: style and plots are inside."""
+"""The report as one HTML page that needs nothing else: style, script and plots are inside."""
 
 import base64
+import hashlib
 from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
+from paribus.reporting.cells import Cell
 from paribus.reporting.comparison import Comparison
 from paribus.reporting.document import Document
-from paribus.reporting.layout import Layout, Line, heading, link, quantity
+from paribus.reporting.layout import Layout, Line, heading, link, signed
 from paribus.reporting.measures import Column
-from paribus.reporting.paper import Paper, beside, sentence
-from paribus.reporting.picture import Plot
+from paribus.reporting.paper import Paper, sentence, side_by_side
 
-TEMPLATE = "page.html.j2"
+TEMPLATE, SCRIPT = "page.html.j2", "page.js"
+_MOST_TESTS = 2_000
+"""Lines of the table of differences; more make a page slow, and the tidy table has all."""
 
 
 def page(document: Document) -> str:
-    """The page as text; every label is escaped."""
+    """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
     environment = Environment(
         loader=PackageLoader("paribus.reporting", "."),
         autoescape=True,
@@ -27,18 +31,22 @@ def page(document: Document) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    comparison = document.comparison
+    comparison, script = document.comparison, environment.get_template(SCRIPT).render()
+    several = len(comparison.baseline_rows) > 1
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
         tables=[_table(table) for table in document.tables],
         notes=document.notes,
         tests=_tests(comparison),
-        by_seed=any(cell.seeds_test for row in comparison.finished for cell in row.cells.values()),
-        baseline=", ".join(comparison.rows[0].labels),
-        pictures=[{"source": _embedded(picture), "plot": picture} for picture in document.plots],
+        baseline="each row's baseline" if several else f"the first row ({comparison.row_name(comparison.rows[0])})",
+        pictures=[
+            {"light": _embedded(plot.svg), "dark": _embedded(plot.dark), "plot": plot} for plot in document.plots
+        ],
         paper=_paper(document.paper, comparison) if document.paper else None,
         rows=_rows(comparison, document.directory),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
 
 
@@ -62,46 +70,61 @@ def _bodies(lines: Sequence[Line]) -> list[list[Line]]:
     return bodies
 
 
-def _tests(comparison: Comparison) -> list[dict[str, str]]:
-    lines = []
-    for column in comparison.columns:
-        for row in comparison.finished:
-            cell = row.cells[column.key]
-            if cell.test is None or cell.p_holm is None:
-                continue
-            low, high = _signed(cell.test.low, column), _signed(cell.test.high, column)
-            lines.append(
-                {
-                    "measure": heading(column),
-                    "row": ", ".join(row.labels),
-                    "difference": _signed(cell.test.difference, column),
-                    "interval": f"{low} to {high}",
-                    "p": f"{cell.test.p_value:.3g}",
-                    "seeds": f"{cell.seeds_test.p_value:.3g}" if cell.seeds_test else "",
-                    "holm": f"{cell.p_holm:.3g}",
-                }
-            )
-    return lines
+def _tests(comparison: Comparison) -> dict[str, Any]:
+    tested = [
+        (column, row, row.cells[column.key])
+        for column in comparison.columns
+        for row in comparison.finished
+        if row.cells[column.key].test is not None
+    ][:_MOST_TESTS]
+    by_seed = any(cell.seeds_test for _, _, cell in tested)
+    plain = any(cell.plain_p is not None for _, _, cell in tested)
+    header = ["measure", "row", "difference", "95 % interval", *(["over seeds"] if by_seed else []), "test"]
+    header += ["p (items)", *(["p (seeds)"] if by_seed else []), "p (Holm)", "detectable"]
+    header += ["p (plain t)"] if plain else []
+    lines = [
+        {"measure": heading(column), "row": comparison.row_name(row), "cells": _test(cell, column, by_seed, plain)}
+        for column, row, cell in tested
+    ]
+    return {"header": header, "lines": lines}
 
 
-def _signed(value: float, column: Column) -> str:
-    text = quantity(abs(value), column.kind)
-    return f"−{text}" if value < 0 else f"+{text}"
+def _test(cell: Cell, column: Column, by_seed: bool, plain: bool) -> list[tuple[str, float | str | None]]:
+    """Texts of a line with what they are sorted by."""
+    test, seeds = cell.test, cell.seeds_test
+    if test is None:
+        return []
+    cells: list[tuple[str, float | str | None]] = [(signed(test.difference, column), test.difference)]
+    cells.append((_interval(test.low, test.high, column), test.low))
+    if by_seed:
+        cells.append((_interval(seeds.low, seeds.high, column), seeds.low) if seeds else ("", None))
+    cells += [(test.test, None), _p(test.p_value)]
+    cells += [_p(seeds.p_value if seeds else None)] if by_seed else []
+    cells += [_p(cell.p_holm), (signed(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None)]
+    return cells + ([_p(cell.plain_p)] if plain else [])
 
 
-def _embedded(picture: Plot) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(picture.svg).decode()
+def _interval(low: float, high: float, column: Column) -> str:
+    return f"{signed(low, column)} to {signed(high, column)}"
+
+
+def _p(value: float | None) -> tuple[str, float | None]:
+    return ("" if value is None else f"{value:.3g}"), value
+
+
+def _embedded(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
 
 
 def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:
-    return {"sentence": sentence(paper), "lines": beside(paper, comparison) if paper.numbers else []}
+    return {"sentence": sentence(paper), "lines": side_by_side(paper, comparison) if paper.numbers else []}
 
 
 def _rows(comparison: Comparison, directory: Path) -> list[dict[str, Any]]:
     return [
         {
             "number": number,
-            "labels": ", ".join(row.labels) or "all runs",
+            "labels": ", ".join(map(comparison.name, row.labels)) or "all runs",
             "missing": row.missing,
             "runs": [
                 {"id": run.run_id, "seed": run.seed, "href": link(run.directory, directory), "mlflow": run.mlflow_url}

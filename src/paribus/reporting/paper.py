@@ -5,8 +5,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from paribus.errors import ConfigurationError
+from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
-from paribus.reporting.layout import ABSENT, quantity
+from paribus.reporting.measures import Column
+
+ABSENT = "—"
+Beside = Mapping[tuple[int, str], float]
+"""A paper's number, in its units, by place of our row and key of our column."""
 
 
 @dataclass(frozen=True)
@@ -58,17 +63,37 @@ def parse(block: Mapping[str, Any]) -> Paper:
     )
 
 
-def beside(paper: Paper, comparison: Comparison) -> list[list[str]]:
-    """The paper's table with ours: a header line, then lines of label and, for each column, the paper's and ours."""
-    lines = [
-        ["", *(text for column in paper.columns for text in (f"{column.label} (paper)", f"{column.label} (ours)"))]
-    ]
+def beside(paper: Paper, comparison: Comparison) -> Beside:
+    """The paper's numbers by row and column of ours; a row of ours that several of the paper's fit has none."""
+    found: dict[tuple[int, str], float] = {}
+    known = {column.key for column in comparison.columns}
+    for place, row in enumerate(comparison.rows):
+        fitting = [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
+        for position, column in enumerate(paper.columns) if len(fitting) == 1 and paper.numbers else ():
+            number = paper.numbers[fitting[0]][position] if paper.numbers else None
+            if number is not None and _key(column) in known:
+                found[place, _key(column)] = number
+    return found
+
+
+def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
+    """The paper's table with ours: a header line, then lines of a label and, for each column, theirs, ours, difference.
+
+    Columns that we have not scored have the paper's number alone.
+    """
+    columns = {column.key: column for column in comparison.columns}
+    header = [""]
+    for column in paper.columns:
+        header += [f"{column.label} (paper)", *(["(ours)", "(difference)"] if _key(column) in columns else [])]
+    lines = [header]
     for index, row in enumerate(paper.rows):
         ours = next((candidate for candidate in comparison.finished if _same(candidate, row, comparison.factors)), None)
         line = [row.label]
         for position, column in enumerate(paper.columns):
             number = paper.numbers[index][position] if paper.numbers else None
-            line += [ABSENT if number is None else f"{number:g}", _ours(ours, column)]
+            line.append(ABSENT if number is None else f"{number:g}")
+            if _key(column) in columns:
+                line += _ours(ours, columns[_key(column)], number)
         lines.append(line)
     return lines
 
@@ -116,7 +141,17 @@ def _same(row: Row, wanted: PaperRow, factors: Sequence[str]) -> bool:
     return bool(wanted.factors) and all(labels.get(factor) == label for factor, label in wanted.factors.items())
 
 
-def _ours(row: Row | None, column: PaperColumn) -> str:
-    key = "average" if column.task in ("average", "avg") else f"{column.task}/mean"
-    cell = row.cells.get(key) if row else None
-    return quantity(cell.value if cell else None, "accuracy")
+def _key(column: PaperColumn) -> str:
+    """Our column that measures the same."""
+    return AVERAGE if column.task in (AVERAGE, "avg") else f"{column.task}/mean"
+
+
+def _ours(row: Row | None, column: Column, number: float | None) -> list[str]:
+    cell = row.cells.get(column.key) if row else None
+    value = cell.value if cell else None
+    if value is None:
+        return [ABSENT, ABSENT]
+    decimals = 1 if column.decimals is None else column.decimals
+    shown = f"{column.factor * value:.{decimals}f}"
+    gap = ABSENT if number is None else f"{column.factor * value - number:+.{decimals}f}".replace("-", "−")
+    return [shown, gap]

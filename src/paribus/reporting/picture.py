@@ -4,17 +4,28 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines
 """
 
 import io
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.figure import Figure
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C8C")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
 DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
+ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
+"""Text on a coloured area, which stays as it is on a dark page."""
+_DARK: Mapping[str, str] = MappingProxyType(
+    {
+        "#ffffff": "#14171a", "#222222": "#e3e6e9", "#444444": "#8b939b", "#555555": "#aab2ba", "#666666": "#98a1aa",
+        "#e4e4e4": "#2c3238", "#101010": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
+        "#8c8c8c": "#a7adb3",
+    }
+)  # fmt: skip
 FALLBACK_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -34,6 +45,14 @@ class Plot:
     png: bytes
     svg: bytes
 
+    @property
+    def dark(self) -> bytes:
+        """The SVG with light lines on a dark page; what has no counterpart among the colours stays."""
+        text = self.svg.decode()
+        for light, dark in _DARK.items():
+            text = re.sub(rf"{light}\b", dark, text, flags=re.IGNORECASE)
+        return text.encode()
+
 
 def style() -> dict[str, Any]:
     """What the pictures have in common, for `matplotlib.rc_context`."""
@@ -41,7 +60,10 @@ def style() -> dict[str, Any]:
     families = ["DejaVu Sans", *(name for name in FALLBACK_FONTS if name in installed)]
     return {
         "font.family": families, "font.size": 10, "axes.spines.top": False, "axes.spines.right": False,
-        "axes.edgecolor": "#444444", "axes.labelcolor": "#222222", "axes.titlesize": 10, "axes.titlelocation": "left",
+        "axes.edgecolor": "#444444", "axes.labelcolor": "#222222", "text.color": "#222222",
+        "xtick.color": "#444444", "xtick.labelcolor": "#222222",
+        "ytick.color": "#444444", "ytick.labelcolor": "#222222",
+        "axes.titlesize": 10, "axes.titlelocation": "left",
         "axes.grid": True, "axes.axisbelow": True, "grid.color": "#e4e4e4", "grid.linewidth": 0.8,
         "svg.fonttype": "none", "svg.hashsalt": "paribus", "figure.dpi": 100, "savefig.dpi": 150,
         "legend.frameon": False, "figure.facecolor": "white",
@@ -54,11 +76,13 @@ def picture(
     """Draw a figure of this size in inches."""
     figure = Figure(figsize=size, layout="constrained")
     draw(figure)
+    figure.draw_without_rendering()
+    # The layout is made once: saving would make it again, twice for each format.
+    figure.set_layout_engine(None)
     with warnings.catch_warnings():
         # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         png, svg = io.BytesIO(), io.BytesIO()
         figure.savefig(png, format="png", metadata={"Software": None})
-        figure.set_layout_engine("none")
         figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
     return Plot(name, caption, alternative, png.getvalue(), svg.getvalue())

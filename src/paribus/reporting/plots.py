@@ -1,6 +1,5 @@
 """Plots of a comparison, as PNG files and as SVG for the page. A row has the same colour and place in every plot."""
 
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,42 +9,54 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
+from paribus.reporting.curves import Curve, learning_curves
 from paribus.reporting.layout import heading
-from paribus.reporting.measures import Column
-from paribus.reporting.picture import COLOURS, DASHES, MARKERS, Plot, picture, style
+from paribus.reporting.measures import Column, finite
+from paribus.reporting.picture import COLOURS, MARKERS, Plot, picture, style
+from paribus.reporting.scaling import scaling_plots
 from paribus.reporting.token_plots import Segmentation, token_frequencies, token_lengths
 from paribus.reporting.vocabulary_overlap import OverlapMatrix, overlap_plot
 
-Curve = Sequence[tuple[int, float]]
+MOST_ROWS = 24
+"""Rows that a picture has room for."""
 
 
 def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapMatrix | None = None) -> list[Plot]:
-    """All plots for which there is something to show: accuracy, bits per byte, loss curves, tokens, vocabularies.
+    """All plots for which there is something to show.
 
-    `curves` has, by run id, (step, training loss in nats a token) in order.
+    Accuracy and bits per byte, effects with their intervals, both by budget and size, learning curves, tokens,
+    vocabularies. Of a table with more than 24 rows the first 24 are shown.
     """
+    rows = comparison.finished[:MOST_ROWS]
     with mpl.rc_context(style()):
         made = [
-            *(_scores(comparison, column) for column in comparison.columns if _plotted(column, comparison)),
-            _losses(comparison, curves),
-            token_lengths(segmentations(comparison), "the held-out text"),
-            token_frequencies(segmentations(comparison), "the held-out text"),
+            *(_scores(comparison, rows, column) for column in main_columns(comparison)),
+            _effects(comparison, rows),
+            *scaling_plots(comparison, main_columns(comparison)),
+            learning_curves(comparison, rows, curves),
+            token_lengths(segmentations(comparison, rows), "the held-out text"),
+            token_frequencies(segmentations(comparison, rows), "the held-out text"),
             overlap_plot(overlap) if overlap else None,
         ]
     return [plot for plot in made if plot is not None]
 
 
-def row_name(row: Row) -> str:
-    """A row in a legend or on an axis."""
-    return " · ".join(row.labels) or "all runs"
+def main_columns(comparison: Comparison) -> list[Column]:
+    """The columns that sum a table up: the average over tasks or the task there is, and bits per byte."""
+    scored = [column for column in comparison.columns if column.scored]
+    tasks = [column for column in scored if column.parts and column.key != AVERAGE]
+    means = [column for column in scored if column.key == AVERAGE] or [c for c in tasks if c.key.endswith("/mean")]
+    whole = [column for column in scored if not column.parts]
+    return [*(means[:1] or tasks[:1]), *whole]
 
 
-def segmentations(comparison: Comparison) -> list[Segmentation]:
-    """How the rows cut the held-out text; rows that cut it alike are one."""
+def segmentations(comparison: Comparison, rows: Sequence[Row]) -> list[Segmentation]:
+    """How rows cut the held-out text; rows that cut it alike are one."""
     groups: dict[tuple[tuple[str, int], ...], list[Row]] = {}
     found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
-    for row in comparison.finished:
+    for row in rows:
         score = comparison.scores.get(row.runs[0].run_id)
         statistics = score.statistics if score else {}
         lengths = tuple(statistics.get("token_lengths", {}).items())
@@ -54,25 +65,20 @@ def segmentations(comparison: Comparison) -> list[Segmentation]:
             found.setdefault(lengths, statistics)
     return [
         Segmentation(
-            _common(rows), _index(rows[0], comparison), dict(lengths), found[lengths].get("frequency_by_rank", ())
+            _common(alike, comparison),
+            _index(alike[0], comparison),
+            dict(lengths),
+            found[lengths].get("frequency_by_rank", ()),
         )
-        for lengths, rows in groups.items()
+        for lengths, alike in groups.items()
     ]
 
 
-def _plotted(column: Column, comparison: Comparison) -> bool:
-    several = any(other.key == "average" for other in comparison.columns)
-    if column.kind == "bits_per_byte":
-        return True
-    return column.key == "average" if several else column.key.endswith("/mean")
-
-
-def _scores(comparison: Comparison, column: Column) -> Plot | None:
-    """Left: each row's value. Right: its difference from the first row with the 95 % interval."""
-    rows = [row for row in comparison.finished if _finite(row.cells[column.key].value)]
+def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plot | None:
+    """Left: each row's value. Right: its difference from its baseline with the 95 % interval."""
+    rows = [row for row in every if finite(row.cells[column.key].value)]
     if not rows:
         return None
-    percent = _factor(column)
     tested = [row for row in rows if row.cells[column.key].test is not None]
 
     def draw(figure: Figure) -> None:
@@ -81,123 +87,143 @@ def _scores(comparison: Comparison, column: Column) -> Plot | None:
             return
         left, right = figure.subplots(1, 2, sharey=True, gridspec_kw={"width_ratios": [1.25, 1]})
         _values(left, rows, comparison, column)
-        _differences(right, rows, comparison, column)
+        for place, row in enumerate(rows):
+            _difference(right, row, place, comparison, column)
+        _around_zero(right, comparison)
 
-    name = "bits_per_byte" if column.kind == "bits_per_byte" else "accuracy"
-    what = "Bits per byte of held-out text" if column.kind == "bits_per_byte" else f"Accuracy, {heading(column)}"
+    name = "bits_per_byte" if not column.parts else "accuracy" if column.kind == "accuracy" else "score"
+    what = "Bits per byte of held-out text" if not column.parts else f"{_title(column)}, {heading(column)}"
     caption = f"{what}. Left: mean ± as in the table."
-    caption += (
-        " Right: difference from the first row with its 95 % interval over items, not adjusted." if tested else ""
+    caption += f" Right: difference from {_from(comparison)}; {_INTERVALS}" if tested else ""
+    numbers = "; ".join(
+        f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
     )
-    numbers = "; ".join(f"{row_name(row)} {percent * (row.cells[column.key].value or 0):.3f}" for row in rows)
-    return picture(name, caption, f"{what}: {numbers}.", (9.2 if tested else 6.5, 1.1 + 0.34 * len(rows)), draw)
+    return picture(
+        name, caption + _first(comparison), f"{what}: {numbers}.", (9.2 if tested else 6.5, _height(len(rows))), draw
+    )
 
 
-def _factor(column: Column) -> float:
-    return 100.0 if column.kind == "accuracy" else 1.0
+_INTERVALS = "95 % intervals, not adjusted: thick over items, thin over seeds where there are several."
+
+
+def _effects(comparison: Comparison, every: Sequence[Row]) -> Plot | None:
+    """A forest plot: the effect on every measure of every row, measures below each other; None for fewer than two."""
+    columns = [c for c in comparison.columns if c.scored and (not c.parts or not c.key.endswith("_shot"))]
+    columns = columns if len(columns) > 1 else [c for c in comparison.columns if c.scored]
+    rows = [row for row in every if row.baseline is not None][: max(1, 2 * MOST_ROWS // max(1, len(columns)))]
+    kinds = list(dict.fromkeys((column.kind, column.factor) for column in columns))
+    lines = [(column, row) for column in columns for row in rows if row.cells[column.key].test is not None]
+    if len({column.key for column, _ in lines}) < 2:
+        return None
+
+    def draw(figure: Figure) -> None:
+        counts = [max(1, sum((column.kind, column.factor) == kind for column, _ in lines)) for kind in kinds]
+        panels = figure.subplots(len(kinds), 1, squeeze=False, gridspec_kw={"height_ratios": counts})[:, 0]
+        for panel, kind in zip(panels, kinds, strict=True):
+            _forest(panel, [line for line in lines if (line[0].kind, line[0].factor) == kind], comparison)
+
+    caption = f"Effects: difference from {_from(comparison)}; {_INTERVALS} Filled: p < 0.05 after Holm's adjustment."
+    told = "; ".join(_told(row, column, comparison) for column, row in lines)
+    return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
+
+
+def _told(row: Row, column: Column, comparison: Comparison) -> str:
+    test = row.cells[column.key].test
+    low, middle, high = (
+        (column.factor * bound for bound in (test.low, test.difference, test.high)) if test else (0, 0, 0)
+    )
+    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f} ({low:+.3f} to {high:+.3f})"
+
+
+def _forest(axes: Axes, lines: Sequence[tuple[Column, Row]], comparison: Comparison) -> None:
+    for place, (column, row) in enumerate(lines):
+        _difference(axes, row, place, comparison, column, hollow=(row.cells[column.key].p_holm or 0) >= 0.05)
+        if place and lines[place - 1][0] != column:
+            axes.axhline(place - 0.5, color="#e4e4e4", linewidth=0.8)
+    several = len({row.labels for _, row in lines}) > 1
+    names = [f"{heading(column)}{f', {comparison.row_name(row)}' if several else ''}" for column, row in lines]
+    axes.set_yticks(range(len(lines)), names)
+    axes.set_ylim(len(lines) - 0.5, -0.5)
+    _around_zero(axes, comparison)
+    kind = lines[0][0].kind
+    unit = {"accuracy": "percentage points", "bits_per_byte": "bits per byte, negative is better"}.get(
+        kind, "difference"
+    )
+    axes.set_xlabel(unit)
+
+
+def _title(column: Column) -> str:
+    return "Accuracy" if column.kind == "accuracy" else "Score"
+
+
+def _from(comparison: Comparison) -> str:
+    return "its baseline" if len(comparison.baseline_rows) > 1 else comparison.row_name(comparison.baseline_rows[0])
+
+
+def _first(comparison: Comparison) -> str:
+    count = len(comparison.finished)
+    return f" The first {MOST_ROWS} of {count:,} rows." if count > MOST_ROWS else ""
+
+
+def _height(lines: int) -> float:
+    return 1.1 + 0.34 * lines
 
 
 def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Column) -> None:
-    percent = _factor(column)
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
-        error = None if cell.spread is None else percent * cell.spread
         _point(
-            axes, percent * (cell.value or 0.0), place, _index(row, comparison), [[error], [error]] if error else None
-        )
+            axes, column.factor * (cell.value or 0.0), place, _index(row, comparison),
+            column.factor * cell.spread if cell.spread else None,
+        )  # fmt: skip
     if column.key in comparison.chance:
-        level = percent * comparison.chance[column.key]
+        level = column.factor * comparison.chance[column.key]
         axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
         axes.text(level, -0.62, "chance", color="#555555", fontsize=8, ha="center", va="bottom")
-    axes.set_yticks(range(len(rows)), [row_name(row) for row in rows])
+    axes.set_yticks(range(len(rows)), [comparison.row_name(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
-    axes.set_xlabel("accuracy in %" if column.kind == "accuracy" else "bits per byte (lower is better)")
+    better = f" ({column.better} is better)" if column.better == "lower" else ""
+    axes.set_xlabel("accuracy in %" if column.kind == "accuracy" else f"{column.label}{better}")
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.grid(axis="y", visible=False)
 
 
-def _differences(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Column) -> None:
-    percent = _factor(column)
-    axes.axvline(0, color="#444444", linewidth=1)
-    for place, row in enumerate(rows):
-        test = row.cells[column.key].test
-        if test is None:
-            continue
-        middle = percent * test.difference
-        bounds = [[middle - percent * test.low], [percent * test.high - middle]]
-        _point(axes, middle, place, _index(row, comparison), bounds if math.isfinite(test.low) else None)
-    axes.set_xlabel("difference from the first row")
+def _difference(
+    axes: Axes, row: Row, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
+) -> None:
+    """The effect of a row: thick the interval over items, thin that over seeds."""
+    cell, index = row.cells[column.key], _index(row, comparison)
+    colour = COLOURS[index % len(COLOURS)]
+    for test, width in ((cell.seeds_test, 0.9), (cell.test, 2.4)):
+        if test is not None and math.isfinite(test.low):
+            axes.plot(
+                [column.factor * test.low, column.factor * test.high], [place, place], color=colour, linewidth=width
+            )
+    if cell.test is not None:
+        face, mark = "#ffffff" if hollow else colour, MARKERS[index // len(COLOURS) % len(MARKERS)]
+        middle = [column.factor * cell.test.difference]
+        axes.plot(middle, [place], mark, color=colour, markersize=6, markerfacecolor=face)
+
+
+def _around_zero(axes: Axes, comparison: Comparison) -> None:
+    axes.axvline(0, color="#444444", linewidth=1, zorder=0)
+    axes.set_xlabel("difference" if len(comparison.baseline_rows) > 1 else "difference from the first row")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
 
 
-def _point(axes: Axes, value: float, place: int, index: int, error: Any) -> None:
-    axes.errorbar(
-        [value], [place], xerr=error, fmt=MARKERS[index // len(COLOURS) % len(MARKERS)], markersize=6,
-        color=COLOURS[index % len(COLOURS)], elinewidth=1.8, capsize=3,
-    )  # fmt: skip
+def _point(axes: Axes, value: float, place: int, index: int, error: float | None) -> None:
+    colour = COLOURS[index % len(COLOURS)]
+    if error:
+        axes.plot([value - error, value + error], [place, place], color=colour, linewidth=1.8)
+    axes.plot([value], [place], MARKERS[index // len(COLOURS) % len(MARKERS)], color=colour, markersize=6)
 
 
-def _losses(comparison: Comparison, curves: Mapping[str, Curve]) -> Plot | None:
-    """Training loss as bits per byte of text read, which is comparable between vocabularies, over tokens read."""
-    shown = [
-        (row, run, curves[run.run_id])
-        for row in comparison.finished
-        for run in row.runs
-        if len(curves.get(run.run_id, ())) > 1
-    ]
-    if not shown:
-        return None
-    convertible = all(run.training.get(key) for _, run, _ in shown for key in ("tokens", "text_bytes", "steps"))
-
-    def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        named: set[str] = set()
-        for row, run, curve in shown:
-            index = _index(row, comparison)
-            steps, losses = zip(*_smoothed(curve), strict=True)
-            x, y = _bits(steps, losses, run.training) if convertible else (steps, losses)
-            label = None if row_name(row) in named else row_name(row)
-            named.add(row_name(row))
-            axes.plot(
-                x, y, DASHES[index % len(DASHES)], color=COLOURS[index % len(COLOURS)], linewidth=1.5, label=label
-            )
-        axes.set_xlabel("tokens read (millions)" if convertible else "step")
-        axes.set_ylabel("training loss (bits per byte)" if convertible else "training loss (nats per token)")
-        figure.legend(loc="outside right center", fontsize=9)
-
-    unit = (
-        "in bits per byte of the text read" if convertible else "in nats per token, not comparable between vocabularies"
-    )
-    caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
-    ends = "; ".join(f"{row_name(row)} (seed {run.seed}) ends at {curve[-1][1]:.3f} nats" for row, run, curve in shown)
-    return picture("loss", caption, f"{caption} {ends}.", (9.2, 4.2), draw)
-
-
-def _smoothed(curve: Curve) -> Curve:
-    """The running mean of a curve over a tenth of its points, at their last step; single batches are noise."""
-    window = max(1, len(curve) // 10)
-    sums = list(itertools.accumulate((loss for _, loss in curve), initial=0.0))
-    return [(curve[i][0], (sums[i + 1] - sums[i + 1 - window]) / window) for i in range(window - 1, len(curve))]
-
-
-def _bits(
-    steps: Sequence[int], losses: Sequence[float], training: Mapping[str, Any]
-) -> tuple[list[float], list[float]]:
-    tokens = float(training["tokens"])
-    scale = tokens / float(training["text_bytes"]) / math.log(2)
-    return [step * tokens / float(training["steps"]) / 1e6 for step in steps], [loss * scale for loss in losses]
-
-
-def _common(rows: Sequence[Row]) -> str:
+def _common(rows: Sequence[Row], comparison: Comparison) -> str:
     shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
-    return " · ".join(shared) or "all rows"
+    return " · ".join(map(comparison.name, shared)) or "all rows"
 
 
 def _index(row: Row, comparison: Comparison) -> int:
     return next(index for index, other in enumerate(comparison.rows) if other is row)
-
-
-def _finite(value: float | None) -> bool:
-    return value is not None and math.isfinite(value)

@@ -1,4 +1,4 @@
-"""Write a report: the same comparison as a page, Markdown, CSV, LaTeX, plots, and something for the terminal.
+"""Write a report: the same comparison as a page, Markdown, CSV, Parquet, LaTeX, plots, and for the terminal.
 
 The same records give the same bytes: nothing of the moment or the machine goes in.
 """
@@ -12,21 +12,24 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from paribus.config.groups.experiment import TableConfig
 from paribus.reporting import paper as papers
 from paribus.reporting.comparison import Comparison, compare
+from paribus.reporting.curves import Curve, read_curves
 from paribus.reporting.document import Document
 from paribus.reporting.frame import MissingRun, RunRecord
+from paribus.reporting.latex import latex_document, latex_table
 from paribus.reporting.layout import layouts
 from paribus.reporting.markdown import markdown_report
 from paribus.reporting.notes import notes
 from paribus.reporting.page import page
-from paribus.reporting.plots import Curve, plots
-from paribus.reporting.tables import csv_table, latex_table, lines_table, terminal_table
+from paribus.reporting.plots import MOST_ROWS, plots
+from paribus.reporting.terminal import lines_table, terminal_table
+from paribus.reporting.tidy import tidy_csv, tidy_parquet, tidy_table
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.store import atomic
-from paribus.tracking.reader import EventReader
 
-EVENTS, LOSS = "events.jsonl", "train/loss"
+PLOTS = "plots"
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,8 @@ class Report:
 
     comparison: Comparison
     files: Mapping[str, Path]
-    """`report.html`, `report.md`, `report.csv`, `report.tex` and `plots/<name>.png`."""
+    """`report.html`, `report.md`, `report.csv`, `report.parquet`, `report.tex` (a document), `tables.tex` (its tables)
+    and `plots/<name>.png`."""
     terminal: RenderableType
 
 
@@ -50,6 +54,7 @@ def write_report(
     missing: Sequence[MissingRun] = (),
     curves: Mapping[str, Curve] | None = None,
     overlap: OverlapMatrix | None = None,
+    table: TableConfig | None = None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
 
@@ -60,50 +65,46 @@ def write_report(
         paper: block `paper` of an experiment file, whose numbers stand beside ours.
         question: what the table is meant to answer.
         missing: what was asked for and has no finished run; it is listed, and its cells are empty.
-        curves: (step, training loss) by run id; read from each run's events where not given.
+        curves: learning curves by run id; read from each run's events where not given.
         overlap: how the vocabularies of the runs overlap, for a plot of it.
+        table: block `table` of an experiment file; without it the table has all measures.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
-        ConfigurationError: no runs, a run without a label, or a malformed paper block.
-        DataError: scores are missing or malformed.
+        ConfigurationError: no runs, a run without a label, or a malformed table or paper block.
     """
     reference = papers.parse(paper) if paper else None
-    comparison = compare(runs, factors, missing)
+    comparison = compare(runs, factors, missing, table)
+    numbers = papers.beside(reference, comparison) if reference else {}
+    if curves is None:
+        curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
     document = Document(
         title=title,
         question=question,
         comparison=comparison,
-        tables=layouts(comparison, directory),
+        tables=layouts(comparison, directory, numbers if comparison.table.paper else None),
         notes=notes(comparison),
-        plots=plots(comparison, loss_curves(runs) if curves is None else curves, overlap),
+        plots=plots(comparison, curves, overlap),
         paper=reference,
+        beside=numbers,
         directory=directory,
     )
     files = {name: _write(directory / name, content) for name, content in _contents(document).items()}
+    _remove_others(directory / PLOTS, files)
     return Report(comparison, files, _terminal(document))
 
 
-def loss_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
-    """Training loss by step from the runs' events, by run id; runs without events have none."""
-    curves: dict[str, Curve] = {}
-    for run in runs:
-        events = EventReader(run.directory / EVENTS).poll()
-        points = [event.fields for event in events if event.event == "metric" and event.fields["name"] == LOSS]
-        if points:
-            curves[run.run_id] = sorted((int(point["step"]), float(point["value"])) for point in points)
-    return curves
-
-
 def _contents(document: Document) -> dict[str, bytes]:
+    tidy = tidy_table(document.comparison, document.beside)
     texts = {
         "report.html": page(document),
         "report.md": markdown_report(document),
-        "report.csv": csv_table(document.comparison),
-        "report.tex": latex_table(document.tables, document.title, document.notes),
+        "report.csv": tidy_csv(tidy),
+        "report.tex": latex_document(document.tables, document.title, document.notes),
+        "tables.tex": latex_table(document.tables, document.title, document.notes),
     }
-    contents = {name: text.encode() for name, text in texts.items()}
-    return contents | {f"plots/{plot.name}.png": plot.png for plot in document.plots}
+    contents = {name: text.encode() for name, text in texts.items()} | {"report.parquet": tidy_parquet(tidy)}
+    return contents | {f"{PLOTS}/{plot.name}.png": plot.png for plot in document.plots}
 
 
 def _terminal(document: Document) -> RenderableType:
@@ -113,7 +114,7 @@ def _terminal(document: Document) -> RenderableType:
     if document.paper:
         parts += [Text(), Text(papers.sentence(document.paper), style="dim")]
     if document.paper and document.paper.numbers:
-        parts.append(lines_table(papers.beside(document.paper, document.comparison)))
+        parts.append(lines_table(papers.side_by_side(document.paper, document.comparison)))
     return Group(*parts)
 
 
@@ -122,3 +123,11 @@ def _write(path: Path, content: bytes) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic.write_bytes(path, content)
     return path
+
+
+def _remove_others(directory: Path, files: Mapping[str, Path]) -> None:
+    """Plots of an earlier report that this one does not have."""
+    kept = set(files.values())
+    for path in sorted(directory.glob("*.png")):
+        if path not in kept:
+            path.unlink()

@@ -1,21 +1,29 @@
 """Is a difference between two runs larger than the luck of the items they were scored on?
 
-The two runs answered the same items, so the test is paired: everything is computed from the item-by-item differences,
-always `scores_a - scores_b`.
+The two runs answered the same items, so every test is paired: it looks at the item-by-item differences, always
+`scores_a - scores_b`. The statistics are scipy's and statsmodels'; this module chooses among them, runs many at once,
+and says what holds where differences have no spread.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-CONFIDENCE = 0.95
+CONFIDENCE, POWER = 0.95, 0.8
 EXACT_UP_TO = 16
+"""Items up to which a permutation test counts all sign patterns."""
+EXACT_DISCORDANT = 25
+"""Items that only one run got right, below which McNemar's test is exact."""
+RESAMPLES = 9_999
 _ROUNDING = 1e-12
-_CHUNK = 4_000_000
+_BATCH = 4_000_000
 
 Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+Test = Literal["auto", "t", "mcnemar", "bootstrap", "permutation"]
 
 
 @dataclass(frozen=True)
@@ -27,41 +35,49 @@ class PairedTest:
     high: float
     p_value: float
     items: int
+    deviation: float = 0.0
+    """Standard deviation of the differences over items (n - 1)."""
+    test: str = "paired t"
+    """Where the p-value comes from: `paired t`, `McNemar`, `paired bootstrap`, `permutation` or `sign flips`."""
 
 
-def paired_test(scores_a: ArrayLike, scores_b: ArrayLike) -> PairedTest:
-    """Paired t-test of two runs' scores on the same items.
+def paired_test(scores_a: ArrayLike, scores_b: ArrayLike, *, test: Test = "auto") -> PairedTest:
+    """Test of two runs' scores on the same items.
 
     Args:
         scores_a: shape (n,), the score of each item in run a.
         scores_b: shape (n,), the scores of the same items, in the same order, in run b.
+        test: `auto` is McNemar's test where all scores are 0 or 1, else the paired t-test; `t`, `mcnemar`, `bootstrap`
+            (bias-corrected and accelerated, 9,999 resamples) and `permutation` (of signs) are taken at their word.
 
     Returns:
-        `difference` is mean(a) - mean(b), above zero where a scores higher; `low` and `high` bound its 95 % interval
-        (Student's t with n - 1 degrees of freedom); `p_value` is two-sided, for "no difference".
+        `difference` is mean(a) - mean(b), above zero where a scores higher; `low` and `high` bound its 95 % interval,
+        of the bootstrap if that is the test, else Student's t of the differences with n - 1 degrees of freedom;
+        `p_value` is two-sided, for "no difference". McNemar's test is exact (binomial) where fewer than 25 items are
+        right in one run only, else chi-squared without continuity correction.
 
-        Where all n differences are equal there is no spread for a t-test. The interval is then the difference itself
-        (unbounded for n = 1), and the p-value is exact: 1 for a difference of zero, otherwise that of the sign-flip
-        permutation test, 2 ** (1 - n).
+        Where all n differences are equal there is no spread. The interval is then the difference itself (unbounded for
+        n = 1), and the p-value is exact: 1 for a difference of zero, otherwise that of flipping signs, 2 ** (1 - n).
 
     Raises:
-        ValueError: the arrays are empty, not one-dimensional, of unequal length, or not finite.
+        ValueError: the arrays are empty, not one-dimensional, of unequal length, or not finite; or `mcnemar` is asked
+            for scores other than 0 and 1.
     """
-    from scipy import stats
-
-    differences = _differences(scores_a, scores_b)
-    items = len(differences)
-    mean = float(np.mean(differences))
-    if _constant(differences, scores_a, scores_b):
-        return _without_spread(differences, _largest(scores_a, scores_b))
-    error = float(np.std(differences, ddof=1)) / items**0.5
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, items - 1)) * error
-    p_value = float(2 * stats.t.sf(abs(mean) / error, items - 1))
-    return PairedTest(mean, mean - half, mean + half, p_value, items)
+    return paired_tests([(scores_a, scores_b)], test=test)[0]
 
 
-def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int = 9_999, seed: int = 0) -> float:
-    """Two-sided p-value of the paired sign-flip permutation test on the mean difference.
+def paired_tests(pairs: Iterable[tuple[ArrayLike, ArrayLike]], *, test: Test = "auto") -> list[PairedTest]:
+    """`paired_test` of many pairs; pairs of one length share their calls."""
+    checked = [_checked(*pair) for pair in pairs]
+    found: dict[int, PairedTest] = {}
+    for indices in _by_length([a for a, _ in checked]):
+        a, b = (np.stack([checked[index][side] for index in indices]) for side in (0, 1))
+        found |= zip(indices, _of_one_length(a, b, test), strict=True)
+    return [found[index] for index in range(len(checked))]
+
+
+def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int = RESAMPLES, seed: int = 0) -> float:
+    """Two-sided p-value of the paired sign-flip permutation test on the mean difference (`scipy.stats`).
 
     It assumes no distribution, so it is the check of `paired_test` on few items. Up to 16 differing items all sign
     patterns are counted and the p-value is exact; above, `resamples` patterns are drawn with `seed` and the p-value is
@@ -70,40 +86,86 @@ def permutation_test(scores_a: ArrayLike, scores_b: ArrayLike, *, resamples: int
     Raises:
         ValueError: as `paired_test`.
     """
-    differences = _differences(scores_a, scores_b)
-    differences = differences[np.abs(differences) > _ROUNDING * _largest(scores_a, scores_b)]
-    observed = abs(float(differences.sum())) * (1 - 1e-9)
-    if len(differences) <= EXACT_UP_TO:
-        patterns = np.arange(2 ** len(differences))[:, None] >> np.arange(len(differences)) & 1
-        return float(np.mean(np.abs((1.0 - 2.0 * patterns) @ differences) >= observed))
-    hits, generator = 0, np.random.default_rng(seed)
-    step = max(1, _CHUNK // len(differences))
-    for start in range(0, resamples, step):
-        patterns = generator.integers(0, 2, size=(min(step, resamples - start), len(differences)), dtype=np.int8)
-        hits += int(np.sum(np.abs((1.0 - 2.0 * patterns) @ differences) >= observed))
-    return (hits + 1) / (resamples + 1)
+    from scipy import stats
+
+    a, b = _checked(scores_a, scores_b)
+    differences = (a - b)[np.abs(a - b) > _ROUNDING * _largest(a, b)]
+    if not len(differences):
+        return 1.0
+    found = stats.permutation_test(
+        (differences,), _mean, permutation_type="samples", vectorized=True, rng=np.random.default_rng(seed),
+        n_resamples=np.inf if len(differences) <= EXACT_UP_TO else resamples, batch=max(1, _BATCH // len(differences)),
+    )  # fmt: skip
+    return float(found.pvalue)
+
+
+def unpaired_t_test(sample_a: ArrayLike, sample_b: ArrayLike) -> float | None:
+    """Two-sided p-value of the plain t-test of two independent samples, shapes (n,) and (m,); None without spread.
+
+    It is what papers call "t-test" without further words; it ignores that the same items were scored.
+    """
+    from scipy import stats
+
+    a, b = np.asarray(sample_a, dtype=np.float64), np.asarray(sample_b, dtype=np.float64)
+    if min(len(a), len(b)) < 2 or np.ptp(a) + np.ptp(b) <= _ROUNDING * _largest(a, b):
+        return None
+    return float(stats.ttest_ind(a, b).pvalue)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's (1979) adjusted p-values, in the order given: valid for any dependence between the tests.
+    """Holm's (1979) adjusted p-values, in the order given: valid for any dependence between the tests."""
+    if not p_values:
+        return []
+    from statsmodels.stats.multitest import multipletests
 
-    The i-th smallest of m p-values is multiplied by m - i + 1, made monotone, and capped at 1.
+    return [float(value) for value in multipletests(p_values, method="holm")[1]]
+
+
+def detectable_effect(samples: int) -> float | None:
+    """The smallest true difference, in standard deviations of the differences, that a paired t-test would find.
+
+    With a probability of 80 % at a level of 5 %, two-sided, over `samples` pairs; None for fewer than three, where the
+    equation has no stable solution.
     """
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    adjusted, largest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        largest = max(largest, min(1.0, p_values[index] * (len(p_values) - rank)))
-        adjusted[index] = largest
-    return adjusted
+    if samples < 3:
+        return None
+    from statsmodels.stats.power import TTestPower
+
+    found = TTestPower().solve_power(nobs=samples, alpha=1 - CONFIDENCE, power=POWER, alternative="two-sided")
+    return float(np.squeeze(found))
 
 
 def standard_error(scores: ArrayLike) -> float | None:
     """Standard error of the mean of `scores`, shape (n,); None for fewer than two."""
-    values = np.asarray(scores, dtype=np.float64)
-    return float(np.std(values, ddof=1)) / len(values) ** 0.5 if len(values) > 1 else None
+    return standard_errors([scores])[0]
 
 
-def _differences(scores_a: ArrayLike, scores_b: ArrayLike) -> Vector:
+def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
+    """`standard_error` of many; those of one length share their call."""
+    from scipy import stats
+
+    values = [np.asarray(each, dtype=np.float64) for each in scores]
+    found: dict[int, float] = {}
+    for indices in _by_length(values):
+        if len(values[indices[0]]) > 1:
+            errors = stats.sem(np.stack([values[index] for index in indices]), axis=1)
+            found |= zip(indices, map(float, errors), strict=True)
+    return [found.get(index) for index in range(len(values))]
+
+
+def _by_length(vectors: Sequence[Vector]) -> list[list[int]]:
+    """Places of the vectors of each length."""
+    groups: dict[int, list[int]] = {}
+    for index, vector in enumerate(vectors):
+        groups.setdefault(len(vector), []).append(index)
+    return list(groups.values())
+
+
+def _mean(differences: Any, axis: int = -1) -> Any:
+    return np.mean(differences, axis=axis)
+
+
+def _checked(scores_a: ArrayLike, scores_b: ArrayLike) -> tuple[Vector, Vector]:
     a, b = np.asarray(scores_a, dtype=np.float64), np.asarray(scores_b, dtype=np.float64)
     if a.ndim != 1 or a.shape != b.shape:
         raise ValueError(
@@ -113,20 +175,87 @@ def _differences(scores_a: ArrayLike, scores_b: ArrayLike) -> Vector:
         raise ValueError("a paired test needs at least one item")
     if not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ValueError("a paired test needs finite scores; leave out or repair the items that are NaN or infinite")
-    return a - b
+    return a, b
 
 
-def _largest(scores_a: ArrayLike, scores_b: ArrayLike) -> float:
-    return float(max(np.abs(np.asarray(scores_a)).max(), np.abs(np.asarray(scores_b)).max()))
+def _largest(a: Vector, b: Vector) -> float:
+    return float(max(np.abs(a).max(), np.abs(b).max()))
 
 
-def _constant(differences: Vector, scores_a: ArrayLike, scores_b: ArrayLike) -> bool:
-    return bool(np.ptp(differences) <= _ROUNDING * _largest(scores_a, scores_b))
+def _of_one_length(a: Matrix, b: Matrix, test: Test) -> list[PairedTest]:
+    """Tests of the rows of two arrays (pairs, items)."""
+    scale = np.maximum(np.abs(a).max(axis=1), np.abs(b).max(axis=1))
+    spread = np.ptp(a - b, axis=1) > _ROUNDING * scale
+    by_t = iter(_by_t(a[spread], b[spread])) if spread.any() else iter(())
+    found = []
+    for index, varies in enumerate(spread):
+        base = next(by_t) if varies else _without_spread(a[index] - b[index], float(scale[index]))
+        found.append(_refined(base, a[index], b[index], test, bool(varies)))
+    return found
+
+
+def _by_t(a: Matrix, b: Matrix) -> list[PairedTest]:
+    from statsmodels.stats.weightstats import DescrStatsW
+
+    differences = DescrStatsW((a - b).T)
+    _, p_values, _ = differences.ttest_mean(0)
+    low, high = differences.tconfint_mean(1 - CONFIDENCE)
+    columns = (differences.mean, low, high, p_values, differences.std_ddof(1))
+    return [
+        PairedTest(mean, low, high, p_value, a.shape[1], deviation)
+        for mean, low, high, p_value, deviation in zip(*(column.tolist() for column in columns), strict=True)
+    ]
+
+
+def _refined(base: PairedTest, a: Vector, b: Vector, test: Test, varies: bool) -> PairedTest:
+    """The t-test's result with the p-value, and for the bootstrap the interval, of the test that is wanted."""
+    binary = test in ("auto", "mcnemar") and _binary(a) and _binary(b)
+    if test == "mcnemar" and not binary:
+        raise ValueError("McNemar's test needs scores that are 0 or 1; take test='t' or test='bootstrap'")
+    if binary:
+        return _replaced(base, p_value=_mcnemar(a, b), test="McNemar")
+    if test == "permutation":
+        return _replaced(base, p_value=permutation_test(a, b), test="permutation")
+    return _bootstrap(base, a - b) if test == "bootstrap" and varies else base
+
+
+def _replaced(base: PairedTest, **changes: Any) -> PairedTest:
+    return PairedTest(**(vars(base) | changes))
+
+
+def _binary(scores: Vector) -> bool:
+    return bool(np.isin(scores, (0.0, 1.0)).all())
+
+
+def _mcnemar(a: Vector, b: Vector) -> float:
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    only_a, only_b = int(np.sum(a > b)), int(np.sum(b > a))
+    both = int(np.sum((a == 1) & (b == 1)))
+    table = [[both, only_a], [only_b, len(a) - both - only_a - only_b]]
+    return float(mcnemar(table, exact=only_a + only_b < EXACT_DISCORDANT, correction=False).pvalue)
+
+
+def _bootstrap(base: PairedTest, differences: Vector) -> PairedTest:
+    """The BCa interval; the p-value is that of the bootstrap with the differences centred on zero."""
+    from scipy import stats
+
+    result = stats.bootstrap(
+        (differences,), _mean, confidence_level=CONFIDENCE, n_resamples=RESAMPLES, method="BCa", vectorized=True,
+        batch=max(1, _BATCH // len(differences)), rng=np.random.default_rng(0),
+    )  # fmt: skip
+    away = np.abs(result.bootstrap_distribution - base.difference) >= abs(base.difference)
+    low, high = (float(bound) for bound in result.confidence_interval)
+    p_value = (int(away.sum()) + 1) / (RESAMPLES + 1)
+    return _replaced(base, low=low, high=high, p_value=p_value, test="paired bootstrap")
 
 
 def _without_spread(differences: Vector, scale: float) -> PairedTest:
+    from scipy import stats
+
     items, mean = len(differences), float(np.mean(differences))
     if abs(mean) <= _ROUNDING * scale:
         mean = 0.0
     low, high = (mean, mean) if items > 1 else (float("-inf"), float("inf"))
-    return PairedTest(mean, low, high, 1.0 if mean == 0 else 2.0 ** (1 - items), items)
+    p_value = 1.0 if mean == 0 else float(stats.binomtest(items, items).pvalue)
+    return PairedTest(mean, low, high, p_value, items, 0.0, "sign flips")

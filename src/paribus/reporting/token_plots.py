@@ -54,7 +54,7 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
     caption = f"Lengths of the tokens of {text}."
     told = [f"{part.name}: " + ", ".join(f"{bucket} {100 * found.get(bucket, 0):.1f} %" for bucket in buckets)
             for part, found in shares]  # fmt: skip
-    return picture("token_lengths", caption, f"{caption} {'; '.join(told)}.", (9.2, 3.8), draw)
+    return picture("token_lengths", caption, f"{caption} {'; '.join(told)}.", (9.2, max(3.8, 0.24 * len(shares))), draw)
 
 
 def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
@@ -82,7 +82,7 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
 
     caption = f"Occurrences of the tokens of {text} by rank. Left: ranks on a log scale; right: on an even one."
     told = "; ".join(f"{part.name}: {_told(part.frequency_by_rank)}" for part in shown)
-    return picture("token_frequencies", caption, f"{caption} {told}.", (9.2, 4.4), draw)
+    return picture("token_frequencies", caption, f"{caption} {told}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
 
 
 def _shares(counts: Mapping[str, int]) -> dict[str, float]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
-from paribus.reporting.picture import Plot, picture
+from paribus.reporting.picture import ON_DARK, ON_LIGHT, Plot, picture
 
 _DARK = 0.6
 """Share from which on the text in a cell is white."""
@@ -51,7 +51,7 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
         axes.imshow(overlap.shares, vmin=0, vmax=1, cmap="Blues")
         for row, shares in enumerate(overlap.shares):
             for column, share in enumerate(shares):
-                colour = "white" if share > _DARK else "#222222"
+                colour = ON_DARK if share > _DARK else ON_LIGHT
                 frequency = overlap.frequencies[row][column]
                 text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
                 axes.text(column, row, text, ha="center", va="center", color=colour)

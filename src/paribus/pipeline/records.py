@@ -1,0 +1,161 @@
+"""The records of a command's runs as a report takes them, and why there are none for some."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.config.identity import everything
+from paribus.errors import ParibusError
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.recorder import RUN_RECORD, read_record
+
+if TYPE_CHECKING:
+    from paribus.reporting.frame import MissingRun, RunRecord
+
+MEASURING_STAGES = ("checkpoints", "scores")
+_MADE_AGAIN = "the same `paribus run` makes it again"
+
+
+def collect(
+    runs: Sequence[PreparedRun], factors: Sequence[str], layout: Layout
+) -> tuple[list["RunRecord"], list["MissingRun"]]:
+    """Records of the finished runs, and the runs that are not finished with the reason."""
+    from paribus.reporting.frame import MissingRun
+
+    records: list[RunRecord] = []
+    missing: list[MissingRun] = []
+    others: list[Mapping[str, Any]] | None = None
+    for run in runs:
+        labels, directory = factor_labels(run, factors), layout.run(run.run_id)
+        try:
+            record = read_record(directory)
+            if record is not None and record["status"] == "done":
+                records.append(_run_record(record, _compared(record, run), labels, directory, layout))
+                continue
+            reason = _unfinished(record) if record else "not started"
+        except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
+            record, reason = {}, _unreadable(directory, error)
+        if record is None:
+            others = list(_others(layout)) if others is None else others
+            reason = _by_another_version(run, others) or reason
+        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}"))
+    return records, missing
+
+
+def _unfinished(record: Mapping[str, Any]) -> str:
+    failure = record["failure"]
+    if failure:
+        return f"{record['status']}: {failure['message']}"
+    if record["status"] == "running":
+        done = f"{len(record['stages'])} of {len(record['code_versions'])} stages done"
+        started = datetime.fromtimestamp(float(record["started"]), UTC)
+        return f"still running, or killed: started {started:%Y-%m-%d %H:%M} UTC, {done}"
+    return str(record["status"])
+
+
+def _unreadable(directory: Path, error: Exception) -> str:
+    what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+    return f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged: {what}"
+
+
+def _others(layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """All readable records of finished runs."""
+    for path in sorted((layout.root / "runs").glob(f"*/{RUN_RECORD}")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["status"] == "done" and record["code_versions"].items():
+                yield record
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which finished run has this configuration, made by stages of other versions; None for none."""
+    wanted = run_identity(run.job.config, run.nodes)
+    versions = {name: node.stage.code_version for name, node in run.nodes.items()}
+    for record in others:
+        if record.get("identity") == wanted and record["code_versions"] != versions:
+            stages = [name for name in versions if record["code_versions"].get(name) != versions[name]]
+            differing = ", ".join(
+                f"{name} {record['code_versions'].get(name)}, now {versions[name]}" for name in stages
+            )
+            return f"run {record['run_id']} is of another version ({differing}); {_MADE_AGAIN}"
+    return None
+
+
+def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
+    """The value of each factor as it was typed, else as it is configured."""
+    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
+    typed = {name.replace("/", "."): value for name, value in typed.items()}
+    return {factor: typed.get(factor) or _configured(run, factor) for factor in factors}
+
+
+def _configured(run: PreparedRun, factor: str) -> str:
+    value: Any = everything(run.job.config)
+    for part in factor.split("."):
+        value = value[part]
+    return str(value["kind"] if isinstance(value, dict) else value)
+
+
+def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
+    """The recorded configuration; groups that decide nothing of the run, as the command has them.
+
+    A run that another command made may have been given another embedder, say, which its order never asked for.
+    """
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]}
+    composed = run_identity(run.job.config, run.nodes)
+    return {
+        name: value if name in {*deciding, "fingerprints"} else composed[name]
+        for name, value in record["identity"].items()
+    }
+
+
+def _run_record(
+    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout
+) -> "RunRecord":
+    from paribus.reporting.frame import RunRecord
+
+    artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
+    found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    scores, vocabulary, tokens = (artifacts.get(name) for name in ("scores", "vocabulary", "tokens"))
+    return RunRecord(
+        run_id=record["run_id"],
+        config=config,
+        factors=labels,
+        environment=_environment(record, found),
+        training=training,
+        scores=scores.path if scores else None,
+        directory=directory,
+        vocabulary=vocabulary.path if vocabulary else None,
+        tokens=tokens.path if tokens else None,
+        gone=tuple(_gone(name, stage["key"], layout) for name, stage in _without(record, artifacts)),
+    )
+
+
+def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The measuring stages whose artefact the record names and the store has no longer."""
+    return [(name, record["stages"][name]) for name in MEASURING_STAGES if artifacts.get(name, 0) is None]
+
+
+def _gone(name: str, key: str, layout: Layout) -> str:
+    return f"its {name} are gone ({layout.store.path(name, key)}); {_MADE_AGAIN}"
+
+
+def _environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What must agree beside the configuration: code versions, package versions, device and precision, the corpus."""
+    environment = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
+    for stage in MEASURING_STAGES:
+        if stage in found:
+            packages = found[stage]["provenance"]["packages"]
+            environment |= {f"{stage}.packages.{name}": version for name, version in packages.items()}
+            environment[f"{stage}.python"] = found[stage]["provenance"]["python"]
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    environment |= {name: str(training[name]) for name in ("device", "precision") if name in training}
+    if "corpus" in found:
+        environment["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
+    return environment

@@ -1,0 +1,62 @@
+"""The order of a table's rows, and which row each is compared with."""
+
+from collections.abc import Mapping, Sequence
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.config.validate import unknown
+from paribus.errors import ConfigurationError
+
+Labels = tuple[str, ...]
+
+
+def factors_of(factors: Sequence[str], table: TableConfig) -> tuple[str, ...]:
+    """The factors in the order of the label columns: those of `table.rows`, then the others.
+
+    Raises:
+        ConfigurationError: the experiment file names a factor that the runs do not have.
+    """
+    named = {
+        "rows": table.rows,
+        "order": tuple(table.order or ()),
+        "baseline": tuple(table.baseline or ()),
+    }
+    for block, names in named.items():
+        for name in names:
+            if name not in factors:
+                raise ConfigurationError(f"experiment.table.{block}: factor {unknown(name, list(factors))}")
+    return tuple(dict.fromkeys((*table.rows, *factors)))
+
+
+def ordered(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[Labels]:
+    """Labels grouped by the first factor, then the second, and so on.
+
+    Each factor's labels are in the order of `table.order`, and those that it does not name in that of appearance.
+    """
+    places: list[dict[str, int]] = []
+    for index, factor in enumerate(factors):
+        names = dict.fromkeys((table.order or {}).get(factor, ()))
+        names |= dict.fromkeys(row[index] for row in labels)
+        places.append({name: place for place, name in enumerate(names)})
+    return sorted(labels, key=lambda row: [place[label] for place, label in zip(places, row, strict=True)])
+
+
+def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[int | None]:
+    """For each row the place of the row that it is compared with; None for such a row itself, and where there is none.
+
+    Raises:
+        ConfigurationError: no row has the labels of `table.baseline`.
+    """
+    wanted = table.baseline or {}
+    if not wanted:
+        return [None, *(0 for _ in labels[1:])]
+    places = {row: place for place, row in enumerate(labels)}
+    found = [places.get(_baseline_of(row, factors, wanted)) for row in labels]
+    if all(place is None for place in found):
+        asked = ", ".join(f"{factor}: {label}" for factor, label in wanted.items())
+        known = "; ".join(", ".join(row) for row in labels[:10])
+        raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}")
+    return [None if base == place else base for place, base in enumerate(found)]
+
+
+def _baseline_of(row: Labels, factors: Sequence[str], wanted: Mapping[str, str]) -> Labels:
+    return tuple(wanted.get(factor, label) for factor, label in zip(factors, row, strict=True))

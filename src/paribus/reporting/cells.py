@@ -1,0 +1,177 @@
+"""The numbers of one cell: mean, spreads, and the tests of its difference from the row it is compared with."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.reporting.measures import Column, finite
+from paribus.reporting.significance import (
+    Matrix,
+    PairedTest,
+    Vector,
+    detectable_effect,
+    holm,
+    paired_tests,
+    standard_errors,
+    unpaired_t_test,
+)
+
+Values = Mapping[int, Matrix]
+"""By seed: shape (checkpoints, items)."""
+Cells = dict[str, "Cell"]
+"""By column key."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One number of the table. `value` is None where there is none, and NaN where a run produced NaN."""
+
+    value: float | None = None
+    """Mean over items, checkpoints and seeds."""
+    spread: float | None = None
+    over: Literal["items", "seeds"] | None = None
+    """`items`: standard error of the mean over items. `seeds`: standard deviation over the seeds' means."""
+    checkpoint_spread: float | None = None
+    """Standard deviation of the mean over the last checkpoints of a run; root of the mean variance of several seeds."""
+    error: float | None = None
+    """Standard error of the mean over items, each item's score averaged over checkpoints and seeds."""
+    items: int = 0
+    seeds: int = 0
+    checkpoints: int = 0
+    best: bool = False
+    test: PairedTest | None = None
+    """Over items; None for a baseline row and for what is not scored by item."""
+    seeds_test: PairedTest | None = None
+    """Over the seeds that both rows have, where there are two or more."""
+    p_value: float | None = None
+    """The larger p-value of the two tests: a difference should hold on other items and for other seeds."""
+    p_holm: float | None = None
+    """`p_value` adjusted over the table."""
+    mde: float | None = None
+    """The smallest true difference that these items, and these seeds, would show: 80 % power at a level of 5 %."""
+    plain_p: float | None = None
+    """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
+
+
+def cells_of(values: Sequence[Mapping[str, Values]]) -> list[Cells]:
+    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run."""
+    places = [(row, key) for row, by_column in enumerate(values) for key in by_column]
+    seeds = [list(values[row][key].values()) for row, key in places]
+    errors = standard_errors([over_items(found) if found else np.empty(0) for found in seeds])
+    rows: list[Cells] = [{} for _ in values]
+    for (row, key), found, error in zip(places, seeds, errors, strict=True):
+        rows[row][key] = _cell(found, error)
+    return rows
+
+
+def _cell(seeds: Sequence[Matrix], error: float | None) -> Cell:
+    if not seeds:
+        return Cell()
+    means = [values.mean(axis=1) for values in seeds]
+    checkpoints, items = seeds[0].shape
+    counts = {"items": items, "seeds": len(seeds), "checkpoints": checkpoints}
+    value = float(np.mean(means))
+    if not np.isfinite(value):
+        return Cell(value=value, **counts)
+    steps = float(np.sqrt(np.mean(np.var(means, axis=1, ddof=1)))) if checkpoints > 1 else None
+    if len(seeds) > 1:
+        return Cell(value, float(np.std(np.mean(means, axis=1), ddof=1)), "seeds", steps, error, **counts)
+    return Cell(value, error, None if error is None else "items", steps, error, **counts)
+
+
+def over_items(seeds: Sequence[Matrix]) -> Vector:
+    """Each item's score (items,), averaged over checkpoints and seeds."""
+    if len(seeds) == 1 and seeds[0].shape[0] == 1:
+        return np.asarray(seeds[0][0])
+    mean: Vector = np.mean([values.mean(axis=0) for values in seeds], axis=0)
+    return mean
+
+
+def tested(
+    cells: Sequence[Mapping[str, Cell]],
+    values: Sequence[Mapping[str, Values]],
+    baselines: Sequence[int | None],
+    columns: Sequence[Column],
+    table: TableConfig,
+) -> list[Cells]:
+    """Each scored cell with its tests against its baseline's; p-values are adjusted by Holm over the table."""
+    places = [
+        (row, base, column.key)
+        for row, base in enumerate(baselines)
+        for column in columns
+        if base is not None and _testable(column, cells[row][column.key], cells[base][column.key])
+    ]
+    pairs = [(list(values[row][key].values()), list(values[base][key].values())) for row, base, key in places]
+    items = paired_tests([(over_items(ours), over_items(theirs)) for ours, theirs in pairs], test=table.test)
+    seeds = _by_seed([(values[row][key], values[base][key]) for row, base, key in places])
+    p_values = [max(test.p_value for test in both if test) for both in zip(items, seeds, strict=True)]
+    effects = _effects([test for test in (*items, *seeds) if test])
+    found = [dict(row) for row in cells]
+    for index, (row, _, key) in enumerate(places):
+        found[row][key] = replace(
+            found[row][key],
+            test=items[index],
+            seeds_test=seeds[index],
+            p_value=p_values[index],
+            mde=_detectable(items[index], seeds[index], effects),
+            plain_p=unpaired_t_test(*map(_samples, pairs[index])) if table.plain_t_test else None,
+        )
+    for (row, _, key), p_holm in zip(places, holm(p_values), strict=True):
+        found[row][key] = replace(found[row][key], p_holm=p_holm)
+    return found
+
+
+def with_best(
+    cells: Sequence[Mapping[str, Cell]],
+    labels: Sequence[tuple[str, ...]],
+    columns: Sequence[Column],
+    table: TableConfig,
+) -> list[Cells]:
+    """The best number of each column marked, in the table or in each group of rows; none where it is alone."""
+    groups: dict[str, list[int]] = {}
+    for place, row in enumerate(labels):
+        groups.setdefault(row[0] if row and table.bold == "group" else "", []).append(place)
+    found = [dict(row) for row in cells]
+    for places in groups.values() if table.bold != "none" else ():
+        for column in columns:
+            values = [cells[place][column.key].value for place in places]
+            known = [value for value in values if value is not None and finite(value)]
+            if not column.better or len(known) < 2:
+                continue
+            best = max(known) if column.better == "higher" else min(known)
+            for place in places:
+                cell = found[place][column.key]
+                found[place][column.key] = replace(cell, best=cell.value == best)
+    return found
+
+
+def _testable(column: Column, ours: Cell, theirs: Cell) -> bool:
+    return column.scored and finite(ours.value) and finite(theirs.value)
+
+
+def _by_seed(pairs: Sequence[tuple[Values, Values]]) -> list[PairedTest | None]:
+    """Paired t-tests over the seeds that both have; None for fewer than two."""
+    shared = [sorted(set(ours) & set(theirs)) for ours, theirs in pairs]
+    enough = [place for place, seeds in enumerate(shared) if len(seeds) > 1]
+    means = [tuple([float(side[seed].mean()) for seed in shared[place]] for side in pairs[place]) for place in enough]
+    tests = dict(zip(enough, paired_tests([(ours, theirs) for ours, theirs in means], test="t"), strict=True))
+    return [tests.get(place) for place in range(len(pairs))]
+
+
+def _effects(tests: Sequence[PairedTest]) -> dict[int, float | None]:
+    """The detectable effect in standard deviations, by number of samples."""
+    return {count: detectable_effect(count) for count in sorted({test.items for test in tests})}
+
+
+def _detectable(items: PairedTest, seeds: PairedTest | None, effects: Mapping[int, float | None]) -> float | None:
+    """The larger of the differences that items and seeds could have shown; None where nothing varied."""
+    found = [(test.deviation, effects[test.items]) for test in (items, seeds) if test and test.deviation > 0]
+    return max((deviation * effect for deviation, effect in found if effect is not None), default=None)
+
+
+def _samples(seeds: Sequence[Matrix]) -> Vector:
+    """The mean of each seed and checkpoint, shape (seeds x checkpoints,)."""
+    return np.concatenate([values.mean(axis=1) for values in seeds])

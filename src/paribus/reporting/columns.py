@@ -1,0 +1,177 @@
+"""Which columns a table has: those its experiment names, else all that the runs have."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.config.validate import unknown
+from paribus.errors import ConfigurationError
+from paribus.reporting.measures import (
+    BITS_PER_BYTE,
+    METRICS,
+    STATISTICS,
+    TRAINING,
+    Column,
+    Kind,
+    Part,
+    choose_metric,
+    share,
+)
+from paribus.reporting.scores import Scores
+
+AVERAGE = "average"
+_FIXED = (BITS_PER_BYTE, *STATISTICS, *TRAINING)
+Available = Mapping[str, Mapping[str, tuple[int, ...]]]
+"""Task -> metric -> numbers of shots, of all runs together."""
+
+
+def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Column]:
+    """The columns of a table in order.
+
+    Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
+    least one run has a value. With it, what it names, whether there are values or not.
+
+    Raises:
+        ConfigurationError: a column, a group or a metric that cannot be, by its path in the experiment file.
+    """
+    maker = _Maker(scores, table)
+    if table.columns:
+        columns = [column for name in table.columns for column in maker.named(name)]
+    else:
+        columns = [*maker.every(), *_present(scores, training)]
+    return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
+
+
+class _Maker:
+    """Makes columns from what the runs were scored on."""
+
+    def __init__(self, scores: Sequence[Scores], table: TableConfig) -> None:
+        self.scores, self.table = scores, table
+        self.groups = table.groups or {}
+        self.available = _available(scores)
+
+    def every(self) -> list[Column]:
+        """A task after the other, then means over tasks."""
+        columns = [column for task in self.available for column in self._task(task)]
+        columns += [self._group(name) for name in self.groups]
+        return columns + ([self._average(list(self.available))] if len(self.available) > 1 else [])
+
+    def named(self, name: str) -> list[Column]:
+        """What an entry of `table.columns` stands for."""
+        fixed = {column.key: column for column in _FIXED}
+        if name in fixed:
+            return [fixed[name]]
+        if name in self.groups:
+            return [self._group(name)]
+        if name == AVERAGE:
+            return [self._average(self._averaged())]
+        whole, _, shots = name.partition("/")
+        if shots:
+            return [self._of_shots(name, whole, shots)]
+        if not self._known(whole):
+            self._refuse(name)
+        return self._task(whole)
+
+    def _averaged(self) -> list[str]:
+        """The tasks that an average is over: those of the table, else all."""
+        tasks = [name.partition("/")[0] for name in self.table.columns]
+        tasks += [task for name in self.table.columns for task in self.groups.get(name, ())]
+        return list(dict.fromkeys(task for task in tasks if self._known(task))) or list(self.available)
+
+    def _known(self, name: str) -> bool:
+        return name.partition(":")[0] in self.available
+
+    def _refuse(self, name: str) -> None:
+        """A name that is no measure is taken for a task that nobody has scored yet, unless it looks like a slip."""
+        import difflib
+
+        known = [*self.available, *self.groups, AVERAGE, *(column.key for column in _FIXED)]
+        if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+            raise ConfigurationError(f"experiment.table.columns: {unknown(name, known)}")
+
+    def _of_shots(self, name: str, whole: str, shots: str) -> Column:
+        number = shots.removesuffix("_shot")
+        if not number.isdigit():
+            raise ConfigurationError(f"experiment.table.columns: {name!r} is no task/N_shot, such as boolq/5_shot")
+        return self._column(
+            f"{whole}/{number}_shot", replace(self._part(whole), shots=(int(number),)), f"{number}-shot"
+        )
+
+    def _part(self, name: str) -> Part:
+        """`task` or `task:metric`."""
+        task, _, metric = name.partition(":")
+        metrics = self.available.get(task, {})
+        wanted = metric or (self.table.metrics or {}).get(task)
+        if wanted and metrics and wanted not in metrics:
+            raise ConfigurationError(f"experiment.table: metric {unknown(wanted, list(metrics))} (of {task})")
+        chosen = wanted or (choose_metric(list(metrics)) if metrics else "acc")
+        return Part(task, metrics.get(chosen, ()), chosen)
+
+    def _task(self, name: str) -> list[Column]:
+        part = self._part(name)
+        if len(part.shots) < 2:
+            return [self._column(f"{name}/mean", part, f"{part.shots[0]}-shot" if part.shots else part.metric)]
+        apart = [
+            self._column(f"{name}/{shots}_shot", replace(part, shots=(shots,)), f"{shots}-shot") for shots in part.shots
+        ]
+        whole = self._column(f"{name}/mean", part, "mean")
+        return {"both": [*apart, whole], "each": apart, "mean": [whole]}[self.table.shots]
+
+    def _column(self, key: str, part: Part, label: str) -> Column:
+        name = (self.table.names or {}).get(part.task, part.task)
+        group = name if part.metric == "acc" else f"{name} ({part.metric})"
+        return Column(key, group, label, self._kind((part,)), METRICS.get(part.metric), (part,))
+
+    def _group(self, name: str) -> Column:
+        tasks = self.groups[name]
+        if not tasks:
+            raise ConfigurationError(f"experiment.table.groups.{name} is empty; list the tasks it is the mean of")
+        return self._mean(name, (self.table.names or {}).get(name, name), tasks)
+
+    def _average(self, tasks: Sequence[str]) -> Column:
+        return self._mean(AVERAGE, "All tasks", tasks)
+
+    def _mean(self, key: str, group: str, tasks: Sequence[str]) -> Column:
+        """The mean over tasks, of those whose scores read alike: a perplexity has no mean with an accuracy."""
+        parts = tuple(self._part(task) for task in tasks)
+        kinds = {self._kind((part,)) for part in parts}
+        if key == AVERAGE and len(kinds) > 1:
+            parts = tuple(part for part in parts if self._kind((part,)) == "accuracy")
+        directions = {METRICS.get(part.metric) for part in parts}
+        if key != AVERAGE and (len(kinds) > 1 or len(directions) > 1):
+            raise ConfigurationError(
+                f"experiment.table.groups.{key} mixes metrics that have no common mean: "
+                + ", ".join(f"{part.task} ({part.metric})" for part in parts)
+            )
+        better = directions.pop() if len(directions) == 1 else None
+        return Column(key, group, "mean", self._kind(parts), better, parts)
+
+    def _kind(self, parts: Sequence[Part]) -> Kind:
+        keys = [(part.task, shots, part.metric) for part in parts for shots in part.shots]
+        if all(part.metric.startswith("acc") for part in parts):
+            return "accuracy"
+        values = [score.blocks[key].values for key in keys for score in self.scores if key in score.blocks]
+        lower = any(METRICS.get(part.metric) == "lower" for part in parts)
+        return "score" if lower or not share(values) else "accuracy"
+
+
+def _available(scores: Sequence[Scores]) -> Available:
+    found: dict[str, dict[str, set[int]]] = {}
+    for task, shots, metric in {key for score in scores for key in score.blocks}:
+        found.setdefault(task, {}).setdefault(metric, set()).add(shots)
+    return {
+        task: {metric: tuple(sorted(found[task][metric])) for metric in sorted(found[task])} for task in sorted(found)
+    }
+
+
+def _present(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
+    columns = [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
+    columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
+    return columns + [column for column in TRAINING if any(column.field in result for result in training)]
+
+
+def _with_decimals(column: Column, table: TableConfig) -> Column:
+    decimals = table.decimals or {}
+    found = decimals.get(column.key, decimals.get(column.key.partition("/")[0], decimals.get(column.kind)))
+    return column if found is None else replace(column, decimals=found)
