@@ -29,7 +29,7 @@ def main() -> None:
     from paribus.reporting.comparison import compare
     from paribus.reporting.report import write_report
 
-    print(f"imports                 {time.perf_counter() - started:6.2f} s")
+    sys.stdout.write(f"imports                 {time.perf_counter() - started:6.2f} s\n")
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
         runs = [_run(root, number) for number in range(count)]
@@ -40,7 +40,7 @@ def main() -> None:
             wall, processor = time.perf_counter(), time.process_time()
             function()
             spent = time.perf_counter() - wall, time.process_time() - processor
-            print(f"{what:<18}{count:>6} {spent[0]:6.2f} s, {spent[1]:.2f} s of processor time")
+            sys.stdout.write(f"{what:<18}{count:>6} {spent[0]:6.2f} s, {spent[1]:.2f} s of processor time\n")
 
 
 def _write(write_report: Any, runs: list[Any], root: Path) -> None:

@@ -22,7 +22,7 @@ PINNED = {
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
-    "tasks": (1, "3170605bf9c6cc8a"),
+    "tasks": (2, "3170605bf9c6cc8a"),
 }
 UNPINNED = {"embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores"}
 
