@@ -22,6 +22,7 @@ METRICS: Mapping[str, Better] = MappingProxyType(
         "acc_bytes": "higher", "precision": "higher", "recall": "higher", "mcc": "higher", "bleu": "higher",
         "chrf": "higher", "rouge1": "higher", "rouge2": "higher", "rougeL": "higher", "bits_per_byte": "lower",
         "perplexity": "lower", "byte_perplexity": "lower", "word_perplexity": "lower", "choice_bits": "lower",
+        "target_bits": "lower",
     }
 )  # fmt: skip
 """Known metrics of items, those that a task is rather reported by first, and which direction is better."""
