@@ -94,6 +94,11 @@ def texts(record: Record, field: str, least: int = 2) -> tuple[str, ...]:
     return tuple(value)
 
 
+def answers(record: Record, field: str) -> tuple[tuple[str], ...]:
+    """Accepted answers of one part each, from a field that must be a list of one or more non-empty strings."""
+    return tuple((answer,) for answer in texts(record, field, least=1))
+
+
 def index(record: Record, field: str, choices: tuple[str, ...], first: int = 0) -> int:
     """A field that must be the number of one of `choices`, counted from `first`; its index from 0."""
     value = entry(record, field)

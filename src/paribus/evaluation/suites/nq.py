@@ -3,8 +3,8 @@
 from types import MappingProxyType
 
 from paribus.evaluation.items import AnswerItem
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, text, texts
-from paribus.evaluation.suites.passages import passages
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.suites.passages import open_book_item
 
 DESCRIPTION = "Answer these questions:\n\n"
 GENERATION = Generation(
@@ -22,13 +22,12 @@ GENERATION = Generation(
 
 def item(name: str, record: Record) -> AnswerItem:
     """Fields question and answer (a list)."""
-    return AnswerItem(name, _query(record), tuple((answer,) for answer in texts(record, "answer", least=1)))
+    return AnswerItem(name, _query(record), answers(record, "answer"))
 
 
-def open_book_item(name: str, record: Record) -> AnswerItem:
-    """Fields question, answers and ctxs (passages with title and text, the best first), as retrievers write them."""
-    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
-    return AnswerItem(name, passages(record) + _query(record), answers)
+def open_book(name: str, record: Record) -> AnswerItem:
+    """Field question, and those of `open_book_item`."""
+    return open_book_item(name, record, _query(record))
 
 
 def _query(record: Record) -> str:
@@ -46,7 +45,7 @@ NQ_OPEN = Benchmark(
 NQ_OPEN_BOOK = Benchmark(
     "nq_open_book",
     "validation",
-    open_book_item,
+    open_book,
     Prompt("NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=DESCRIPTION),
     generation=GENERATION,
 )

@@ -1,13 +1,13 @@
 """NQ-Swap (Longpre et al. 2021): questions whose passage was changed, so that it contradicts what a model remembers."""
 
 from paribus.evaluation.items import AnswerItem
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
 
 
 def item(name: str, record: Record) -> AnswerItem:
     """Fields question, sub_context (the changed passage) and sub_answer (a list: what the passage now says)."""
     query = f"{text(record, 'sub_context').strip()}\nQuestion: {text(record, 'question')}?\nAnswer:"
-    return AnswerItem(name, query, tuple((answer,) for answer in texts(record, "sub_answer", least=1)))
+    return AnswerItem(name, query, answers(record, "sub_answer"))
 
 
 NQ_SWAP = Benchmark(

@@ -1,12 +1,18 @@
-"""Retrieved passages in a prompt."""
+"""Questions asked after retrieved passages."""
 
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Record, entry, string, text
+from paribus.evaluation.items import AnswerItem
+from paribus.evaluation.suites.benchmark import Record, answers, entry, string, text
 
 PASSAGES = 10
 """The first so many are in the prompt, as in In-Context Pretraining (arXiv 2310.10638)."""
+
+
+def open_book_item(name: str, record: Record, query: str) -> AnswerItem:
+    """Fields answers and ctxs (passages with title and text, the best first), as retrievers write them."""
+    return AnswerItem(name, passages(record) + query, answers(record, "answers"))
 
 
 def passages(record: Record) -> str:

@@ -4,17 +4,17 @@ from collections.abc import Mapping
 
 from paribus.errors import DataError
 from paribus.evaluation.items import AnswerItem
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
 
 
 def item(name: str, record: Record) -> AnswerItem:
     """Fields title, context, question and answers (with the list text)."""
     title, context, question = (text(record, field) for field in ("title", "context", "question"))
-    answers = entry(record, "answers")
-    if not isinstance(answers, Mapping):
-        raise DataError(f"field `answers` must hold the list text, not {answers!r}")
+    found = entry(record, "answers")
+    if not isinstance(found, Mapping):
+        raise DataError(f"field `answers` must hold the list text, not {found!r}")
     query = f"Title: {title}\n\nBackground: {context}\n\nQuestion: {question}\n\nAnswer:"
-    return AnswerItem(name, query, tuple((answer,) for answer in texts(answers, "text", least=1)))
+    return AnswerItem(name, query, answers(found, "text"))
 
 
 SQUAD = Benchmark(

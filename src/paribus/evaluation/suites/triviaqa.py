@@ -5,8 +5,8 @@ from types import MappingProxyType
 
 from paribus.errors import DataError
 from paribus.evaluation.items import AnswerItem
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, text, texts
-from paribus.evaluation.suites.passages import passages
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
+from paribus.evaluation.suites.passages import open_book_item
 
 GENERATION = Generation(
     ("\n", ".", ","), "lm_eval", MappingProxyType({"ignore_case": True, "ignore_punctuation": True})
@@ -18,13 +18,12 @@ def item(name: str, record: Record) -> AnswerItem:
     answer = entry(record, "answer")
     if not isinstance(answer, Mapping):
         raise DataError(f"field `answer` must hold the list aliases, not {answer!r}")
-    return AnswerItem(name, _query(record), tuple((alias,) for alias in texts(answer, "aliases", least=1)))
+    return AnswerItem(name, _query(record), answers(answer, "aliases"))
 
 
-def open_book_item(name: str, record: Record) -> AnswerItem:
-    """Fields question, answers and ctxs (passages with title and text, the best first), as retrievers write them."""
-    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
-    return AnswerItem(name, passages(record) + _query(record), answers)
+def open_book(name: str, record: Record) -> AnswerItem:
+    """Field question, and those of `open_book_item`."""
+    return open_book_item(name, record, _query(record))
 
 
 def _query(record: Record) -> str:
@@ -42,7 +41,7 @@ TRIVIAQA = Benchmark(
 TRIVIAQA_OPEN_BOOK = Benchmark(
     "triviaqa_open_book",
     "validation",
-    open_book_item,
+    open_book,
     Prompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
     generation=GENERATION,
 )

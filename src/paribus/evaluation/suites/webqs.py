@@ -1,13 +1,12 @@
 """WebQuestions (Berant et al. 2013): questions that Freebase answers."""
 
 from paribus.evaluation.items import AnswerItem
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
 
 
 def item(name: str, record: Record) -> AnswerItem:
     """Fields question and answers."""
-    answers = tuple((answer,) for answer in texts(record, "answers", least=1))
-    return AnswerItem(name, f"Question: {text(record, 'question')}\nAnswer:", answers)
+    return AnswerItem(name, f"Question: {text(record, 'question')}\nAnswer:", answers(record, "answers"))
 
 
 WEBQS = Benchmark(
