@@ -60,6 +60,14 @@ def test_a_run_alone_is_called_by_its_name_and_one_of_a_sweep_by_what_is_its_own
     assert [run.label for run in make_plan(sweep).runs] == ["seed=3", "seed=4"]
 
 
+@pytest.mark.parametrize("override", ["evaluation.tasks=[piqq]", "+evaluation.shots_of.piqq=[1]"])
+def test_a_plan_tolerates_missing_files_but_no_unknown_task(tmp_path: Path, override: str) -> None:
+    plannable = compose_command(parse([*BASE, f"root={tmp_path}", "evaluation.tasks=[piqa]"]))
+    assert len(prepare(plannable, tolerate_missing=True)) == 1
+    with pytest.raises(ConfigurationError, match="unknown task 'piqq'; nearest: piqa"):
+        prepare(compose_command(parse([*BASE, f"root={tmp_path}", override])), tolerate_missing=True)
+
+
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
     run = planned(tmp_path, "budget.tokens=1000", "training.warmup_steps=1")
     model = prepared(tmp_path).job.config.model

@@ -15,16 +15,20 @@ from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
 
 def problems(config: EvaluationConfig) -> list[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
+    return wrong_names(config) + [problem for name in config.tasks for problem in _missing(config, name)]
+
+
+def wrong_names(config: EvaluationConfig) -> list[tuple[str, str]]:
+    """The problems that no file decides."""
     found = [("evaluation.tasks", problem) for name in config.tasks if (problem := unknown_task(name))]
     found += [
         ("evaluation.tasks", f"names {name} {count} times")
         for name, count in Counter(config.tasks).items()
         if count > 1
     ]
-    found += [
+    return found + [
         (f"evaluation.shots_of.{name}", problem) for name in config.shots_of or {} if (problem := unknown_task(name))
     ]
-    return found + [problem for name in config.tasks for problem in _missing(config, name)]
 
 
 def _missing(config: EvaluationConfig, name: str) -> list[tuple[str, str]]:

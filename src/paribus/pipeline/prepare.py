@@ -61,9 +61,8 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     runs: list[PreparedRun] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
-        found += (
-            [] if tolerate_missing else [Problem(*problem) for problem in preflight.problems(job.config.evaluation)]
-        )
+        judge = preflight.wrong_names if tolerate_missing else preflight.problems
+        found += [Problem(*problem) for problem in judge(job.config.evaluation)]
         problems += found
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
