@@ -1,0 +1,62 @@
+"""Why a run that a command composes is not in its table."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.recorder import RUN_RECORD, Recorder
+from paribus.pipeline.records import collect
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    (found,) = prepare(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
+    return found
+
+
+def begun(run: PreparedRun) -> dict[str, Any]:
+    """The record of a run that has begun, as its recorder leaves it."""
+    return Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).record
+
+
+def reason(run: PreparedRun) -> str:
+    records, (missing,) = collect([run], ["encoder"], Layout.of(run.job.config))
+    assert records == [] and missing.factors == {"encoder": "merge_rank"}
+    return missing.reason
+
+
+def test_one_that_nobody_started(run: PreparedRun) -> None:
+    assert reason(run) == "seed 0: not started"
+
+
+def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
+    stages = len(begun(run)["code_versions"])
+    assert "seed 0: still running, or killed: started 20" in reason(run)
+    assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])
+def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str) -> None:
+    begun(run)
+    path = Layout.of(run.job.config).run(run.run_id) / RUN_RECORD
+    path.write_text(content)
+    assert str(path) in reason(run)
+    assert "of another version of paribus, or damaged" in reason(run)
+
+
+def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
+    record = begun(run)
+    now = record["code_versions"]["scores"]
+    layout = Layout.of(run.job.config)
+    other = layout.run("0123456789abcdef")
+    layout.run(run.run_id).rename(other)
+    versions = record["code_versions"] | {"scores": now + 1}
+    changed = record | {"status": "done", "run_id": other.name, "code_versions": versions}
+    (other / RUN_RECORD).write_text(json.dumps(changed))
+    assert f"run {other.name} is of another version (scores {now + 1}, now {now})" in reason(run)
