@@ -32,7 +32,7 @@ from lm_eval.models.huggingface import HFLM
 
 import paribus.tokenization.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.checkpoints import load_checkpoint_model, load_checkpoint_tokenizer, resolve_device
+from paribus.evaluation.checkpoints import load_checkpoint_model, resolve_device
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task
 from paribus.evaluation.items import ItemSet, read_items
 from paribus.evaluation.scoring import Scorer
@@ -40,6 +40,7 @@ from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_b
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.task_files import write_task
+from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.modeling.build import build_model, save_model
 from paribus.tokenization import Tokenizer
 
@@ -131,7 +132,7 @@ def measure(directory: Path, checkpoint: Path, name: str, shots: int, given: arg
         batch_size=given.batch_size,
     )
     scorer = Scorer(load_checkpoint_model(checkpoint, given.device), given.batch_size)
-    tokenizer = load_checkpoint_tokenizer(checkpoint)
+    tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
     measured = Measured(f"{name}, {shots} shots", len(requests))
     for warm in (theirs, HarnessModel(scorer, tokenizer)):
         warm.loglikelihood(requests[: given.batch_size], disable_tqdm=True)

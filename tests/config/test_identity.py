@@ -36,7 +36,7 @@ def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
 
 
 def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
-    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "checkpoints", "scores"}
+    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "prompts", "checkpoints", "scores"}
 
 
 ORDERED = {"order", "checkpoints", "scores"}
@@ -124,7 +124,7 @@ def test_contexts_are_examined_again_where_they_hold_something_else(
 def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:
     for ordering in ("in_context", "lexical"):
         found = changed(tmp_path, "tokenizer=scaffold_bpe", base=(f"ordering={ordering}",))
-        assert found == {"vocabulary", "tokens", "checkpoints", "scores"}
+        assert found == {"vocabulary", "tokens", "prompts", "checkpoints", "scores"}
 
 
 def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
@@ -136,7 +136,7 @@ def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
 
 
 def test_more_shots_do_not_train_again(tmp_path: object) -> None:
-    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "scores"}
+    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "prompts", "scores"}
 
 
 def test_the_digest_is_the_same_in_any_key_order() -> None:
@@ -174,6 +174,7 @@ def test_every_field_of_every_group_is_documented() -> None:
         walk(type(getattr(configured(), value))) if dataclasses.is_dataclass(getattr(configured(), value)) else None
 
 
-def test_tasks_are_made_before_anything_is_trained(tmp_path: object) -> None:
+def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object) -> None:
     order = list(keys(configured("ordering=in_context"), tmp_path))
-    assert order.index("tasks") < order.index("checkpoints") < order.index("scores")
+    assert order.index("tasks") < order.index("prompts") < order.index("checkpoints") < order.index("scores")
+    assert "prompts" not in keys(configured("evaluation.tasks=[]"), tmp_path)

@@ -13,8 +13,9 @@ from evaluation_support import WORDS, stage_context, write_drawn_corpus
 from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.checkpoints import load_checkpoint_model, load_checkpoint_tokenizer
+from paribus.evaluation.checkpoints import load_checkpoint_model
 from paribus.evaluation.stages import build_tasks
+from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.pipeline.context import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.training.stages import build
@@ -74,7 +75,9 @@ def assert_agreement(checkpoint: Path, requests: list[Any]) -> None:
 
     theirs = HFLM(pretrained=str(checkpoint), dtype="float32", device="cpu", batch_size=4)
     expected = theirs.loglikelihood(requests, disable_tqdm=True)
-    model = HarnessModel(Scorer(load_checkpoint_model(checkpoint, "cpu"), 16), load_checkpoint_tokenizer(checkpoint))
+    model = HarnessModel(
+        Scorer(load_checkpoint_model(checkpoint, "cpu"), 16), evaluation_tokenizer(checkpoint / "tokenizer")
+    )
     ours = model.loglikelihood(requests)
     assert not model.encode(requests).truncated
     assert not model.encode(requests).crossed

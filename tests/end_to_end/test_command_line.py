@@ -41,6 +41,7 @@ def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
         "order": 2,
         "checkpoints": 4,
         "tasks": 1,
+        "prompts": 2,
         "scores": 4,
     }
 
@@ -195,4 +196,5 @@ def test_two_copies_started_at_once_do_the_work_once(tmp_path: Path) -> None:
     assert [copy.returncode for copy in copies] == [0, 0]
     lines = [line.split() for line in printed.splitlines()]
     done = Counter(line[0] for line in lines if line[1:2] == ["done"])
-    assert done == {"corpus": 1, "vocabulary": 1, "tokens": 1, "order": 1, "checkpoints": 1, "tasks": 1, "scores": 1}
+    stages = ("corpus", "vocabulary", "tokens", "order", "checkpoints", "tasks", "prompts", "scores")
+    assert done == dict.fromkeys(stages, 1)

@@ -23,6 +23,7 @@ PINNED = {
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
     "tasks": (2, "3170605bf9c6cc8a"),
+    "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {"embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores"}
 

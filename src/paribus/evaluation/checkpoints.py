@@ -1,4 +1,4 @@
-"""The checkpoints that are scored, and their models and tokenizers. Imports torch: import this module late."""
+"""The checkpoints that are scored, and their models. Imports torch: import this module late."""
 
 import re
 from pathlib import Path
@@ -8,7 +8,6 @@ import torch
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
-from paribus.tokenization import Tokenizer
 
 STEP = re.compile(r"step_(\d+)")
 
@@ -30,15 +29,6 @@ def last_checkpoints(artifact: Path, number: int) -> dict[int, Path]:
 def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
     """The model in float32 on the device: rounding must not differ between runs that are compared."""
     return load_model(checkpoint).to(resolve_device(device)).eval()
-
-
-def load_checkpoint_tokenizer(checkpoint: Path) -> Tokenizer:
-    """The tokenizer the model was trained with; in place of BPE-dropout all merges, as its authors score models.
-
-    Dropout would cut a context otherwise for each of its choices (Provilkov et al. 2020, section 3).
-    """
-    tokenizer = Tokenizer.load(checkpoint / "tokenizer")
-    return tokenizer.with_encoder("merge_rank") if tokenizer.settings.encoder == "dropout" else tokenizer
 
 
 def resolve_device(device: str) -> torch.device:

@@ -103,15 +103,15 @@ def encode_requests(tokenizer: Encoder, context_length: int, requests: Sequence[
         if choices.crossing:
             spellings = encoded.spellings = encoded.spellings or Spellings(tokenizer.token_bytes())
             choices = replace(choices, context=fit_context(choices.context, longest, context_length))
-            encoded.crossings.append(Crossing(choices.context, _rest(spellings, choices, item), places))
+            encoded.crossings.append(Crossing(choices.context, crossed_text(spellings, choices, item), places))
             encoded.crossed[item] += choices.crossing
         for place, continuation in zip(places, choices.continuations, strict=True):
             encoded.add(place, fit(Pair(choices.context, continuation), context_length))
     return encoded
 
 
-def _rest(spellings: Spellings, choices: Choices, item: Item) -> bytes:
-    """The bytes of the context that the choices begin with."""
+def crossed_text(spellings: Spellings, choices: Choices, item: Item) -> bytes:
+    """The bytes of the context that the choices begin with; DataError where the tokens' bytes are not the text's."""
     rest = spellings.text(choices.rest)
     if rest and all(spellings.text(ids).startswith(rest) for ids in choices.continuations):
         return rest

@@ -9,7 +9,7 @@ from typing import Any
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.bleu import bleu
-from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model, load_checkpoint_tokenizer
+from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
@@ -19,6 +19,7 @@ from paribus.evaluation.results import Row, item_rows, means, write_heldout_tabl
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
+from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.evaluation.translation import Translator
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
@@ -58,7 +59,7 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.evaluation.last_checkpoints)
     heldout = _Heldout(context)
-    tokenizer = load_checkpoint_tokenizer(next(iter(checkpoints.values())))
+    tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
     if heldout.pairs is None:
         _score_texts(context, tokenizer, checkpoints, heldout.texts, scored)
@@ -93,7 +94,6 @@ def _score_texts(
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, texts, model.max_length)
             scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
-            _say_crossings(context, scored.requests)
         if tasks:
             model.scorer, model.progress = scorer, progress.requests
             _add_rows(context, step, run_tasks(model, list(tasks.values())), scored)
@@ -189,15 +189,6 @@ def _beginning(tokenizer: Tokenizer) -> JSON:
     context begins with its own tokens.
     """
     return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eod_id, "add_bos_token": False}
-
-
-def _say_crossings(context: StageContext, requests: EncodedRequests) -> None:
-    choices = requests.crossed.total()
-    if choices:
-        context.report.message(
-            f"a token crosses the boundary of context and continuation in {choices} of {requests.number} choices; they "
-            "are scored as text (docs/evaluation.md)"
-        )
 
 
 def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:

@@ -3,7 +3,6 @@
 import os
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.continuation import continuation_items, passage_sample
@@ -12,7 +11,6 @@ from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.passages import PassageSample
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.prompt_lengths import BYTES_PER_TOKEN, long_prompts
 from paribus.evaluation.suites.benchmark import Benchmark, Prompt
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
@@ -92,7 +90,6 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
     _require_examples(config, name, items)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    _say_long(context, name, items, prompt)
     write_task(context.output, name, items, prompt, generation)
     return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
 
@@ -105,20 +102,6 @@ def _require_examples(config: EvaluationConfig, name: str, items: ItemSet) -> No
             f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has "
             f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
         )
-
-
-def _say_long(context: StageContext, name: str, items: ItemSet, prompt: Prompt) -> None:
-    """Name what a model will not see while there is time to change it; the exact count is in the scores' record."""
-    config = context.config
-    size = 1 if isinstance(config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
-    length, number = config.model.context_length, len(items.evaluated)
-    for shots in config.evaluation.task_shots(name):
-        if long := long_prompts(items, prompt, shots, size * length):
-            context.report.message(
-                f"{name}: {long} of {number} {shots}-shot prompts are longer than the model's {length} tokens (bytes a "
-                f"token: {size}) and will lose their beginning; give fewer examples (evaluation.shots_of) or raise "
-                "model.context_length"
-            )
 
 
 def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:

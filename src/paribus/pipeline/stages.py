@@ -220,10 +220,17 @@ STAGES: dict[str, Stage] = {
             lambda config: config.evaluation,
         ),
         Stage(
+            "prompts",
+            1,
+            "paribus.evaluation.prompts:build_prompts",
+            _fixed("tokens", "tasks"),
+            _together(_fields("evaluation", "shots", "shots_of"), _fields("model", "context_length")),
+        ),
+        Stage(
             "scores",
             3,
             "paribus.evaluation.stages:build_scores",
-            _fixed("corpus", "tasks", "checkpoints"),
+            lambda config: ("corpus", "tasks", *(("prompts",) if config.evaluation.tasks else ()), "checkpoints"),
             _scores_identity,
         ),
     )
