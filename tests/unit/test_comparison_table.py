@@ -2,6 +2,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
@@ -9,6 +10,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 from paribus.errors import DataError
 from paribus.reporting.comparison import compare
 from paribus.reporting.frame import MissingRun, frame
+from paribus.reporting.score_lines import Remembered
 from paribus.reporting.scores import load
 from reporting_support import FACTORS, demo_runs, record, write_scores
 
@@ -183,3 +185,24 @@ def test_a_scores_table_without_a_column_is_refused(tmp_path: Path) -> None:
     pd.read_parquet(directory / "items.parquet").drop(columns="doc_hash").to_parquet(directory / "items.parquet")
     with pytest.raises(DataError, match="lacks the columns doc_hash"):
         load(directory)
+
+
+def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_values(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, curves=False, items=40)
+    directory = tmp_path / "artifacts" / runs[1].run_id
+    for path in (directory / "items.parquet", directory / "heldout.parquet"):
+        lines = pd.read_parquet(path)
+        lines.assign(checkpoint=lines["checkpoint"] + 500).to_parquet(path)
+    changed = tmp_path / "artifacts" / runs[2].run_id / "items.parquet"
+    pd.read_parquet(changed).replace({"item": {"continuation-0003": "other"}}).to_parquet(changed)
+    remembered = Remembered()
+    first, second, third = (load(tmp_path / "artifacts" / run.run_id, remembered) for run in runs[:3])
+    key = ("continuation", 0, "acc")
+    assert second.blocks[key].items is first.blocks[key].items
+    assert second.content == first.content and third.content != first.content
+    assert "other" in third.blocks[key].items
+    for shared, run in zip((first, second, third), runs, strict=False):
+        alone = load(tmp_path / "artifacts" / run.run_id)
+        assert (shared.blocks[key].values == alone.blocks[key].values).all()
+        assert (shared.heldout.bits == alone.heldout.bits).all()
+        assert shared.content == alone.content

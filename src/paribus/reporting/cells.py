@@ -1,5 +1,6 @@
 """The numbers of one cell: mean, spreads, and the tests of its difference from the row it is compared with."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -56,34 +57,58 @@ class Cell:
     """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
 
 
-def cells_of(values: Sequence[Mapping[str, Values]]) -> list[Cells]:
-    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run."""
-    places = [(row, key) for row, by_column in enumerate(values) for key in by_column]
+def item_averages(values: Sequence[Mapping[str, Values]]) -> list[dict[str, Vector]]:
+    """Each item's score (items,), averaged over checkpoints and seeds, of every row and column that has any."""
+    return [{key: _over_items(list(seeds.values())) for key, seeds in row.items() if seeds} for row in values]
+
+
+def cells_of(values: Sequence[Mapping[str, Values]], averages: Sequence[Mapping[str, Vector]]) -> list[Cells]:
+    """The cells of rows: by column key, from each seed's values; (1, 1) for a number of the whole run.
+
+    `averages` are those of the items of the same values.
+    """
+    places = [(row, key) for row, found in enumerate(averages) for key in found]
     seeds = [list(values[row][key].values()) for row, key in places]
-    errors = standard_errors([over_items(found) if found else np.empty(0) for found in seeds])
-    rows: list[Cells] = [{} for _ in values]
-    for (row, key), found, error in zip(places, seeds, errors, strict=True):
-        rows[row][key] = _cell(found, error)
+    means = [np.array([each.mean(axis=1) for each in found]) for found in seeds]
+    errors = standard_errors([averages[row][key] for row, key in places])
+    rows: list[Cells] = [{key: Cell() for key in by_column} for by_column in values]
+    for alike in _by_shape(means):
+        for index, spreads in zip(alike, _spreads(np.stack([means[index] for index in alike])), strict=True):
+            row, key = places[index]
+            rows[row][key] = _cell(*spreads, errors[index], seeds[index])
     return rows
 
 
-def _cell(seeds: Sequence[Matrix], error: float | None) -> Cell:
-    if not seeds:
-        return Cell()
-    means = [values.mean(axis=1) for values in seeds]
+def _by_shape(means: Sequence[Matrix]) -> list[list[int]]:
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for index, found in enumerate(means):
+        groups.setdefault(found.shape, []).append(index)
+    return list(groups.values())
+
+
+def _spreads(means: Matrix) -> list[tuple[float, float | None, float | None]]:
+    """Mean, standard deviation over seeds and over checkpoints of each of (cells, seeds, checkpoints)."""
+    cells, seeds, checkpoints = means.shape
+    nothing: list[float | None] = [None] * cells
+    with np.errstate(invalid="ignore"):  # of runs with infinite scores
+        over_seeds = np.std(means.mean(axis=2), axis=1, ddof=1).tolist() if seeds > 1 else nothing
+        steps = np.sqrt(np.mean(np.var(means, axis=2, ddof=1), axis=1)).tolist() if checkpoints > 1 else nothing
+        return list(zip(means.reshape(cells, -1).mean(axis=1).tolist(), over_seeds, steps, strict=True))
+
+
+def _cell(
+    value: float, over_seeds: float | None, steps: float | None, error: float | None, seeds: Sequence[Matrix]
+) -> Cell:
     checkpoints, items = seeds[0].shape
     counts = {"items": items, "seeds": len(seeds), "checkpoints": checkpoints}
-    value = float(np.mean(means))
-    if not np.isfinite(value):
+    if not math.isfinite(value):
         return Cell(value=value, **counts)
-    steps = float(np.sqrt(np.mean(np.var(means, axis=1, ddof=1)))) if checkpoints > 1 else None
-    if len(seeds) > 1:
-        return Cell(value, float(np.std(np.mean(means, axis=1), ddof=1)), "seeds", steps, error, **counts)
+    if over_seeds is not None:
+        return Cell(value, over_seeds, "seeds", steps, error, **counts)
     return Cell(value, error, None if error is None else "items", steps, error, **counts)
 
 
-def over_items(seeds: Sequence[Matrix]) -> Vector:
-    """Each item's score (items,), averaged over checkpoints and seeds."""
+def _over_items(seeds: Sequence[Matrix]) -> Vector:
     if len(seeds) == 1 and seeds[0].shape[0] == 1:
         return np.asarray(seeds[0][0])
     mean: Vector = np.mean([values.mean(axis=0) for values in seeds], axis=0)
@@ -96,6 +121,8 @@ def tested(
     baselines: Sequence[int | None],
     columns: Sequence[Column],
     table: TableConfig,
+    *,
+    averages: Sequence[Mapping[str, Vector]],
 ) -> list[Cells]:
     """Each scored cell with its tests against its baseline's; p-values are adjusted by Holm over the table."""
     places = [
@@ -104,20 +131,21 @@ def tested(
         for column in columns
         if base is not None and _testable(column, cells[row][column.key], cells[base][column.key])
     ]
-    pairs = [(list(values[row][key].values()), list(values[base][key].values())) for row, base, key in places]
-    items = paired_tests([(over_items(ours), over_items(theirs)) for ours, theirs in pairs], test=table.test)
+    items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
     seeds = _by_seed([(values[row][key], values[base][key]) for row, base, key in places])
     p_values = [max(test.p_value for test in both if test) for both in zip(items, seeds, strict=True)]
     effects = _effects([test for test in (*items, *seeds) if test])
     found = [dict(row) for row in cells]
-    for index, (row, _, key) in enumerate(places):
+    for index, (row, base, key) in enumerate(places):
         found[row][key] = replace(
             found[row][key],
             test=items[index],
             seeds_test=seeds[index],
             p_value=p_values[index],
             mde=_detectable(items[index], seeds[index], effects),
-            plain_p=unpaired_t_test(*map(_samples, pairs[index])) if table.plain_t_test else None,
+            plain_p=unpaired_t_test(*(_samples(values[each][key]) for each in (row, base)))
+            if table.plain_t_test
+            else None,
         )
     for (row, _, key), p_holm in zip(places, holm(p_values), strict=True):
         found[row][key] = replace(found[row][key], p_holm=p_holm)
@@ -172,6 +200,6 @@ def _detectable(items: PairedTest, seeds: PairedTest | None, effects: Mapping[in
     return max((deviation * effect for deviation, effect in found if effect is not None), default=None)
 
 
-def _samples(seeds: Sequence[Matrix]) -> Vector:
+def _samples(seeds: Values) -> Vector:
     """The mean of each seed and checkpoint, shape (seeds x checkpoints,)."""
-    return np.concatenate([values.mean(axis=1) for values in seeds])
+    return np.concatenate([values.mean(axis=1) for values in seeds.values()])

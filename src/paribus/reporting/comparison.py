@@ -10,10 +10,11 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting import fairness
 from paribus.reporting.arrangement import baselines, factors_of, ordered
-from paribus.reporting.cells import Cell, Values, cells_of, tested, with_best
+from paribus.reporting.cells import Cell, Values, cells_of, item_averages, tested, with_best
 from paribus.reporting.columns import columns_of
 from paribus.reporting.frame import MissingRun, RunRecord
 from paribus.reporting.measures import Column, measure
+from paribus.reporting.score_lines import Remembered
 from paribus.reporting.scores import Scores, load
 
 _READERS = 2
@@ -96,7 +97,9 @@ def compare(
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)
     rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
-    cells = tested(cells_of(values), values, [row.baseline for row in rows], columns, table)
+    averages = item_averages(values)
+    compared = [row.baseline for row in rows]
+    cells = tested(cells_of(values, averages), values, compared, columns, table, averages=averages)
     cells = with_best(cells, [row.labels for row in rows], columns, table)
     return Comparison(
         factors=factors,
@@ -113,9 +116,11 @@ def compare(
 def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]:
     """Scores by run id, and why there are none for runs that should have them."""
 
+    remembered = Remembered()
+
     def read(run: RunRecord) -> Scores | str | None:
         try:
-            return load(run.scores) if run.scores else None
+            return load(run.scores, remembered) if run.scores else None
         except DataError as error:
             return str(error)
 

@@ -56,11 +56,10 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
     digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except what only
     runs that need a stage have: its code version and its fingerprint.
     """
-    allowed = covering([fields for _, fields in runs], factors)
+    unequal = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
+    allowed = covering([fields for _, fields in runs], factors) if unequal else []
     found = []
-    for path in sorted({path for _, fields in runs for path in fields}):
-        if len({fields.get(path) for _, fields in runs}) == 1 or covered(path, allowed):
-            continue
+    for path in sorted(path for path in unequal if not covered(path, allowed)):
         values: dict[str, list[str]] = {}
         for name, fields in runs:
             if path in fields or not _of_an_unneeded_stage(path, fields):
