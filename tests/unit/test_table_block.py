@@ -1,13 +1,14 @@
 """The block `experiment.table`: columns, groups, rows, baseline, names, decimals, bold, the paper beside."""
 
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from shutil import which
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -15,7 +16,7 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.comparison import Comparison, compare
 from paribus.reporting.frame import MissingRun, RunRecord
-from paribus.reporting.layout import layouts
+from paribus.reporting.layout import change, layouts
 from paribus.reporting.notes import notes
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.significance import detectable_effect
@@ -160,11 +161,69 @@ def test_the_plain_t_test_is_over_seeds_and_checkpoints(tmp_path: Path) -> None:
 
 def test_other_metrics_have_columns_of_their_kind(tmp_path: Path) -> None:
     labels = {"encoder": "merge_rank"}
-    for name, metric, values in (("f1", "f1", [0.5, 1.0]), ("ppl", "perplexity", [12.5, 20.0]), ("own", "zap", [3, 5])):
+    for name, metric, values in (
+        ("f1", "f1", [0.5, 1.0]),
+        ("bits", "target_bits", [12.5, 20.0]),
+        ("own", "zap", [3, 5]),
+    ):
         run = record(tmp_path, name, labels, {("task", 0): values}, metric=metric)
         (column, *_) = compare([run], ("encoder",)).columns
-        better = {"f1": "higher", "perplexity": "lower", "zap": None}[metric]
+        better = {"f1": "higher", "target_bits": "lower", "zap": None}[metric]
         assert (column.kind, column.better) == ("accuracy" if metric == "f1" else "score", better)
+
+
+def test_the_average_is_over_the_tasks_of_one_family_of_metrics_and_the_notes_say_which(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0], ("piqa", 0): [1, 1]})
+    add_metric(run, "triviaqa", "exact_match", [0, 1, 0, 0])
+    found = compare([run], ("encoder",))
+    assert found.rows[0].cells["average"].value == pytest.approx(0.75)
+    text = " ".join(notes(found))
+    assert "All tasks (accuracy): the mean of boolq, piqa by accuracy" in text
+    assert "not in it: triviaqa (exact match)." in text
+    assert "Accuracy, exact match in %" in text
+    chosen = compare([run], ("encoder",), (), table_of(groups={"All": ["boolq", "triviaqa"]}))
+    assert chosen.rows[0].cells["All"].value == pytest.approx((0.5 + 0.25) / 2)
+    assert "All: the mean of boolq, triviaqa by accuracy and exact match" in " ".join(notes(chosen))
+
+
+def test_a_single_task_of_its_family_is_no_average(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0]})
+    add_metric(run, "triviaqa", "exact_match", [0, 1])
+    assert "average" not in {column.key for column in compare([run], ("encoder",)).columns}
+
+
+def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Path) -> None:
+    bits = {name: np.random.default_rng(place).gamma(2, 3 + place, 30) for place, name in enumerate(("a", "b"))}
+    runs = [record(tmp_path, name, {"encoder": name}, {("lambada_openai", 0): [1, 0]}) for name in bits]
+    for run in runs:
+        add_metric(run, "lambada_openai", "target_bits", bits[run.run_id])
+    found = compare(runs, ("encoder",), (), table_of(metrics={"lambada_openai": "perplexity"}))
+    (column, *_) = found.columns
+    assert (column.kind, column.better, column.group) == ("perplexity", "lower", "lambada_openai (perplexity)")
+    first, second = (row.cells[column.key] for row in found.rows)
+    assert first.value == pytest.approx(2 ** bits["a"].mean())
+    assert first.spread == pytest.approx(first.value * np.log(2) * stats.sem(bits["a"]))
+    assert second.test.difference == pytest.approx(bits["b"].mean() - bits["a"].mean())
+    assert second.test.p_value == pytest.approx(stats.ttest_rel(bits["a"], bits["b"]).pvalue)
+    assert change(second.test.difference, column).endswith(" bits")
+    assert any("Perplexity is 2 to the mean bits" in note for note in notes(found))
+
+
+def test_a_perplexity_of_a_task_without_bits_is_refused_with_what_there_is(build: Build) -> None:
+    with pytest.raises(ConfigurationError, match=r"metric 'perplexity' is unknown; .*acc \(of boolq\)"):
+        build(metrics={"boolq": "perplexity"})
+
+
+def add_metric(run: RunRecord, task: str, metric: str, values: Sequence[float]) -> None:
+    """Scores of a task by another metric, beside what the run has."""
+    assert run.scores is not None
+    path = run.scores / "items.parquet"
+    lines = [
+        {"checkpoint": 0, "task": task, "shots": 0, "item": f"{task}-{place:04d}", "doc_hash": f"h{place}",
+         "metric": metric, "value": float(value)}
+        for place, value in enumerate(values)
+    ]  # fmt: skip
+    pd.concat([pd.read_parquet(path), pd.DataFrame(lines)], ignore_index=True).to_parquet(path)
 
 
 def paper(**changes: Any) -> dict[str, Any]:

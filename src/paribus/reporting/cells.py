@@ -31,7 +31,7 @@ class Cell:
     """One number of the table. `value` is None where there is none, and NaN where a run produced NaN."""
 
     value: float | None = None
-    """Mean over items, checkpoints and seeds."""
+    """Mean over items, checkpoints and seeds; of a perplexity 2 to the power of that."""
     spread: float | None = None
     over: Literal["items", "seeds"] | None = None
     """`items`: standard error of the mean over items. `seeds`: standard deviation over the seeds' means."""
@@ -44,7 +44,7 @@ class Cell:
     checkpoints: int = 0
     best: bool = False
     test: PairedTest | None = None
-    """Over items; None for a baseline row and for what is not scored by item."""
+    """Over items, of a perplexity in bits; None for a baseline row and for what is not scored by item."""
     seeds_test: PairedTest | None = None
     """Over the seeds that both rows have, where there are two or more."""
     p_value: float | None = None
@@ -150,6 +150,26 @@ def tested(
     for (row, _, key), p_holm in zip(places, holm(p_values), strict=True):
         found[row][key] = replace(found[row][key], p_holm=p_holm)
     return found
+
+
+def shown(cells: Sequence[Mapping[str, Cell]], columns: Sequence[Column]) -> list[Cells]:
+    """Cells of a perplexity with 2 to the power of their bits; its spreads are to first order (delta method).
+
+    Tests, their intervals and what they could have found stay in bits.
+    """
+    perplexities = [column.key for column in columns if column.kind == "perplexity"]
+    return [dict(row) | {key: _perplexity(row[key]) for key in perplexities} for row in cells]
+
+
+def _perplexity(cell: Cell) -> Cell:
+    if cell.value is None or not finite(cell.value):
+        return cell
+    value = 2.0**cell.value
+    spread, steps, error = (
+        None if bits is None else value * math.log(2) * bits
+        for bits in (cell.spread, cell.checkpoint_spread, cell.error)
+    )
+    return replace(cell, value=value, spread=spread, checkpoint_spread=steps, error=error)
 
 
 def with_best(

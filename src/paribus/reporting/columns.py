@@ -21,6 +21,7 @@ from paribus.reporting.measures import (
 from paribus.reporting.scores import Scores
 
 AVERAGE = "average"
+PERPLEXITY = "perplexity"
 _FIXED = (BITS_PER_BYTE, *STATISTICS, *TRAINING)
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
@@ -55,7 +56,8 @@ class _Maker:
         """A task after the other, then means over tasks."""
         columns = [column for task in self.available for column in self._task(task)]
         columns += [self._group(name) for name in self.groups]
-        return columns + ([self._average(list(self.available))] if len(self.available) > 1 else [])
+        average = self._average(list(self.available)) if len(self.available) > 1 else None
+        return columns + ([average] if average and len(average.parts) > 1 else [])
 
     def named(self, name: str) -> list[Column]:
         """What an entry of `table.columns` stands for."""
@@ -103,10 +105,12 @@ class _Maker:
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
         wanted = metric or (self.table.metrics or {}).get(task)
-        if wanted and metrics and wanted not in metrics:
-            raise ConfigurationError(f"experiment.table: metric {unknown(wanted, list(metrics))} (of {task})")
         chosen = wanted or (choose_metric(list(metrics)) if metrics else "acc")
-        return Part(task, metrics.get(chosen, ()), chosen)
+        part = Part(task, (), chosen)
+        if wanted and metrics and part.scored not in metrics:
+            known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
+            raise ConfigurationError(f"experiment.table: metric {unknown(wanted, known)} (of {task})")
+        return replace(part, shots=metrics.get(part.scored, ()))
 
     def _task(self, name: str) -> list[Column]:
         part = self._part(name)
@@ -121,38 +125,37 @@ class _Maker:
     def _column(self, key: str, part: Part, label: str) -> Column:
         name = (self.table.names or {}).get(part.task, part.task)
         group = name if part.metric == "acc" else f"{name} ({part.metric})"
-        return Column(key, group, label, self._kind((part,)), METRICS.get(part.metric), (part,))
+        return Column(key, group, label, self._kind((part,)), part.better, (part,))
 
     def _group(self, name: str) -> Column:
         tasks = self.groups[name]
         if not tasks:
             raise ConfigurationError(f"experiment.table.groups.{name} is empty; list the tasks it is the mean of")
-        return self._mean(name, (self.table.names or {}).get(name, name), tasks)
+        parts = tuple(self._part(task) for task in tasks)
+        if len({(self._kind((part,)), part.better) for part in parts}) > 1:
+            mixed = ", ".join(f"{part.task} ({part.metric})" for part in parts)
+            raise ConfigurationError(f"experiment.table.groups.{name} mixes metrics that have no common mean: {mixed}")
+        return self._mean(name, (self.table.names or {}).get(name, name), parts)
 
     def _average(self, tasks: Sequence[str]) -> Column:
-        return self._mean(AVERAGE, "All tasks", tasks)
+        """The mean over the tasks of one family of metrics: accuracy where there is any, else what comes next."""
+        parts = [self._part(task) for task in tasks]
+        families = [metric.family for metric in METRICS.values()] + [part.family for part in parts]
+        family = next(family for family in families if any(part.family == family for part in parts))
+        alike = tuple(part for part in parts if part.family == family)
+        return self._mean(AVERAGE, "All tasks" if len(alike) == len(parts) else f"All tasks ({family})", alike)
 
-    def _mean(self, key: str, group: str, tasks: Sequence[str]) -> Column:
-        """The mean over tasks, of those whose scores read alike: a perplexity has no mean with an accuracy."""
-        parts = tuple(self._part(task) for task in tasks)
-        kinds = {self._kind((part,)) for part in parts}
-        if key == AVERAGE and len(kinds) > 1:
-            parts = tuple(part for part in parts if self._kind((part,)) == "accuracy")
-        directions = {METRICS.get(part.metric) for part in parts}
-        if key != AVERAGE and (len(kinds) > 1 or len(directions) > 1):
-            raise ConfigurationError(
-                f"experiment.table.groups.{key} mixes metrics that have no common mean: "
-                + ", ".join(f"{part.task} ({part.metric})" for part in parts)
-            )
-        better = directions.pop() if len(directions) == 1 else None
-        return Column(key, group, "mean", self._kind(parts), better, parts)
+    def _mean(self, key: str, group: str, parts: tuple[Part, ...]) -> Column:
+        return Column(key, group, "mean", self._kind(parts), parts[0].better, parts)
 
     def _kind(self, parts: Sequence[Part]) -> Kind:
-        keys = [(part.task, shots, part.metric) for part in parts for shots in part.shots]
+        keys = [(part.task, shots, part.scored) for part in parts for shots in part.shots]
+        if any(part.metric == PERPLEXITY for part in parts):
+            return "perplexity"
         if all(part.metric.startswith("acc") for part in parts):
             return "accuracy"
         values = [score.blocks[key].values for key in keys for score in self.scores if key in score.blocks]
-        lower = any(METRICS.get(part.metric) == "lower" for part in parts)
+        lower = any(part.better == "lower" for part in parts)
         return "score" if lower or not share(values) else "accuracy"
 
 

@@ -10,7 +10,7 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting import fairness
 from paribus.reporting.arrangement import baselines, factors_of, ordered
-from paribus.reporting.cells import Cell, Values, cells_of, item_averages, tested, with_best
+from paribus.reporting.cells import Cell, Values, cells_of, item_averages, shown, tested, with_best
 from paribus.reporting.columns import columns_of
 from paribus.reporting.frame import MissingRun, RunRecord
 from paribus.reporting.measures import Column, measure
@@ -100,7 +100,7 @@ def compare(
     averages = item_averages(values)
     compared = [row.baseline for row in rows]
     cells = tested(cells_of(values, averages), values, compared, columns, table, averages=averages)
-    cells = with_best(cells, [row.labels for row in rows], columns, table)
+    cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
     return Comparison(
         factors=factors,
         columns=tuple(columns),

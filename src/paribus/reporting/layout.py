@@ -21,6 +21,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
         "size": format_size,
         "flops": "{:.2e}".format,
         "hours": format_hours,
+        "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
     }
 )
 _DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1})
@@ -118,6 +119,13 @@ def signed(value: float, column: Column) -> str:
     """A difference with its sign."""
     text = quantity(abs(value), column)
     return f"−{text}" if value < 0 else f"+{text}"
+
+
+def change(value: float, column: Column) -> str:
+    """A difference between runs as it was tested, with its sign: of perplexities in bits, as their ratio is 2 to it."""
+    if column.kind != "perplexity":
+        return signed(value, column)
+    return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
 
 
 def mark_of(p_value: float | None) -> str:

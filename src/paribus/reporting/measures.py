@@ -12,20 +12,46 @@ from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Heldout, Scores
 from paribus.reporting.significance import Matrix
 
-Kind = Literal["accuracy", "bits_per_byte", "score", "ratio", "count", "size", "flops", "hours", "loss"]
-"""`accuracy` is a share, shown in %; `score` any other number that items have."""
+Kind = Literal["accuracy", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"]
+"""`accuracy` is a share, shown in %; `perplexity` is measured and tested in bits, and shown as 2 to their mean; `score`
+is any other number that items have."""
 Better = Literal["higher", "lower"]
 
-METRICS: Mapping[str, Better] = MappingProxyType(
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric that tasks are reported by."""
+
+    better: Better
+    family: str
+    """Metrics of one family measure alike: the average over tasks is of one."""
+    source: str = ""
+    """The metric of items that it is computed from, where that has another name."""
+
+
+METRICS: Mapping[str, Metric] = MappingProxyType(
     {
-        "acc": "higher", "exact_match": "higher", "em": "higher", "f1": "higher", "acc_norm": "higher",
-        "acc_bytes": "higher", "precision": "higher", "recall": "higher", "mcc": "higher", "bleu": "higher",
-        "chrf": "higher", "rouge1": "higher", "rouge2": "higher", "rougeL": "higher", "bits_per_byte": "lower",
-        "perplexity": "lower", "byte_perplexity": "lower", "word_perplexity": "lower", "choice_bits": "lower",
-        "target_bits": "lower",
+        "acc": Metric("higher", "accuracy"),
+        "exact_match": Metric("higher", "exact match"),
+        "em": Metric("higher", "exact match"),
+        "f1": Metric("higher", "F1"),
+        "acc_norm": Metric("higher", "accuracy"),
+        "acc_bytes": Metric("higher", "accuracy"),
+        "precision": Metric("higher", "precision"),
+        "recall": Metric("higher", "recall"),
+        "mcc": Metric("higher", "Matthews correlation"),
+        "bleu": Metric("higher", "BLEU"),
+        "chrf": Metric("higher", "chrF"),
+        "rouge1": Metric("higher", "ROUGE-1"),
+        "rouge2": Metric("higher", "ROUGE-2"),
+        "rougeL": Metric("higher", "ROUGE-L"),
+        "bits_per_byte": Metric("lower", "bits per byte"),
+        "choice_bits": Metric("lower", "bits of the right choice"),
+        "target_bits": Metric("lower", "bits of the target"),
+        "perplexity": Metric("lower", "perplexity", source="target_bits"),
     }
-)  # fmt: skip
-"""Known metrics of items, those that a task is rather reported by first, and which direction is better."""
+)
+"""Known metrics, those that a task is rather reported by first."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +61,24 @@ class Part:
     task: str
     shots: tuple[int, ...]
     metric: str
+
+    @property
+    def scored(self) -> str:
+        """The metric of items that its values are."""
+        known = METRICS.get(self.metric)
+        return known.source if known and known.source else self.metric
+
+    @property
+    def family(self) -> str:
+        """What its metric measures, in words."""
+        known = METRICS.get(self.metric)
+        return known.family if known else self.metric
+
+    @property
+    def better(self) -> Better | None:
+        """Which direction of its metric is better; None where nobody said."""
+        known = METRICS.get(self.metric)
+        return known.better if known else None
 
 
 @dataclass(frozen=True)
@@ -57,12 +101,17 @@ class Column:
     @property
     def scored(self) -> bool:
         """Whether it is a mean over items or documents, so that it has a standard error and a test."""
-        return self.kind in ("accuracy", "bits_per_byte", "score")
+        return self.kind in ("accuracy", "bits_per_byte", "perplexity", "score")
 
     @property
     def factor(self) -> float:
         """What a value is multiplied by to be shown."""
         return 100.0 if self.kind == "accuracy" else 1.0
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """What its tasks are reported by, in words."""
+        return tuple(dict.fromkeys(part.family for part in self.parts))
 
 
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
@@ -150,7 +199,7 @@ def finite(value: float | None) -> bool:
 
 def _task(scores: Scores, part: Part) -> Matrix | None:
     """Each item's score averaged over shots; where shots were scored on different items, the mean of their means."""
-    blocks = [scores.blocks.get((part.task, shots, part.metric)) for shots in part.shots]
+    blocks = [scores.blocks.get((part.task, shots, part.scored)) for shots in part.shots]
     present = [block for block in blocks if block is not None]
     if not present or len(present) < len(blocks):
         return None

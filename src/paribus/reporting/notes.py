@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 
 from paribus.reporting.cells import Cell
+from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
-from paribus.reporting.layout import heading, quantity
+from paribus.reporting.layout import change, heading
 from paribus.reporting.measures import Column
 from paribus.reporting.significance import EXACT_DISCORDANT
 
@@ -38,17 +39,45 @@ def _reading(comparison: Comparison) -> list[str]:
             counts.append(f"{items:,} items of {comparison.name(column.parts[0].task)}")
         elif column.kind == "bits_per_byte" and items:
             counts.append(f"{items:,} held-out documents")
-    if any(column.kind == "accuracy" for column in comparison.columns):
-        parts.append("Accuracy in %, 'mean' is over the shots, of tasks over the tasks")
+    shares = dict.fromkeys(
+        family for column in comparison.columns if column.kind == "accuracy" for family in column.families
+    )
+    if shares:
+        named = ", ".join(shares)
+        parts.append(f"{named[0].upper()}{named[1:]} in %, 'mean' is over the shots, of tasks over the tasks")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
     lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else []
     if counts:
         last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
         lines.append(f"Scored on {', '.join(counts)}, at {last}.")
+    lines += _averages(comparison)
+    if any(column.kind == "perplexity" for column in comparison.columns):
+        lines.append(
+            "Perplexity is 2 to the mean bits of the text that should follow, whatever its tokens (over seeds, too, of "
+            "the mean bits); it is compared and tested in bits."
+        )
     if any(column.key == "final_loss" for column in comparison.columns):
         lines.append(
             "Final loss is per token of the run's own vocabulary: compare bits per byte between tokenizers instead."
+        )
+    return lines
+
+
+def _averages(comparison: Comparison) -> list[str]:
+    """What each mean over tasks is of, and what the mean over all tasks leaves out."""
+    lines = []
+    every = {part.task: part for column in comparison.columns for part in column.parts}
+    for column in comparison.columns:
+        tasks = list(dict.fromkeys(part.task for part in column.parts))
+        if len(tasks) < 2 and column.key != AVERAGE:
+            continue
+        others = [part for task, part in every.items() if task not in tasks] if column.key == AVERAGE else []
+        left = ", ".join(f"{comparison.name(part.task)} ({part.family})" for part in others)
+        named = ", ".join(map(comparison.name, tasks))
+        lines.append(
+            f"{column.group}: the mean of {named} by {' and '.join(column.families)}, each task weighing the same"
+            f"{f'; not in it: {left}' if left else ''}."
         )
     return lines
 
@@ -114,9 +143,10 @@ def _baseline(comparison: Comparison) -> str:
 def _detectable(comparison: Comparison) -> list[str]:
     found = []
     for column in comparison.columns:
-        known = [row.cells[column.key].mde for row in comparison.finished if row.cells[column.key].mde is not None]
+        cells = [row.cells[column.key] for row in comparison.finished]
+        known = [cell.mde for cell in cells if cell.mde is not None]
         if known and column.main and not column.key.endswith("_shot"):
-            low, high = (quantity(bound, column) for bound in (min(known), max(known)))  # type: ignore[type-var]
+            low, high = (_size(bound, column) for bound in (min(known), max(known)))
             found.append(f"{heading(column)} {low if low == high else f'{low} to {high}'}")
     if not found:
         return []
@@ -124,6 +154,10 @@ def _detectable(comparison: Comparison) -> list[str]:
         "The smallest true difference that these items and seeds would show with a probability of 80 % at p < 0.05, "
         f"before adjustment: {'; '.join(found)}."
     ]
+
+
+def _size(bound: float, column: Column) -> str:
+    return change(bound, column).removeprefix("+")
 
 
 def _plain(comparison: Comparison) -> list[str]:

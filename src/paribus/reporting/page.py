@@ -13,7 +13,7 @@ from markupsafe import Markup
 from paribus.reporting.cells import Cell
 from paribus.reporting.comparison import Comparison
 from paribus.reporting.document import Document
-from paribus.reporting.layout import Layout, Line, heading, link, signed
+from paribus.reporting.layout import Layout, Line, change, heading, link
 from paribus.reporting.measures import Column
 from paribus.reporting.paper import Paper, sentence, side_by_side
 
@@ -94,18 +94,18 @@ def _test(cell: Cell, column: Column, by_seed: bool, plain: bool) -> list[tuple[
     test, seeds = cell.test, cell.seeds_test
     if test is None:
         return []
-    cells: list[tuple[str, float | str | None]] = [(signed(test.difference, column), test.difference)]
+    cells: list[tuple[str, float | str | None]] = [(change(test.difference, column), test.difference)]
     cells.append((_interval(test.low, test.high, column), test.low))
     if by_seed:
         cells.append((_interval(seeds.low, seeds.high, column), seeds.low) if seeds else ("", None))
     cells += [(test.test, None), _p(test.p_value)]
     cells += [_p(seeds.p_value if seeds else None)] if by_seed else []
-    cells += [_p(cell.p_holm), (signed(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None)]
+    cells += [_p(cell.p_holm), (change(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None)]
     return cells + ([_p(cell.plain_p)] if plain else [])
 
 
 def _interval(low: float, high: float, column: Column) -> str:
-    return f"{signed(low, column)} to {signed(high, column)}"
+    return f"{change(low, column)} to {change(high, column)}"
 
 
 def _p(value: float | None) -> tuple[str, float | None]:

@@ -103,6 +103,11 @@ def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plo
     )
 
 
+_UNITS = {
+    "accuracy": "percentage points",
+    "bits_per_byte": "bits per byte, negative is better",
+    "perplexity": "bits, negative is better",
+}
 _INTERVALS = "95 % intervals, not adjusted: thick over items, thin over seeds where there are several."
 
 
@@ -146,14 +151,16 @@ def _forest(axes: Axes, lines: Sequence[tuple[Column, Row]], comparison: Compari
     axes.set_ylim(len(lines) - 0.5, -0.5)
     _around_zero(axes, comparison)
     kind = lines[0][0].kind
-    unit = {"accuracy": "percentage points", "bits_per_byte": "bits per byte, negative is better"}.get(
-        kind, "difference"
-    )
-    axes.set_xlabel(unit)
+    axes.set_xlabel(_UNITS.get(kind, "difference"))
 
 
 def _title(column: Column) -> str:
-    return "Accuracy" if column.kind == "accuracy" else "Score"
+    return _shares(column).capitalize() if column.kind == "accuracy" else "Score"
+
+
+def _shares(column: Column) -> str:
+    """What a column in percent measures."""
+    return " and ".join(column.families) or "accuracy"
 
 
 def _from(comparison: Comparison) -> str:
@@ -183,7 +190,7 @@ def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Col
     axes.set_yticks(range(len(rows)), [comparison.row_name(row) for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)
     better = f" ({column.better} is better)" if column.better == "lower" else ""
-    axes.set_xlabel("accuracy in %" if column.kind == "accuracy" else f"{column.label}{better}")
+    axes.set_xlabel(f"{_shares(column)} in %" if column.kind == "accuracy" else f"{column.label}{better}")
     axes.xaxis.set_major_locator(MaxNLocator(6))
     axes.grid(axis="y", visible=False)
 
