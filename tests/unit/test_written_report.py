@@ -13,9 +13,11 @@ from rich.console import Console
 
 from paribus.errors import ConfigurationError
 from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.reporting.comparison import compare
 from paribus.reporting.curves import read_curves
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.frame import MissingRun
+from paribus.reporting.notes import notes
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tokenization import Tokenizer
@@ -193,6 +195,18 @@ def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sen
     assert "device-hours" in page
 
 
+def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and_choice(tmp_path: Path) -> None:
+    crossed = {"crossed_items": {"0": 2}, "crossed_choices": {"0": 5}}
+    statistics = {"heldout": {}, "tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6}
+    labels = [{"encoder": name} for name in ("merge_rank", "longest_first")]
+    first = record(tmp_path, "one", labels[0], {("task", 0): [1, 0, 1]})
+    second = record(tmp_path, "two", labels[1], {("task", 0): [1, 1, 1]}, statistics=statistics)
+    (note,) = (line for line in notes(compare([first, second], ("encoder",))) if "crosses" in line)
+    assert note.endswith("left out): longest_first: task 0-shot 5 choices in 2 of 3 items.")
+    assert "at most a share of 3e-06" in note
+    assert not any("crosses" in line for line in notes(compare([first], ("encoder",))))
+
+
 def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> None:
     runs = demo_runs(tmp_path, seeds=(0, 1), items=30, curves=False)[:4]
     report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
@@ -310,6 +324,8 @@ def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
         ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
         ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
         ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
+        ({"reference": "468M"}, "paper.reference is '468M', the size of none of paper.rows"),
+        ({"rows": ["a", {"label": "b", "parameters": "big"}]}, r"paper.rows\[1\].parameters: 'big' is not a number"),
     ],
 )
 def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from paribus.reporting.comparison import Comparison
 from paribus.reporting.layout import Layout
-from paribus.reporting.paper import Beside, Paper
+from paribus.reporting.paper import Beside
+from paribus.reporting.paper_block import Paper
 from paribus.reporting.picture import Plot
 
 

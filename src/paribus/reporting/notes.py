@@ -1,17 +1,15 @@
 """What stands under the table: what ± means, what was tested on what, what is missing, and what was equal."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from paribus.reporting.cells import Cell
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.layout import change, heading
 from paribus.reporting.measures import Column
+from paribus.reporting.prompt_notes import crossed, some, truncated
 from paribus.reporting.significance import EXACT_DISCORDANT
-
-_NAMED = 40
-"""Rows that are named one by one."""
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -23,7 +21,8 @@ def notes(comparison: Comparison) -> list[str]:
         *_detectable(comparison),
         *_plain(comparison),
         *_beside(comparison),
-        *_truncated(comparison),
+        *truncated(comparison),
+        *crossed(comparison),
         *_repeated(comparison),
         *_gaps(comparison),
     ]
@@ -177,21 +176,6 @@ def _beside(comparison: Comparison) -> list[str]:
     return ["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []
 
 
-def _truncated(comparison: Comparison) -> list[str]:
-    counts: dict[tuple[str, int], list[int]] = {}
-    for row in comparison.finished:
-        for run in row.runs:
-            score = comparison.scores.get(run.run_id)
-            for place, count in score.truncated.items() if score else ():
-                counts.setdefault(place, []).append(count)
-    return [
-        f"{comparison.name(task)}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the "
-        "context."
-        for (task, shots), found in sorted(counts.items())
-        if max(found)
-    ]
-
-
 def _repeated(comparison: Comparison) -> list[str]:
     """Which rows read text more than once; a row that repeats it has seen less text than its budget says."""
     epochs = [
@@ -204,17 +188,12 @@ def _repeated(comparison: Comparison) -> list[str]:
     counts = [count for _, count in repeating]
     low, high = (f"{count:.3g}" for count in (min(counts), max(counts)))
     between = low if low == high else f"{low} to {high}"
-    who = "every run" if len(repeating) == len(epochs) else "; ".join(_some([name for name, _ in repeating]))
+    who = "every run" if len(repeating) == len(epochs) else "; ".join(some([name for name, _ in repeating]))
     return [f"Text was repeated, {between} epochs: {who}."]
 
 
-def _between(counts: list[int]) -> str:
-    low, high = min(counts), max(counts)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _gaps(comparison: Comparison) -> list[str]:
-    return _some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
+    return some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
 
 
 def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
@@ -226,11 +205,6 @@ def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
         lines += [f"— {name}: no value for {', '.join(absent)}"] if absent else []
     broken = [measure for measure, value in values.items() if not math.isfinite(value or 0.0)] if row.runs else []
     return lines + ([f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else [])
-
-
-def _some(lines: Sequence[str]) -> list[str]:
-    more = len(lines) - _NAMED
-    return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
 
 
 def _name(comparison: Comparison, row: Row) -> str:

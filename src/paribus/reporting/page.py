@@ -15,7 +15,8 @@ from paribus.reporting.comparison import Comparison
 from paribus.reporting.document import Document
 from paribus.reporting.layout import Layout, Line, change, heading, link
 from paribus.reporting.measures import Column
-from paribus.reporting.paper import Paper, sentence, side_by_side
+from paribus.reporting.paper import sentence, side_by_side
+from paribus.reporting.paper_block import Paper
 
 TEMPLATE, SCRIPT = "page.html.j2", "page.js"
 _MOST_TESTS = 2_000

@@ -1,79 +1,63 @@
 """A paper's own table, beside ours."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from paribus.errors import ConfigurationError
+from paribus.config.units import format_count
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.measures import Column
+from paribus.reporting.paper_block import Paper, PaperColumn, PaperRow
 
 ABSENT = "—"
-Beside = Mapping[tuple[int, str], float]
-"""A paper's number, in its units, by place of our row and key of our column."""
+OTHER_SIZE = "†"
+"""Stands after a paper's number of a model of another size than ours."""
+_SAME_SIZE = 1.5
+"""Ratio of parameters up to which models are of one size: vocabularies of 32K and 128K differ by as much."""
 
 
 @dataclass(frozen=True)
-class PaperColumn:
-    """A column of the paper's table and the task of ours that measures the same; `average` is ours over all tasks."""
+class Published:
+    """A paper's number for one of our cells, in the paper's unit."""
 
-    label: str
-    task: str
-
-
-@dataclass(frozen=True)
-class PaperRow:
-    """A row of the paper's table and the labels that our row has at the factors."""
-
-    label: str
-    factors: Mapping[str, str]
+    number: float
+    parameters: int | None = None
+    """Of the paper's model; None where the paper's row is of any size."""
+    other_size: bool = False
+    """Whether ours is of none of the paper's sizes, and this is the one the experiment file names."""
 
 
-@dataclass(frozen=True)
-class Paper:
-    """The block `paper` of an experiment file. `numbers` is None where nobody has entered them from the paper."""
-
-    title: str
-    source: str
-    note: str
-    columns: tuple[PaperColumn, ...]
-    rows: tuple[PaperRow, ...]
-    numbers: tuple[tuple[float | None, ...], ...] | None
-
-
-def parse(block: Mapping[str, Any]) -> Paper:
-    """Check and read the block: title, source, note, columns, rows, numbers (rows x columns, in the paper's units).
-
-    A column is a name or {label, task}, a row a name or {label, factors}; numbers may be null, whole or cell by cell.
-
-    Raises:
-        ConfigurationError: an unknown or missing key, or numbers that do not fit rows and columns, by its path.
-    """
-    known = {"title", "source", "note", "columns", "rows", "numbers"}
-    if unknown := sorted(set(block) - known):
-        raise ConfigurationError(f"paper.{unknown[0]} is unknown; a paper has {', '.join(sorted(known))}")
-    if not block.get("title"):
-        raise ConfigurationError("paper.title is missing: say which table of which paper this is")
-    columns = tuple(_column(item, f"paper.columns[{index}]") for index, item in enumerate(block.get("columns") or ()))
-    rows = tuple(_row(item, f"paper.rows[{index}]") for index, item in enumerate(block.get("rows") or ()))
-    numbers = _numbers(block.get("numbers"), len(rows), len(columns))
-    return Paper(
-        str(block["title"]), str(block.get("source") or ""), str(block.get("note") or ""), columns, rows, numbers
-    )
+Beside = Mapping[tuple[int, str], Published]
+"""By place of our row and key of our column."""
 
 
 def beside(paper: Paper, comparison: Comparison) -> Beside:
-    """The paper's numbers by row and column of ours; a row of ours that several of the paper's fit has none."""
-    found: dict[tuple[int, str], float] = {}
+    """The paper's numbers by row and column of ours.
+
+    A row of the paper fits one of ours that has its labels at the factors it names, and a model of its size where it
+    names one. Beside a model that has none of the sizes of the paper's rows with these labels stand those of
+    `paper.reference`. A row of ours that several of the paper's fit has none.
+    """
+    found: dict[tuple[int, str], Published] = {}
     known = {column.key for column in comparison.columns}
     for place, row in enumerate(comparison.rows):
-        fitting = [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
-        for position, column in enumerate(paper.columns) if len(fitting) == 1 and paper.numbers else ():
-            number = paper.numbers[fitting[0]][position] if paper.numbers else None
-            if number is not None and _key(column) in known:
-                found[place, _key(column)] = number
+        index = _fitting(row, paper, comparison)
+        for position, column in enumerate(paper.columns) if index is not None else ():
+            number = paper.numbers[index][position] if paper.numbers and index is not None else None
+            if number is not None and index is not None and _key(column) in known:
+                wanted = paper.rows[index]
+                found[place, _key(column)] = Published(number, wanted.parameters, not _of_its_size(row, wanted))
     return found
+
+
+def size_note(numbers: Beside) -> list[str]:
+    """A sentence where numbers of models of another size stand beside ours."""
+    sizes = sorted({number.parameters for number in numbers.values() if number.other_size and number.parameters})
+    if not sizes:
+        return []
+    named = " and ".join(format_count(size) for size in sizes)
+    return [f"{OTHER_SIZE} The paper's model has {named} parameters, ours another number: no value to be reached here."]
 
 
 def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
@@ -86,8 +70,9 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     for column in paper.columns:
         header += [f"{column.label} (paper)", *(["(ours)", "(difference)"] if _key(column) in columns else [])]
     lines = [header]
+    fitting = [_fitting(row, paper, comparison) for row in comparison.rows]
     for index, row in enumerate(paper.rows):
-        ours = next((candidate for candidate in comparison.finished if _same(candidate, row, comparison.factors)), None)
+        ours = next((o for o, found in zip(comparison.rows, fitting, strict=True) if found == index and o.runs), None)
         line = [row.label]
         for position, column in enumerate(paper.columns):
             number = paper.numbers[index][position] if paper.numbers else None
@@ -105,40 +90,27 @@ def sentence(paper: Paper) -> str:
     return " ".join(filter(None, [f"{paper.title}.", paper.source and f"Source: {paper.source}.", paper.note]))
 
 
-def _column(item: Any, path: str) -> PaperColumn:
-    entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
-    return PaperColumn(entry["label"], str(entry.get("task") or entry["label"].lower()))
+def _fitting(row: Row, paper: Paper, comparison: Comparison) -> int | None:
+    """Place of the one row of the paper that ours is to be read beside; None for none or several."""
+    labelled = [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
+    sized = [index for index in labelled if _of_its_size(row, paper.rows[index])]
+    if not sized and paper.reference is not None:
+        sized = [index for index in labelled if paper.rows[index].parameters == paper.reference]
+    return sized[0] if len(sized) == 1 else None
 
 
-def _row(item: Any, path: str) -> PaperRow:
-    entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
-    factors = entry.get("factors") or {}
-    return PaperRow(entry["label"], {str(factor): str(label) for factor, label in factors.items()})
-
-
-def _mapping(item: Any, path: str) -> Mapping[str, Any]:
-    if not isinstance(item, Mapping) or not isinstance(item.get("label"), str):
-        raise ConfigurationError(f"{path} is {item!r}; it must be a name or a mapping with `label`")
-    return item
-
-
-def _numbers(numbers: Any, rows: int, columns: int) -> tuple[tuple[float | None, ...], ...] | None:
-    if numbers is None:
-        return None
-    if not isinstance(numbers, Sequence) or len(numbers) != rows:
-        raise ConfigurationError(f"paper.numbers must be null or a list of {rows} rows, one for each of paper.rows")
-    for index, row in enumerate(numbers):
-        if not isinstance(row, Sequence) or len(row) != columns:
-            raise ConfigurationError(f"paper.numbers[{index}] must be a list of {columns} numbers, as paper.columns")
-        for position, number in enumerate(row):
-            if number is not None and (isinstance(number, bool) or not isinstance(number, int | float)):
-                raise ConfigurationError(f"paper.numbers[{index}][{position}] is {number!r}, neither a number nor null")
-    return tuple(tuple(None if number is None else float(number) for number in row) for row in numbers)
-
-
-def _same(row: Row, wanted: PaperRow, factors: Sequence[str]) -> bool:
+def _same(row: Row, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
     labels = dict(zip(factors, row.labels, strict=True))
     return bool(wanted.factors) and all(labels.get(factor) == label for factor, label in wanted.factors.items())
+
+
+def _of_its_size(row: Row, wanted: PaperRow) -> bool:
+    """Whether the paper's row is of any size or of ours; a row of ours without a run has no size."""
+    if wanted.parameters is None:
+        return True
+    sizes = [float(run.training.get("parameters") or 0) for run in row.runs]
+    bound = math.log(_SAME_SIZE)
+    return bool(sizes) and all(size > 0 and abs(math.log(size / wanted.parameters)) <= bound for size in sizes)
 
 
 def _key(column: PaperColumn) -> str:

@@ -23,6 +23,7 @@ from paribus.reporting.layout import layouts
 from paribus.reporting.markdown import markdown_report
 from paribus.reporting.notes import notes
 from paribus.reporting.page import page
+from paribus.reporting.paper_block import parse
 from paribus.reporting.plots import MOST_ROWS, plots
 from paribus.reporting.terminal import lines_table, terminal_table
 from paribus.reporting.tidy import tidy_csv, tidy_parquet, tidy_table
@@ -73,17 +74,18 @@ def write_report(
         FairnessError: the runs differ in more than the factors and the seed.
         ConfigurationError: no runs, a run without a label, or a malformed table or paper block.
     """
-    reference = papers.parse(paper) if paper else None
+    reference = parse(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
     numbers = papers.beside(reference, comparison) if reference else {}
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
+    shown = numbers if comparison.table.paper else {}
     document = Document(
         title=title,
         question=question,
         comparison=comparison,
-        tables=layouts(comparison, directory, numbers if comparison.table.paper else None),
-        notes=notes(comparison),
+        tables=layouts(comparison, directory, shown),
+        notes=[*notes(comparison), *papers.size_note(shown)],
         plots=plots(comparison, curves, overlap),
         paper=reference,
         beside=numbers,

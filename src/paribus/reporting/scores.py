@@ -59,6 +59,12 @@ class Scores:
     """Accuracy of guessing, by task."""
     truncated: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Items whose prompt was cut to fit the context, by task and shots."""
+    crossed_items: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Items with a token that crosses from the context into a choice, by task and shots."""
+    crossed_choices: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """Choices with such a token."""
+    omitted: float = 0.0
+    """Largest share of a probability that a sum over such tokens left out."""
     checkpoints: int = 0
 
     content: Mapping[str, str] = field(default_factory=dict)
@@ -90,6 +96,9 @@ def load(directory: Path, remembered: Remembered | None = None) -> Scores:
         statistics=statistics.get("heldout", {}),
         chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
         truncated=_counts(tasks, "truncated_prompts"),
+        crossed_items=_counts(tasks, "crossed_items"),
+        crossed_choices=_counts(tasks, "crossed_choices"),
+        omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
         content=content,
     )

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from paribus.reporting.cells import Cell
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.measures import Column
-from paribus.reporting.paper import Beside
+from paribus.reporting.paper import Beside, Published
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _FIELDS: tuple[tuple[str, pa.DataType], ...] = (
@@ -21,7 +21,8 @@ _FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("baseline", _TEXT), ("difference", _NUMBER), ("low", _NUMBER), ("high", _NUMBER), ("test", _TEXT),
     ("p_items", _NUMBER), ("low_seeds", _NUMBER), ("high_seeds", _NUMBER), ("p_seeds", _NUMBER),
     ("p_value", _NUMBER), ("p_holm", _NUMBER), ("mde", _NUMBER),
-    ("p_plain_t", _NUMBER), ("paper", _NUMBER), ("paper_difference", _NUMBER), ("run_ids", _TEXT), ("run_seeds", _TEXT),
+    ("p_plain_t", _NUMBER), ("paper", _NUMBER), ("paper_difference", _NUMBER),
+    ("paper_parameters", _COUNT), ("run_ids", _TEXT), ("run_seeds", _TEXT),
     ("missing", _TEXT),
 )  # fmt: skip
 
@@ -29,7 +30,8 @@ _FIELDS: tuple[tuple[str, pa.DataType], ...] = (
 def tidy_table(comparison: Comparison, beside: Beside) -> pa.Table:
     """One row a cell: row number, labels of the factors, the measure, its value, spreads, tests, paper and run ids.
 
-    Values, spreads and differences are shares where `kind` is accuracy; the paper's number is in the paper's unit. What
+    Values, spreads and differences are shares where `kind` is accuracy; the paper's number is in the paper's unit,
+    and `paper_parameters` the size of its model. What
     there is not is null. `run_ids`, `run_seeds`, `tasks`, `shots` are separated by spaces.
     """
     columns: dict[str, list[Any]] = {"row": []} | {factor: [] for factor in comparison.factors}
@@ -62,10 +64,10 @@ def tidy_parquet(table: pa.Table) -> bytes:
     return content
 
 
-def _cell(row: Row, column: Column, comparison: Comparison, paper: float | None) -> dict[str, Any]:
+def _cell(row: Row, column: Column, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
     cell = row.cells[column.key]
     base = comparison.rows[row.baseline] if row.baseline is not None and cell.test else None
-    gap = None if paper is None or cell.value is None else cell.value * column.factor - paper
+    gap = None if paper is None or cell.value is None else cell.value * column.factor - paper.number
     return {
         "measure": column.key,
         "kind": column.kind,
@@ -77,8 +79,9 @@ def _cell(row: Row, column: Column, comparison: Comparison, paper: float | None)
         "chance": comparison.chance.get(column.key),
         "baseline": ", ".join(base.labels) if base else None,
         **_tests(cell),
-        "paper": paper,
+        "paper": None if paper is None else paper.number,
         "paper_difference": gap,
+        "paper_parameters": None if paper is None else paper.parameters,
         "run_ids": _joined([run.run_id for run in row.runs]),
         "run_seeds": _joined([str(run.seed) for run in row.runs]),
         "missing": "; ".join(row.missing) or None,
