@@ -197,7 +197,12 @@ def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
 
 def test_wrong_types_inside_lists_are_named_by_position() -> None:
     assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
-    assert set(problems("evaluation.shots_of={boolq: [0,x]}")) == {"evaluation.shots_of.boolq[1]"}
+    found = problems("evaluation.shots_of={boolq: [0,x]}")
+    assert found == {"evaluation.shots_of.boolq[1]": "should be a valid integer, not 'x'"}
+    found = problems("evaluation.shots_of={boolq: 1.5}")
+    assert found == {"evaluation.shots_of.boolq": "should be a valid list, not 1.5"}
+    found = problems("evaluation.shots_of={boolq: [1.5]}")
+    assert found == {"evaluation.shots_of.boolq[0]": "should be a valid integer, not 1.5"}
 
 
 def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:

@@ -70,12 +70,22 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
     try:
         return TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(_tuples(value))
     except ValidationError as error:
-        for detail in error.errors(include_url=False):
+        for detail in _told(error.errors(include_url=False)):
             keys = value if isinstance(value, Mapping) else {}
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-            problems.append(Problem(prefix + name + where, _explain(detail, value)))
+            problems.append(Problem(prefix + name + where, _explain(detail, detail["input"])))
         return None
+
+
+def _told(details: Sequence[Any]) -> Sequence[Any]:
+    """The details without those that repeat others.
+
+    Of a field that may be null pydantic says too that it is not null; of a list with a wrong item, that it is short.
+    """
+    told = [detail for detail in details if detail["type"] != "none_required"] or details
+    inside = {detail["loc"][:length] for detail in told for length in range(len(detail["loc"]))}
+    return [detail for detail in told if detail["loc"] not in inside]
 
 
 def _tuples(value: Any) -> Any:
@@ -113,6 +123,7 @@ def unknown(name: str, known: Sequence[str]) -> str:
 
 def _explain(detail: Any, value: Any) -> str:
     message = str(detail["msg"]).removeprefix("Value error, ").replace("Input should", "should")
+    message = message.replace("valid tuple", "valid list").replace("Tuple", "a list")
     if detail["type"] == "literal_error":
         known = [part.strip(" '") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         return unknown(str(value), known)
