@@ -28,3 +28,11 @@ for (const table of document.querySelectorAll("table.sortable")) {
   };
   headings.forEach((heading) => heading.querySelector("button").addEventListener("click", () => sort(heading)));
 }
+// The theme is the reader's until another is chosen; the choice is forgotten with the page.
+const theme = document.querySelector(".theme");
+theme.hidden = false;
+theme.addEventListener("change", ({ target }) => {
+  document.documentElement.dataset.theme = target.value;
+  const media = { auto: "screen and (prefers-color-scheme: dark)", light: "not all", dark: "screen" }[target.value];
+  document.querySelectorAll("picture source").forEach((source) => { source.media = media; });
+});
