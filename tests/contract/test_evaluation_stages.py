@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import torch
@@ -65,7 +66,9 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
     from paribus.evaluation.scores import TEXT_NUMBERS
 
     text = {(name, step) for name, step in reported if name.startswith("text/")}
-    assert reported - text == {(name, step) for name in names | {"eval/bits_per_byte"} for step in (10, 20)}
+    shape = {(name, step) for name, step in reported if name.startswith("embeddings/")}
+    assert shape == {(f"embeddings/uniformity{part}", 20) for part in ("", "_frequent", "_medium", "_rare", "_unused")}
+    assert reported - text - shape == {(name, step) for name in names | {"eval/bits_per_byte"} for step in (10, 20)}
     assert text == {(f"text/{name}", 20) for name in TEXT_NUMBERS}
 
 
@@ -113,6 +116,27 @@ def test_held_out_bits_and_statistics_are_over_the_texts_own_bytes(scored: Any, 
     tokens = sum(len(bpe.encode(document["text"])) for document in documents)
     assert statistics["heldout"]["bytes_per_token"] == pytest.approx(4_000 / tokens)
     assert statistics["tasks"]["continuation"]["chance"] == 0.25
+
+
+def test_embeddings_of_the_last_checkpoint_are_measured_and_projected_by_class_of_frequency(
+    scored: Any, bpe: Tokenizer
+) -> None:
+    context, _ = scored(last_checkpoints=2)
+    about = json.loads((context.output / "statistics.json").read_text())["embeddings"]
+    table = pq.read_table(context.output / "embeddings.parquet").to_pydict()
+    texts = [json.loads(line)["text"] for line in (context.inputs["tasks"] / "heldout.jsonl").read_text().splitlines()]
+    counts = np.bincount(bpe.encode_batch(texts)[0], minlength=bpe.vocab_size)
+    assert dict(zip(table["id"], table["count"], strict=True)) == {
+        token: count for token, count in enumerate(counts.tolist()) if token != bpe.eod_id
+    }
+    used = [token for token, count in zip(table["id"], table["count"], strict=True) if count]
+    assert about["checkpoint"] == 20
+    assert about["tokens"] == {"used": len(used), "unused": bpe.vocab_size - 1 - len(used)}
+    model = load_model(context.inputs["checkpoints"] / "step_00000020")
+    for side, weights in (("input", model.get_input_embeddings()), ("output", model.get_output_embeddings())):
+        unit = torch.nn.functional.normalize(weights.weight.detach()[used])
+        expected = float(torch.pdist(unit.double()).square().mul(-2).exp().mean().log())
+        assert about["uniformity"][side]["used"] == pytest.approx(expected, abs=1e-4)
 
 
 def test_prompts_hold_only_examples_of_the_pool_and_follow_the_seed(scored: Any) -> None:

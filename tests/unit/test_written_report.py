@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
@@ -18,6 +19,7 @@ from paribus.reporting.curves import read_curves
 from paribus.reporting.fairness import FairnessError
 from paribus.reporting.frame import MissingRun
 from paribus.reporting.notes import notes
+from paribus.reporting.plots import plots
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.vocabulary_overlap import OverlapMatrix
 from paribus.tokenization import Tokenizer
@@ -74,7 +76,7 @@ class Links(HTMLParser):
             self.targets.append(str(attributes["href"]))
         elif tag in ("img", "script", "link", "iframe"):
             self.loaded.append(str(attributes.get("src") or attributes.get("href")))
-        if tag not in ("img", "meta", "source"):
+        if tag not in ("img", "input", "meta", "source"):
             self.unbalanced.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
@@ -96,6 +98,19 @@ def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) ->
     assert len(links.loaded) == 6 + 1
     assert links.loaded.pop() == "None"  # the script has no source: it stands in the page
     assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
+
+
+def test_the_theme_of_the_page_is_chosen_by_radio_buttons_and_prints_are_light(demo: Report) -> None:
+    text = read(demo, "report.html")
+    assert re.findall(r'<input type="radio" name="theme" value="(\w+)"[^>]*?( checked)?>', text) == [
+        ("auto", " checked"),
+        ("light", ""),
+        ("dark", ""),
+    ]
+    assert '<div class="theme" role="radiogroup" aria-label="Theme" hidden>' in text  # without a script there is none
+    media = set(re.findall(r'<source media="([^"]*)"', text))
+    assert media == {"screen and (prefers-color-scheme: dark)"}
+    assert "localStorage" not in text and "cookie" not in text
 
 
 def test_every_number_of_the_page_leads_to_the_run_it_came_from(demo: Report) -> None:
@@ -404,3 +419,24 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert twice is not None
     assert twice.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
+
+
+def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path) -> None:
+    uniformity = {"used": -2.5, "frequent": -2.75, "medium": -2.5, "rare": -1.5, "unused": None}
+    statistics = {"heldout": {}, "tasks": {}, "embeddings": {"uniformity": {"input": uniformity}}}
+    runs = [
+        record(tmp_path, name, {"tokenizer": name}, {("boolq", 0): [1, 0]}, statistics=statistics)
+        for name in ("bpe", "scaffold_bpe")
+    ]
+    for run in runs:
+        names = ["frequent", "medium", "rare", "rare", "unused"]
+        points = {"id": range(5), "count": [9, 5, 1, 1, 0], "class": names, "x": [0.0] * 5, "y": [1.0] * 5}
+        pd.DataFrame(points).to_parquet(tmp_path / "artifacts" / run.run_id / "embeddings.parquet")
+    comparison = compare(runs, ("tokenizer",))
+    assert comparison.rows[1].cells["uniformity"].value == -2.5
+    (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
+    assert "bpe: used -2.500, frequent -2.750, medium -2.500, rare -1.500; scaffold_bpe:" in plot.alternative
+    assert plot.png.startswith(b"\x89PNG")
+    (tmp_path / "artifacts" / "bpe" / "embeddings.parquet").unlink()
+    (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
+    assert "of scaffold_bpe:" in plot.alternative

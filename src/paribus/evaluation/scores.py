@@ -10,6 +10,7 @@ from paribus.config.groups.model import EncoderDecoderModel
 from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.bleu import bleu
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model
+from paribus.evaluation.embeddings import measure_embeddings
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
@@ -24,7 +25,7 @@ from paribus.evaluation.translation import Translator
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.statistics import corpus_statistics
+from paribus.tokenization.statistics import count_statistics, count_tokens
 
 BITS_PER_BYTE = "eval/bits_per_byte"
 TRANSLATION, BLEU = "translation", "bleu"
@@ -71,11 +72,14 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     if scored.translations:
         write_translations(context.output / "translations.parquet", heldout.documents, scored.translations)
-    statistics = corpus_statistics(tokenizer, heldout.texts)
+    counts = count_tokens(tokenizer, heldout.texts)
+    statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
     about["bleu"] = scored.bleu_signature
+    last = max(checkpoints)
+    about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
     content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
     write_json(context.output / "statistics.json", content)
     return _result(scored, list(checkpoints))

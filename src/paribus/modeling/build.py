@@ -15,6 +15,8 @@ from paribus.modeling.problems import check_shape
 
 WHOLE = "1TB"
 """Weights are one file, however large."""
+WEIGHTS = "model.safetensors"
+"""That file."""
 
 
 def build_model(model: ModelConfig, vocab_size: int, seed: int, *, eod_id: int | None = None) -> Any:

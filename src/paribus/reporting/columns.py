@@ -12,6 +12,7 @@ from paribus.reporting.measures import (
     METRICS,
     STATISTICS,
     TRAINING,
+    UNIFORMITY,
     Column,
     Kind,
     Part,
@@ -22,7 +23,7 @@ from paribus.reporting.scores import Scores
 
 AVERAGE = "average"
 PERPLEXITY = "perplexity"
-_FIXED = (BITS_PER_BYTE, *STATISTICS, *TRAINING)
+_FIXED = (BITS_PER_BYTE, *STATISTICS, UNIFORMITY, *TRAINING)
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
 
@@ -171,6 +172,7 @@ def _available(scores: Sequence[Scores]) -> Available:
 def _present(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
     columns = [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
     columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
+    columns += [UNIFORMITY] if any(score.uniformity for score in scores) else []
     return columns + [column for column in TRAINING if any(column.field in result for result in training)]
 
 

@@ -123,6 +123,7 @@ STATISTICS = (
     Column("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
     Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
 )
+UNIFORMITY = Column("uniformity", "Embeddings", "uniformity", "ratio", main=False)
 TRAINING = (
     Column("tokens", "Training", "tokens", "count", field="tokens"),
     Column("text_bytes", "Training", "text", "size", field="text_bytes"),
@@ -148,6 +149,8 @@ def measure(column: Column, run: RunRecord, scores: Scores | None) -> Matrix | N
     if column.parts:
         tasks = [_task(scores, part) for part in column.parts]
         return None if any(values is None for values in tasks) else stratified([v for v in tasks if v is not None])
+    if column.key == UNIFORMITY.key:
+        return _number(scores.uniformity.get("used"))
     if column.scored:
         return bits_per_byte(scores.heldout)
     return _number(scores.statistics.get(column.field))

@@ -12,6 +12,7 @@ from matplotlib.ticker import MaxNLocator
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.curves import Curve, learning_curves
+from paribus.reporting.embedding_plot import embedding_plot
 from paribus.reporting.layout import heading
 from paribus.reporting.measures import Column, finite
 from paribus.reporting.picture import COLOURS, MARKERS, Plot, picture, style
@@ -27,7 +28,7 @@ def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapM
     """All plots for which there is something to show.
 
     Accuracy and bits per byte, effects with their intervals, both by budget and size, learning curves, tokens,
-    vocabularies. Of a table with more than 24 rows the first 24 are shown.
+    vocabularies, embeddings. Of a table with more than 24 rows the first 24 are shown.
     """
     rows = comparison.finished[:MOST_ROWS]
     with mpl.rc_context(style()):
@@ -39,6 +40,7 @@ def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapM
             token_lengths(segmentations(comparison, rows), "the held-out text"),
             token_frequencies(segmentations(comparison, rows), "the held-out text"),
             overlap_plot(overlap) if overlap else None,
+            embedding_plot(comparison, rows),
         ]
     return [plot for plot in made if plot is not None]
 

@@ -65,6 +65,8 @@ class Scores:
     """Choices with such a token."""
     omitted: float = 0.0
     """Largest share of a probability that a sum over such tokens left out."""
+    uniformity: Mapping[str, float | None] = field(default_factory=dict)
+    """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
     checkpoints: int = 0
 
     content: Mapping[str, str] = field(default_factory=dict)
@@ -98,6 +100,7 @@ def load(directory: Path, remembered: Remembered | None = None) -> Scores:
         truncated=_counts(tasks, "truncated_prompts"),
         crossed_items=_counts(tasks, "crossed_items"),
         crossed_choices=_counts(tasks, "crossed_choices"),
+        uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
         content=content,

@@ -132,7 +132,7 @@ def count_ids(corpus: EncodedCorpus, vocab_size: int, limit: int) -> Counts:
 def count_statistics(tok: Tokenizer, counted: TokenCounts) -> CorpusStatistics:
     """The statistics that counts of ids give."""
     columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id
-    ordinary = ~np.isin(columns.kinds[ranks], (SPECIAL, UNKNOWN))
+    ordinary = ordinary_tokens(tok)
     counts = np.where(columns.kinds[ranks] == SPECIAL, 0, counted.ids)
     lengths = character_lengths([columns.spellings[rank] for rank in ranks.tolist()])
     tokens = int(counts.sum())
@@ -156,6 +156,13 @@ def count_statistics(tok: Tokenizer, counted: TokenCounts) -> CorpusStatistics:
         unused_tokens=int(np.count_nonzero(ordinary & (counts == 0))),
         scaffold_share=int(np.count_nonzero(columns.ids < 0)) / tok.vocab_size,
     )
+
+
+def ordinary_tokens(tok: Tokenizer) -> npt.NDArray[np.bool_]:
+    """By id, shape (vocab_size,): whether a token is one of text, neither special nor the unknown one."""
+    columns = tok.vocabulary.columns
+    ordinary: npt.NDArray[np.bool_] = ~np.isin(columns.kinds[tok.vocabulary.rank_of_id], (SPECIAL, UNKNOWN))
+    return ordinary
 
 
 def renyi_entropy(counts: Counts, order: float) -> float:
