@@ -7,7 +7,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from paribus.errors import DataError
+from paribus.config.groups.experiment import default_table
+from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.comparison import compare
 from paribus.reporting.frame import MissingRun, frame
 from paribus.reporting.score_lines import Remembered
@@ -16,6 +17,7 @@ from reporting_support import FACTORS, demo_runs, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
+ICLM = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "in_context"}
 ZERO, FIVE = [1, 0, 1, 1, 0, 0], [1, 1, 1, 1, 0, 1]
 BETTER = [1, 1, 1, 1, 0, 1]
 
@@ -121,7 +123,7 @@ def test_a_missing_run_is_a_row_without_numbers(tmp_path: Path) -> None:
 
 
 def test_a_run_that_was_not_evaluated_keeps_its_training_numbers(tmp_path: Path) -> None:
-    runs = [record(tmp_path, "one", BPE, {("boolq", 0): ZERO}), record(tmp_path, "two", LBPE, {})]
+    runs = [record(tmp_path, "one", BPE, {("boolq", 0): ZERO}), record(tmp_path, "two", ICLM, {})]
     comparison = compare([runs[0], replace(runs[1], scores=None)], FACTORS)
     cells = comparison.rows[1].cells
     assert (cells["boolq/mean"].value, cells["tokens"].value, cells["final_loss"].value) == (None, 1_000_000, 4.0)
@@ -131,7 +133,7 @@ def test_nan_stays_nan_is_never_best_and_is_not_tested(tmp_path: Path) -> None:
     runs = [
         record(tmp_path, "one", BPE, {("boolq", 0): ZERO}),
         record(
-            tmp_path, "two", LBPE, {("boolq", 0): [np.nan, *BETTER[1:]]}, training={"tokens": 5, "final_loss": np.nan}
+            tmp_path, "two", ICLM, {("boolq", 0): [np.nan, *BETTER[1:]]}, training={"tokens": 5, "final_loss": np.nan}
         ),
     ]
     first, second = compare(runs, FACTORS).rows
@@ -206,3 +208,14 @@ def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_value
         assert (shared.blocks[key].values == alone.blocks[key].values).all()
         assert (shared.heldout.bits == alone.heldout.bits).all()
         assert shared.content == alone.content
+
+
+def test_loss_per_token_is_shown_only_where_all_runs_have_the_same_tokens(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, str(place), labels, {("boolq", 0): ZERO}) for place, labels in enumerate((BPE, LBPE, ICLM))
+    ]
+    table = replace(default_table(), columns=("final_loss",))
+    assert "final_loss" in {column.key for column in compare([runs[0], runs[2]], FACTORS).columns}
+    assert "final_loss" not in {column.key for column in compare(runs, FACTORS).columns}
+    with pytest.raises(ConfigurationError, match="final_loss is per token, and these runs have different tokens"):
+        compare(runs, FACTORS, (), table)

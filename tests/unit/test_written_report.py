@@ -275,31 +275,31 @@ def test_one_run_is_a_table_without_tests(tmp_path: Path) -> None:
 def test_numbers_that_are_not_finite_are_shown_and_explained(tmp_path: Path) -> None:
     values = [np.nan, 1, 0, 1]
     runs = [
-        record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0, 1, 1]}),
+        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0, 1, 1]}),
         record(
             tmp_path,
             "two",
-            {"tokenizer": "bytes"},
+            {"ordering": "nn"},
             {("boolq", 0): values},
             training={"tokens": 9, "final_loss": np.inf},
         ),
     ]
-    report = write_report(runs, title="NaN", factors=("tokenizer",), directory=tmp_path / "report")
+    report = write_report(runs, title="NaN", factors=("ordering",), directory=tmp_path / "report")
     text = " ".join(text_of(report).split())
     assert "NaN" in text
     assert "∞" in text
-    assert "bytes: not a finite number: boolq 0-shot, final loss; left out of the tests" in text
+    assert "nn: not a finite number: boolq 0-shot, final loss; left out of the tests" in text
 
 
 def test_a_run_without_scores_or_numbers_shows_dashes_and_says_which(tmp_path: Path) -> None:
     runs = [
-        record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}),
-        record(tmp_path, "two", {"tokenizer": "bytes"}, {("piqa", 0): [1, 0]}, training={}),
+        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0]}),
+        record(tmp_path, "two", {"ordering": "nn"}, {("piqa", 0): [1, 0]}, training={}),
     ]
-    report = write_report(runs, title="Gaps", factors=("tokenizer",), directory=tmp_path / "report")
+    report = write_report(runs, title="Gaps", factors=("ordering",), directory=tmp_path / "report")
     text = " ".join(text_of(report).split())
-    assert "— bytes: no value for boolq 0-shot, All tasks mean, tokens, text, final loss" in text
-    assert "— bpe: no value for piqa 0-shot, All tasks mean" in text
+    assert "— nn: no value for boolq 0-shot, All tasks mean, tokens, text, final loss" in text
+    assert "— standard: no value for piqa 0-shot, All tasks mean" in text
 
 
 def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:

@@ -95,6 +95,7 @@ def compare(
     groups = fairness.by_labels(runs, factors)
     _refuse_repeated_seeds(groups)
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)
+    columns = _comparable(columns, runs, table)
     rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
     averages = item_averages(values)
@@ -111,6 +112,19 @@ def compare(
         scores=scores,
         table=table,
     )
+
+
+def _comparable(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:
+    """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
+    losses = [column.key for column in columns if column.kind == "loss"]
+    if not losses or fairness.tokenized_alike(runs):
+        return list(columns)
+    if named := [key for key in losses if key in table.columns]:
+        raise ConfigurationError(
+            f"experiment.table.columns: {named[0]} is per token, and these runs have different tokens; name "
+            "bits_per_byte"
+        )
+    return [column for column in columns if column.kind != "loss"]
 
 
 def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]:

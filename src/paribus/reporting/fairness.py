@@ -10,6 +10,7 @@ from paribus.errors import ConfigurationError
 from paribus.reporting.equality import (
     DIGEST,
     ENVIRONMENT,
+    FINGERPRINT,
     Difference,
     FairnessError,
     covered,
@@ -18,6 +19,8 @@ from paribus.reporting.equality import (
 )
 from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Scores
+
+_TOKENIZATION = ("pretokenizer", "tokenizer", "encoder")
 
 
 @dataclass(frozen=True)
@@ -98,6 +101,13 @@ def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[st
                 "Give them labels that differ:",
                 hidden,
             )
+
+
+def tokenized_alike(runs: Sequence[RunRecord]) -> bool:
+    """Whether all runs cut text alike, so that a number a token means the same in all."""
+    first = runs[0].fields.items()
+    changed = {path for run in runs[1:] for path, _ in first ^ run.fields.items()}
+    return not any(path.removeprefix(FINGERPRINT).split(".")[0] in _TOKENIZATION for path in changed)
 
 
 def by_labels(runs: Sequence[RunRecord], factors: Sequence[str]) -> dict[tuple[str, ...], list[RunRecord]]:

@@ -56,10 +56,6 @@ def _reading(comparison: Comparison) -> list[str]:
             "Perplexity is 2 to the mean bits of the text that should follow, whatever its tokens (over seeds, too, of "
             "the mean bits); it is compared and tested in bits."
         )
-    if any(column.key == "final_loss" for column in comparison.columns):
-        lines.append(
-            "Final loss is per token of the run's own vocabulary: compare bits per byte between tokenizers instead."
-        )
     return lines
 
 
