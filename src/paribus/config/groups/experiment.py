@@ -12,8 +12,8 @@ class TableConfig:
     columns: tuple[str, ...] = execution(
         (),
         doc="Measures in order: tasks (`boolq`; of one number of shots `boolq/5_shot`, of one metric `squad:f1`), "
-        "names of `groups`, `average` over all tasks, `bits_per_byte`, and what a run read and cost "
-        "(`tokens`, `flops`). Empty: all there are.",
+        "names of `groups`, `average` over all tasks of one family of metrics, `bits_per_byte`, and what a run read "
+        "and cost (`tokens`, `flops`). Empty: all there are.",
     )
     groups: dict[str, list[str]] | None = execution(
         None, doc="Tasks whose mean is a column, by the name of the column: each task weighs the same."
@@ -22,7 +22,9 @@ class TableConfig:
         "both", doc="Whether a task with several numbers of shots has a column for each, for their mean, or both."
     )
     metrics: dict[str, str] | None = execution(
-        None, doc="The metric a task is reported by, where it is not accuracy or the task's only one."
+        None,
+        doc="The metric a task is reported by, where it is not accuracy or the task's only one; `perplexity` of "
+        "lambada_openai.",
     )
     rows: tuple[str, ...] = execution(
         (), doc="Factors in the order of the label columns; rows with one label of the first are a group."
@@ -74,4 +76,6 @@ class ExperimentConfig:
     question: str = execution("", doc="What the table is meant to answer, and how to read it.")
     cost: str = execution("", doc="What running it takes, at each scale.")
     table: TableConfig | None = execution(None, doc="Rows, columns, aggregation, grouping, bold of the table.")
-    paper: dict[str, Any] | None = execution(None, doc="The paper's own table: title, source, columns, rows, numbers.")
+    paper: dict[str, Any] | None = execution(
+        None, doc="The paper's own table: title, source, columns, rows, numbers, reference."
+    )
