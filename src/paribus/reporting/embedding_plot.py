@@ -55,7 +55,7 @@ def embedding_plot(comparison: Comparison, rows: Sequence[Row]) -> Plot | None:
     caption = "Input embeddings of the tokens at the last checkpoint on their first two principal components"
     caption += f"{', of the first seed' if several else ''}; scales differ. Frequent, medium, rare: thirds of the "
     caption += "tokens that occur in the held-out text, by how often; unused: those that do not occur there. U: "
-    caption += "uniformity of those that occur, all of one direction 0, lower is more evenly spread."
+    caption += "uniformity of those that occur: 0 where all have one direction, about −4 for random ones."
     if len(clouds) > len(shown):
         caption += f" The first {len(shown)} of {len(clouds)} rows."
     told = "; ".join(f"{cloud.name}: {_told(cloud.uniformity)}" for cloud in shown)
