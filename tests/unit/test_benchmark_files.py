@@ -112,7 +112,7 @@ def test_a_truncated_archive_is_refused_by_name(tmp_path: Path) -> None:
     packed = path.with_suffix(".jsonl.gz")
     packed.write_bytes(gzip.compress(path.read_bytes())[:-20])
     assert "piqa/validation.jsonl.gz" in refusal(packed)
-    assert "truncated or damaged" in refusal(packed)
+    assert "truncated .gz archive, its end is missing; it stops after line" in refusal(packed)
 
 
 def items(number: int) -> list[Item]:
@@ -142,7 +142,8 @@ def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
     found = [problem for problem in found if problem[0] != "evaluation.shots_of.pika"]
     assert "unknown task 'bolq'; nearest: boolq" in found[0][1]
     expected = (
-        f"task piqa needs {tmp_path}/piqa/validation.jsonl or the same with .gz; evaluation.source=hub fetches it"
+        f"task piqa needs {tmp_path}/piqa/validation.jsonl or the same with .gz or .zst; "
+        "evaluation.source=hub fetches it"
     )
     assert found[1][1] == expected
 

@@ -1,33 +1,68 @@
-"""Benchmark files: finding and reading `<data>/<task>/<split>.jsonl[.gz]`, errors by file and line."""
+"""Benchmark files: finding and reading `<data>/<task>/<split>.jsonl[.gz|.zst]`, errors by file and line."""
 
-import gzip
 import json
-import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from paribus.corpus.readers.compression import ArchiveError, open_decompressed
+from paribus.corpus.readers.formats import compression_of
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import AnyItem
 from paribus.evaluation.suites.benchmark import Benchmark
 
 FEWSHOT_SPLIT = "train"
+COMPRESSIONS = ("", ".gz", ".zst")
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """The file below `evaluation.data` that holds what is scored."""
+
+    owner: str
+    """What is scored, in words: `task boolq`."""
+    directory: str
+    names: tuple[str, ...]
+    """Its name without the suffix of a compression; where there are several, any of them."""
+    otherwise: str = ""
+    """What else may be done where it is missing."""
+
+    def find(self, data: str | None) -> Path:
+        """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
+        if data is None:
+            raise ConfigurationError(
+                f"evaluation.data: {self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]; "
+                "it is null"
+            )
+        if not Path(data).is_dir():
+            raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
+        path = self.find_in(Path(data))
+        if path is None:
+            expected = " or ".join(str(Path(data) / self.directory / name) for name in self.names)
+            raise DataError(
+                f"evaluation.data: {self.owner} needs {expected} or the same with .gz or .zst{self.otherwise}"
+            )
+        return path
+
+    def find_in(self, data: Path) -> Path | None:
+        """Where it lies below `data`, None for nowhere; DataError when there are several."""
+        found = [
+            path
+            for name in self.names
+            for suffix in COMPRESSIONS
+            if (path := data / self.directory / f"{name}{suffix}").is_file()
+        ]
+        if len(found) > 1:
+            raise DataError(f"evaluation.data: both {found[0]} and {found[1].name} exist; keep one")
+        return found[0] if found else None
 
 
 def benchmark_file(data: str | None, benchmark: Benchmark) -> Path:
     """The scored file; ConfigurationError when `evaluation.data` is null, DataError when it has no such file."""
-    if data is None:
-        raise ConfigurationError(
-            f"evaluation.data: task {benchmark.name} needs the directory that holds "
-            f"{benchmark.directory}/{benchmark.split}.jsonl[.gz]; it is null"
-        )
-    if not Path(data).is_dir():
-        raise DataError(f"evaluation.data: {data} is not a directory (task {benchmark.name} reads it)")
-    path = split_file(Path(data), benchmark.directory, benchmark.split)
-    if path is None:
-        expected = Path(data) / benchmark.directory / f"{benchmark.split}.jsonl"
-        hub = "; evaluation.source=hub fetches it" if benchmark.hub else ""
-        raise DataError(f"evaluation.data: task {benchmark.name} needs {expected} or the same with .gz{hub}")
-    return path
+    hub = "; evaluation.source=hub fetches it" if benchmark.hub else ""
+    names = (f"{benchmark.split}.jsonl",)
+    return DataFile(f"task {benchmark.name}", benchmark.directory, names, hub).find(data)
 
 
 def fewshot_file(scored: Path, benchmark: Benchmark) -> Path | None:
@@ -36,44 +71,53 @@ def fewshot_file(scored: Path, benchmark: Benchmark) -> Path | None:
 
 
 def split_file(data: Path, directory: str, split: str) -> Path | None:
-    """`<data>/<directory>/<split>.jsonl` or the same with .gz; DataError when there are both."""
-    plain = data / directory / f"{split}.jsonl"
-    found = [path for path in (plain, plain.with_suffix(".jsonl.gz")) if path.is_file()]
-    if len(found) > 1:
-        raise DataError(f"evaluation.data: both {found[0]} and {found[1].name} exist; keep one")
-    return found[0] if found else None
+    """`<data>/<directory>/<split>.jsonl` or the same with .gz or .zst; DataError when there are several."""
+    return DataFile("", directory, (f"{split}.jsonl",)).find_in(data)
 
 
 def read_benchmark(path: Path, benchmark: Benchmark) -> list[AnyItem]:
     """All items of a file in order, named `<split>/<line>`. DataError names file and line."""
-    split = path.name.split(".")[0]
-    items = [_item(benchmark, f"{split}/{number}", line, path, number) for number, line in _lines(path)]
-    if not items:
-        raise DataError(f"{path} is empty; task {benchmark.name} needs its items there, one JSON object a line")
+    items = []
+    for number, record in read_records(path):
+        try:
+            items.append(benchmark.item(item_name(path, number), record))
+        except DataError as error:
+            raise DataError(f"{path}, line {number}: {error}") from error
+    require(items, path, f"task {benchmark.name} needs its items")
     return items
 
 
-def _item(benchmark: Benchmark, name: str, line: str, path: Path, number: int) -> AnyItem:
-    try:
-        record = json.loads(line)
+def item_name(path: Path, number: int) -> str:
+    """What the item in a line of a file is called: `<split>/<line>`."""
+    return f"{path.name.split('.')[0]}/{number}"
+
+
+def require(items: Sequence[Any], path: Path, needed: str) -> None:
+    """DataError for a file without `items`."""
+    if not items:
+        raise DataError(f"{path} is empty; {needed} there, one JSON object a line")
+
+
+def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """(line, JSON object) of each line that is not blank. DataError names file and line."""
+    for number, line in _lines(path):
+        try:
+            record = json.loads(line)
+        except json.JSONDecodeError as error:
+            raise DataError(f"{path}, line {number}: not JSON: {error}") from error
         if not isinstance(record, dict):
-            raise DataError(f"a JSON object was expected, not {type(record).__name__}")
-        return benchmark.item(name, record)
-    except json.JSONDecodeError as error:
-        raise DataError(f"{path}, line {number}: not JSON: {error}") from error
-    except DataError as error:
-        raise DataError(f"{path}, line {number}: {error}") from error
+            raise DataError(f"{path}, line {number}: a JSON object was expected, not {type(record).__name__}")
+        yield number, record
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
-    opener = gzip.open if path.suffix == ".gz" else open
     number = 0
     try:
-        with opener(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
+        with path.open("rb") as raw:
+            for number, line in enumerate(open_decompressed(path, raw, compression_of(path)), start=1):
                 if line.strip():
                     yield number, line.decode("utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: invalid UTF-8: {error}") from error
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-        raise DataError(f"{path}, after line {number}: truncated or damaged gzip archive: {error}") from error
+    except ArchiveError as error:
+        raise DataError(f"{error}; it stops after line {number}") from error
