@@ -7,7 +7,7 @@ word's, so one that begins or ends inside a character is wrong, and counts as th
 from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from paribus.corpus.readers.compression import FRAMES, open_decompressed
 from paribus.corpus.readers.lines import decode, lines
@@ -23,6 +23,14 @@ class Segmenter(Protocol):
 
     def tokenize(self, text: str) -> Sequence[bytes]:
         """The bytes of each token, in order."""
+
+
+class WordCounts(NamedTuple):
+    """Numbers of words of one sentence."""
+
+    correct: int
+    predicted: int
+    gold: int
 
 
 def read_segmented(path: Path) -> list[list[str]]:
@@ -54,14 +62,20 @@ def tokenizer_scores(tokenizer: Segmenter, gold: Sequence[Sequence[str]]) -> Seg
     The tokenizer gets the words without spaces between them. Its tokens must spell that text; a token U+FFFD may stand
     for one character that it does not know. Raises DataError naming the sentence (counted from 1) otherwise.
     """
-    correct = predicted = words = 0
+    counts = sentence_counts(tokenizer, gold)
+    correct, predicted, words = (sum(column) for column in zip(WordCounts(0, 0, 0), *counts, strict=True))
+    return scores_of_counts(correct, predicted, words)
+
+
+def sentence_counts(tokenizer: Segmenter, gold: Sequence[Sequence[str]]) -> list[WordCounts]:
+    """The numbers behind `tokenizer_scores`, which are summed over sentences, of each; DataError as there."""
+    counts = []
     for number, sentence in enumerate(gold, start=1):
         text = "".join(sentence)
         tokens = _token_lengths(tokenizer.tokenize(text), text.encode(), number)
-        correct += len(_spans(tokens) & _spans(len(word.encode()) for word in sentence))
-        predicted += len(tokens)
-        words += len(sentence)
-    return scores_of_counts(correct, predicted, words)
+        correct = len(_spans(tokens) & _spans(len(word.encode()) for word in sentence))
+        counts.append(WordCounts(correct, len(tokens), len(sentence)))
+    return counts
 
 
 def _token_lengths(tokens: Sequence[bytes], text: bytes, number: int) -> list[int]:
