@@ -10,13 +10,16 @@ from paribus.errors import ConfigurationError
 from paribus.reporting.measures import (
     BITS_PER_BYTE,
     METRICS,
+    PERCENT,
     STATISTICS,
     TRAINING,
     UNIFORMITY,
+    WORDS,
     Column,
     Kind,
     Part,
     choose_metric,
+    of_texts,
     share,
 )
 from paribus.reporting.scores import Scores
@@ -41,7 +44,7 @@ def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], 
     if table.columns:
         columns = [column for name in table.columns for column in maker.named(name)]
     else:
-        columns = [*maker.every(), *_present(scores, training)]
+        columns = [*maker.every(), *maker.texts.values(), *_present(scores, training)]
     return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
 
 
@@ -52,19 +55,26 @@ class _Maker:
         self.scores, self.table = scores, table
         self.groups = table.groups or {}
         self.available = _available(scores)
+        sets = dict.fromkeys(name for score in scores for name in score.texts)
+        self.texts = {name: of_texts(name, (table.names or {}).get(name, name)) for name in sets}
 
     def every(self) -> list[Column]:
         """A task after the other, then means over tasks."""
-        columns = [column for task in self.available for column in self._task(task)]
+        columns = [column for task in self.available for name in self._reported(task) for column in self._task(name)]
         columns += [self._group(name) for name in self.groups]
         average = self._average(list(self.available)) if len(self.available) > 1 else None
         return columns + ([average] if average and len(average.parts) > 1 else [])
+
+    def _reported(self, task: str) -> list[str]:
+        return [f"{task}:{metric}" for metric in WORDS] if WORDS[0] in self.available[task] else [task]
 
     def named(self, name: str) -> list[Column]:
         """What an entry of `table.columns` stands for."""
         fixed = {column.key: column for column in _FIXED}
         if name in fixed:
             return [fixed[name]]
+        if name in self.texts:
+            return [self.texts[name]]
         if name in self.groups:
             return [self._group(name)]
         if name == AVERAGE:
@@ -89,7 +99,7 @@ class _Maker:
         """A name that is no measure is taken for a task that nobody has scored yet, unless it looks like a slip."""
         import difflib
 
-        known = [*self.available, *self.groups, AVERAGE, *(column.key for column in _FIXED)]
+        known = [*self.available, *self.texts, *self.groups, AVERAGE, *(column.key for column in _FIXED)]
         if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
             raise ConfigurationError(f"experiment.table.columns: {unknown(name, known)}")
 
@@ -116,7 +126,8 @@ class _Maker:
     def _task(self, name: str) -> list[Column]:
         part = self._part(name)
         if len(part.shots) < 2:
-            return [self._column(f"{name}/mean", part, f"{part.shots[0]}-shot" if part.shots else part.metric)]
+            shots = f"{part.shots[0]}-shot" if part.shots else part.metric
+            return [self._column(f"{name}/mean", part, PERCENT.get(part.metric, shots))]
         apart = [
             self._column(f"{name}/{shots}_shot", replace(part, shots=(shots,)), f"{shots}-shot") for shots in part.shots
         ]
@@ -125,7 +136,7 @@ class _Maker:
 
     def _column(self, key: str, part: Part, label: str) -> Column:
         name = (self.table.names or {}).get(part.task, part.task)
-        group = name if part.metric == "acc" else f"{name} ({part.metric})"
+        group = name if part.metric == "acc" or part.metric in PERCENT else f"{name} ({part.metric})"
         return Column(key, group, label, self._kind((part,)), part.better, (part,))
 
     def _group(self, name: str) -> Column:
@@ -155,6 +166,8 @@ class _Maker:
             return "perplexity"
         if all(part.metric.startswith("acc") for part in parts):
             return "accuracy"
+        if all(part.metric in PERCENT for part in parts):
+            return "percent"
         values = [score.blocks[key].values for key in keys for score in self.scores if key in score.blocks]
         lower = any(part.better == "lower" for part in parts)
         return "score" if lower or not share(values) else "accuracy"

@@ -24,7 +24,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
         "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
     }
 )
-_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1})
+_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
 

@@ -12,9 +12,11 @@ from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Heldout, Scores
 from paribus.reporting.significance import Matrix
 
-Kind = Literal["accuracy", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"]
-"""`accuracy` is a share, shown in %; `perplexity` is measured and tested in bits, and shown as 2 to their mean; `score`
-is any other number that items have."""
+Kind = Literal[
+    "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
+]  # fmt: skip
+"""`accuracy` is a share, shown in %; `percent` one of a whole corpus, whose items have linearised values; `perplexity`
+is measured and tested in bits, and shown as 2 to their mean; `score` is any other number that items have."""
 Better = Literal["higher", "lower"]
 
 
@@ -49,9 +51,20 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "choice_bits": Metric("lower", "bits of the right choice"),
         "target_bits": Metric("lower", "bits of the target"),
         "perplexity": Metric("lower", "perplexity", source="target_bits"),
+        "word_f1": Metric("higher", "F1 of words"),
+        "word_precision": Metric("higher", "precision of words"),
+        "word_recall": Metric("higher", "recall of words"),
     }
 )
 """Known metrics, those that a task is rather reported by first."""
+
+
+PERCENT: Mapping[str, str] = MappingProxyType(
+    {"bleu": "BLEU", "word_precision": "precision", "word_recall": "recall", "word_f1": "F1"}
+)
+"""Metrics of a whole corpus, and the labels of their columns."""
+WORDS = ("word_precision", "word_recall", "word_f1")
+"""What a segmented corpus is reported by: none says much alone."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +105,7 @@ class Column:
     better: Better | None = None
     parts: tuple[Part, ...] = ()
     field: str = ""
-    """Key of the training result or of the scores' statistics."""
+    """Key of the training result or of the scores' statistics; of bits per byte, the set of texts, none of held-out."""
     main: bool = True
     """Whether it stays where there is little room."""
     decimals: int | None = None
@@ -101,12 +114,12 @@ class Column:
     @property
     def scored(self) -> bool:
         """Whether it is a mean over items or documents, so that it has a standard error and a test."""
-        return self.kind in ("accuracy", "bits_per_byte", "perplexity", "score")
+        return self.kind in ("accuracy", "percent", "bits_per_byte", "perplexity", "score")
 
     @property
     def factor(self) -> float:
         """What a value is multiplied by to be shown."""
-        return 100.0 if self.kind == "accuracy" else 1.0
+        return 100.0 if self.kind in ("accuracy", "percent") else 1.0
 
     @property
     def families(self) -> tuple[str, ...]:
@@ -115,6 +128,13 @@ class Column:
 
 
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
+
+
+def of_texts(name: str, group: str) -> Column:
+    """The column of a set of texts."""
+    return Column(f"{name}/bits_per_byte", group, "bits / byte", "bits_per_byte", "lower", field=name)
+
+
 STATISTICS = (
     Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
     Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
@@ -152,7 +172,8 @@ def measure(column: Column, run: RunRecord, scores: Scores | None) -> Matrix | N
     if column.key == UNIFORMITY.key:
         return _number(scores.uniformity.get("used"))
     if column.scored:
-        return bits_per_byte(scores.heldout)
+        texts = scores.texts.get(column.field) if column.field else scores.heldout
+        return None if texts is None else bits_per_byte(texts)
     return _number(scores.statistics.get(column.field))
 
 

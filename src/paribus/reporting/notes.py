@@ -37,13 +37,15 @@ def _reading(comparison: Comparison) -> list[str]:
             seen.add(column.parts[0].task)
             counts.append(f"{items:,} items of {comparison.name(column.parts[0].task)}")
         elif column.kind == "bits_per_byte" and items:
-            counts.append(f"{items:,} held-out documents")
+            counts.append(f"{items:,} {f'documents of {column.group}' if column.field else 'held-out documents'}")
     shares = dict.fromkeys(
         family for column in comparison.columns if column.kind == "accuracy" for family in column.families
     )
     if shares:
         named = ", ".join(shares)
         parts.append(f"{named[0].upper()}{named[1:]} in %, 'mean' is over the shots, of tasks over the tasks")
+    if whole := [column.label for column in comparison.columns if column.kind == "percent" and len(column.parts) == 1]:
+        parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
     lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else []

@@ -93,8 +93,10 @@ def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plo
             _difference(right, row, place, comparison, column)
         _around_zero(right, comparison)
 
-    name = "bits_per_byte" if not column.parts else "accuracy" if column.kind == "accuracy" else "score"
-    what = "Bits per byte of held-out text" if not column.parts else f"{_title(column)}, {heading(column)}"
+    text = column.group if column.field else "held-out text"
+    scored = "accuracy" if column.kind == "accuracy" else "score"
+    name = scored if column.parts else column.key.replace("/", "_")
+    what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
     caption = f"{what}. Left: mean ± as in the table."
     caption += f" Right: difference from {_from(comparison)}; {_INTERVALS}" if tested else ""
     numbers = "; ".join(
@@ -107,6 +109,7 @@ def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plo
 
 _UNITS = {
     "accuracy": "percentage points",
+    "percent": "points",
     "bits_per_byte": "bits per byte, negative is better",
     "perplexity": "bits, negative is better",
 }

@@ -63,7 +63,7 @@ def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plo
                 )  # fmt: skip
             panel.set_xscale("log")
             panel.set_xlabel(_UNITS[field])
-            panel.set_ylabel(f"{heading(column)}{' (%)' if column.kind == 'accuracy' else ''}")
+            panel.set_ylabel(f"{heading(column)}{' (%)' if column.factor == 100 else ''}")
         figure.legend(loc="outside lower center", fontsize=9, ncols=2)
 
     caption = f"{' and '.join(heading(column) for column in columns)} by {_UNITS[field]}; ± as in the table."

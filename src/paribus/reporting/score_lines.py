@@ -18,7 +18,7 @@ from paribus.errors import DataError
 Integers = NDArray[np.int64]
 Key = tuple[str, int, str]
 """Task, number of shots, metric."""
-_REMEMBERED = 4
+_REMEMBERED = 8
 _CHECKPOINT = "checkpoint"
 
 
@@ -46,7 +46,7 @@ class ItemLines:
 
 @dataclass(frozen=True)
 class DocumentLines:
-    """Of `heldout.parquet`."""
+    """Of `heldout.parquet`, or of one set of `texts.parquet`."""
 
     order: Integers
     """Lines by document and checkpoint."""
@@ -107,14 +107,14 @@ def item_lines(table: pa.Table, path: Path) -> ItemLines:
     return ItemLines(order, checkpoints, tuple(found), _content(found))
 
 
-def document_lines(table: pa.Table, path: Path) -> DocumentLines:
-    """The arrangement of a table of held-out documents, which has lines; DataError as for items."""
+def document_lines(table: pa.Table, path: Path, name: str = "scores.heldout") -> DocumentLines:
+    """The arrangement of a table of documents, which has lines and `name` as content; DataError as for items."""
     names, codes = _coded(table["document"], path)
     order, checkpoints = _sorted(table, (codes,), ("document",), path)
     documents = tuple(names[code] for code in codes[order][::checkpoints].tolist())
     sizes = table["bytes"].to_numpy()[order].astype(np.float64)[::checkpoints]
     digest = _digest([*documents, *map(str, sizes.tolist())])
-    content = (("scores.heldout", f"{len(documents)} documents ({digest})"),)
+    content = ((name, f"{len(documents)} documents ({digest})"),)
     return DocumentLines(order, checkpoints, documents, sizes, content)
 
 

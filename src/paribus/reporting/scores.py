@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paribus.errors import DataError
@@ -19,6 +20,7 @@ from paribus.reporting.significance import Matrix, Vector
 
 ITEM_COLUMNS = ("checkpoint", "task", "shots", "item", "doc_hash", "metric", "value")
 HELDOUT_COLUMNS = ("checkpoint", "document", "bits", "bytes")
+TEXTS_COLUMNS = (*HELDOUT_COLUMNS, "text_set")
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Scores:
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
     """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
     checkpoints: int = 0
+    texts: Mapping[str, Heldout] = field(default_factory=dict)
+    """Bits of the documents of each set of texts, by its name."""
 
     content: Mapping[str, str] = field(default_factory=dict)
     """What was scored, by a path: checkpoints, items of each task and number of shots, held-out documents."""
@@ -92,6 +96,7 @@ def load(directory: Path, remembered: Remembered | None = None) -> Scores:
     if heldout.num_rows:
         read = known.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
         documents, content = _heldout(heldout, read), content | dict(read.content)
+    texts, about_texts = _texts(directory / "texts.parquet", known) if statistics.get("texts") else ({}, {})
     return Scores(
         blocks=blocks,
         heldout=documents,
@@ -103,7 +108,8 @@ def load(directory: Path, remembered: Remembered | None = None) -> Scores:
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
-        content=content,
+        content=content | about_texts,
+        texts=texts,
     )
 
 
@@ -129,6 +135,22 @@ def _blocks(table: pa.Table, lines: ItemLines) -> dict[Key, Block]:
 def _heldout(table: pa.Table, lines: DocumentLines) -> Heldout:
     bits = table["bits"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)
     return Heldout(lines.documents, np.ascontiguousarray(bits.T), lines.bytes)
+
+
+def _texts(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str, str]]:
+    """The sets of texts by name, and their content."""
+    table = _table(path, TEXTS_COLUMNS, ("text_set", "document")).select(TEXTS_COLUMNS)
+    found: dict[str, Heldout] = {}
+    content: dict[str, str] = {}
+    for name in table["text_set"].unique().to_pylist():
+        found[name], about = _text_set(table.filter(pc.field("text_set") == name), name, path, known)
+        content |= about
+    return found, content
+
+
+def _text_set(table: pa.Table, name: str, path: Path, known: Remembered) -> tuple[Heldout, dict[str, str]]:
+    lines = known.arranged(table, "bits", lambda: document_lines(table, path, f"scores.texts.{name}"))
+    return _heldout(table, lines), dict(lines.content)
 
 
 def _table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:
