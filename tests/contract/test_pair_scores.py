@@ -1,5 +1,6 @@
 """The stages `tasks` and `scores` on pairs: bits per byte of targets given their sources."""
 
+import json
 import math
 from dataclasses import replace
 from pathlib import Path
@@ -114,3 +115,25 @@ def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translation
         values = [row["value"] for row in items if row["checkpoint"] == step]
         assert sum(values) / 9 == pytest.approx(scores[-1])
     assert metrics["eval/translation/0shot/bleu"] == pytest.approx(sum(scores) / 2)
+
+
+def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
+    write_inputs(tmp_path)
+    (tmp_path / "data" / "wmt14_en_de").mkdir(parents=True)
+    lines = [json.dumps({"translation": {"en": source, "de": target}}) for source, target in pair_texts(12)]
+    (tmp_path / "data" / "wmt14_en_de" / "test.jsonl").write_text("\n".join(lines))
+    config = pair_config()
+    evaluation = replace(
+        config.evaluation, tasks=("wmt14_en_de",), data=str(tmp_path / "data"), translations=0, beams=2, limit=10
+    )
+    metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
+    translated = pq.read_table(tmp_path / "scores" / "translations.parquet").to_pylist()
+    assert {(row["checkpoint"], row["task"]) for row in translated} == {(20, "wmt14_en_de")}
+    assert [row["document"] for row in translated] == [f"test/{line}" for line in range(1, 11)]
+    references = [target for _, target in pair_texts(12)[:10]]
+    metric = BLEU()
+    score = metric.corpus_score([row["translation"] for row in translated], [references]).score / 100
+    assert metrics["eval/wmt14_en_de/0shot/bleu"] == pytest.approx(score)
+    assert "eval/translation/0shot/bleu" not in metrics
+    statistics = json.loads((tmp_path / "scores" / "statistics.json").read_text())
+    assert statistics["bleu"] == str(metric.get_signature())

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import datasets
 import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from benchmark_records import RECORDS
@@ -14,6 +16,7 @@ from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.files import read_benchmark
 from paribus.evaluation.suites.registry import BENCHMARKS
+from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 
 HELLASWAG = BENCHMARKS["hellaswag"]
 
@@ -48,6 +51,18 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     shutil.rmtree(place / "Rowan")
     assert problems(hub) == []
     assert fingerprint(hub, place / "digests") == before
+
+
+def test_only_the_test_split_of_a_translation_set_is_fetched(place: Path) -> None:
+    pairs = {"translation": [{"en": "a dog", "fr": "un chien"}, {"en": "a cat", "fr": "un chat"}]}
+    directory = place / "wmt" / "wmt14" / "fr-en"
+    directory.mkdir(parents=True)
+    pq.write_table(pa.table(pairs), directory / "test-00000-of-00001.parquet")
+    (directory / "train-00000-of-00030.parquet").write_bytes(b"no Parquet: too large to be read")
+    assert problems(config(place / "data", "wmt14_fr_en")) == []
+    (path,) = (place / "data" / "wmt14_en_fr").iterdir()
+    found = read_translations(path, TRANSLATIONS["wmt14_fr_en"])
+    assert [(pair.source, pair.target) for pair in found] == [("un chien", "a dog"), ("un chat", "a cat")]
 
 
 def test_a_cached_data_set_needs_no_network(place: Path) -> None:

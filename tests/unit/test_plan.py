@@ -1,5 +1,6 @@
 """What a plan says a training takes, before and after it has run."""
 
+import gzip
 import io
 import json
 from pathlib import Path
@@ -66,6 +67,16 @@ def test_a_plan_tolerates_missing_files_but_no_unknown_task(tmp_path: Path, over
     assert len(prepare(plannable, tolerate_missing=True)) == 1
     with pytest.raises(ConfigurationError, match="unknown task 'piqq'; nearest: piqa"):
         prepare(compose_command(parse([*BASE, f"root={tmp_path}", override])), tolerate_missing=True)
+
+
+def test_a_plan_names_a_set_of_texts_that_is_torn(tmp_path: Path) -> None:
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books" / "test.jsonl.gz").write_bytes(gzip.compress(b'{"text": "All else being equal."}\n' * 99)[:-9])
+    settings = [f"root={tmp_path}", f"evaluation.data={tmp_path}", "evaluation.texts=[books]"]
+    (problem,) = make_plan(prepare(compose_command(parse([*BASE, *settings])), tolerate_missing=True)).problems
+    assert "books/test.jsonl.gz: truncated .gz archive, its end is missing" in problem
+    with pytest.raises(ConfigurationError, match="truncated"):
+        prepared(tmp_path, *settings)
 
 
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:

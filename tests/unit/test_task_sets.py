@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from paribus.config.compose import configuration_directory
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command, configuration_directory
 from paribus.evaluation.suites.registry import unknown_task
 
 SETS = sorted((configuration_directory() / "evaluation").glob("*.yaml"))
@@ -26,3 +27,13 @@ def test_the_papers_sets_are_those_of_the_papers() -> None:
     shots = content["in_context"]["shots_of"]
     assert sorted(number for (number,) in shots.values()) == [2] * 6 + [32] * 7
     assert content["in_context"]["shots"] == [0]
+    assert content["in_context"]["texts"] == ["wikipedia", "arxiv", "books"]
+
+
+def test_the_tasks_of_in_context_pretraining_can_be_had_without_its_texts(tmp_path: Path) -> None:
+    def texts(*overrides: str) -> tuple[str, ...]:
+        command = parse(("evaluation=in_context", f"evaluation.data={tmp_path}", *overrides))
+        return compose_command(command).jobs[0].config.evaluation.texts
+
+    assert texts() == ("wikipedia", "arxiv", "books")
+    assert texts("evaluation.texts=[]") == ()

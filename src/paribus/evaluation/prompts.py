@@ -13,6 +13,7 @@ from paribus.evaluation.boundary import Spellings
 from paribus.evaluation.items import read_records
 from paribus.evaluation.pairs import Encoder, encode_choices
 from paribus.evaluation.requests import Item, crossed_text
+from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.task_files import read_config
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.pipeline.context import JSON, StageContext
@@ -41,7 +42,7 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     tokens' bytes are not those of the text, which has no score then.
     """
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
-    tasks = {name: _task(context, cutter, name) for name in context.config.evaluation.tasks}
+    tasks = {name: _task(context, cutter, name) for name in prompted(context.config.evaluation.tasks)}
     write_json(context.output / PROMPTS, {"tasks": tasks})
     return {"tasks": tasks}
 

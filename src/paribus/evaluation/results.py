@@ -35,7 +35,10 @@ ITEMS_SCHEMA = pa.schema(
 HELDOUT_SCHEMA = pa.schema(
     [("checkpoint", pa.int64()), ("document", pa.string()), ("bits", pa.float64()), ("bytes", pa.int64())]
 )
-TRANSLATIONS_SCHEMA = pa.schema([("checkpoint", pa.int64()), ("document", pa.string()), ("translation", pa.string())])
+TEXTS_SCHEMA = pa.schema([("text_set", pa.string()), *HELDOUT_SCHEMA])
+TRANSLATIONS_SCHEMA = pa.schema(
+    [("checkpoint", pa.int64()), ("task", pa.string()), ("document", pa.string()), ("translation", pa.string())]
+)
 
 
 @dataclass(frozen=True)
@@ -106,19 +109,33 @@ def write_items_table(path: Path, rows: Sequence[Row]) -> None:
 
 def write_heldout_table(path: Path, documents: Sequence[str], scored: Mapping[int, DocumentBits]) -> None:
     """`heldout.parquet` from the bits of the same documents under each checkpoint."""
+    pq.write_table(_bits_table(documents, scored), path)
+
+
+def write_texts_table(path: Path, sets: Mapping[str, tuple[Sequence[str], Mapping[int, DocumentBits]]]) -> None:
+    """`texts.parquet`: the same of each set of texts, which the first column names."""
+    tables = [_bits_table(documents, scored) for documents, scored in sets.values()]
+    named = [
+        table.add_column(0, TEXTS_SCHEMA.field(0), [[name] * table.num_rows])
+        for name, table in zip(sets, tables, strict=True)
+    ]
+    pq.write_table(pa.concat_tables(named), path)
+
+
+def _bits_table(documents: Sequence[str], scored: Mapping[int, DocumentBits]) -> pa.Table:
     tables = [
         pa.table([[checkpoint] * len(documents), documents, result.bits, result.bytes], schema=HELDOUT_SCHEMA)
         for checkpoint, result in scored.items()
     ]
-    pq.write_table(pa.concat_tables(tables), path)
+    return pa.concat_tables(tables)
 
 
-def write_translations(path: Path, documents: Sequence[str], translations: Mapping[int, Sequence[str]]) -> None:
-    """`translations.parquet`: checkpoint, document and the translation of its source, of the first documents."""
-    columns = [
-        (checkpoint, document, text)
-        for checkpoint, texts in translations.items()
-        for document, text in zip(documents, texts, strict=False)
+def write_translations(path: Path, translations: Mapping[tuple[int, str], Mapping[str, str]]) -> None:
+    """`translations.parquet` from the translation of each document, by checkpoint and task."""
+    lines = [
+        (checkpoint, task, document, text)
+        for (checkpoint, task), texts in translations.items()
+        for document, text in texts.items()
     ]
-    steps, names, texts = zip(*columns, strict=True)
-    pq.write_table(pa.table([list(steps), list(names), list(texts)], schema=TRANSLATIONS_SCHEMA), path)
+    columns = [list(column) for column in zip(*lines, strict=True)]
+    pq.write_table(pa.table(columns, schema=TRANSLATIONS_SCHEMA), path)

@@ -1,26 +1,31 @@
 """Score checkpoints on tasks and held-out text. Imports lm_eval and torch: import this module late."""
 
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
-from paribus.evaluation.bleu import bleu
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model
 from paribus.evaluation.embeddings import measure_embeddings
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
 from paribus.evaluation.heldout_pairs import TextPair, read_pairs
-from paribus.evaluation.passages import text_digest
+from paribus.evaluation.promptless import segmented_path
 from paribus.evaluation.requests import EncodedRequests, Item
 from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table, write_translations
 from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.segmentation_corpus import read_segmented
+from paribus.evaluation.segmentation_rows import segmentation_rows
+from paribus.evaluation.suites.registry import prompted
+from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
+from paribus.evaluation.text_sets import TextSet, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
+from paribus.evaluation.translated import Translated, translated_sets
 from paribus.evaluation.translation import Translator
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
@@ -28,8 +33,6 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
 
 BITS_PER_BYTE = "eval/bits_per_byte"
-TRANSLATION, BLEU = "translation", "bleu"
-"""The task of encoder-decoders, and its measure, in [0, 1] as all others."""
 TEXT = "text/"
 """Prefix of what the tokenizer does with the held-out text, whatever the checkpoint."""
 TEXT_NUMBERS = (
@@ -44,13 +47,12 @@ class Scored:
 
     rows: list[Row] = field(default_factory=list)
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
+    texts: list[TextSet] = field(default_factory=list)
     requests: EncodedRequests = field(default_factory=lambda: EncodedRequests(0))
     """Of the tasks that ask for log-probabilities; the same at every checkpoint."""
     truncated: set[Item] = field(default_factory=set)
     """Items whose prompt lost its beginning."""
-    translations: dict[int, list[str]] = field(default_factory=dict)
-    """Step -> translations of the first held-out pairs."""
-    bleu_signature: str | None = None
+    translated: Translated = field(default_factory=lambda: Translated({}))
     omitted: float = 0.0
     """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
 
@@ -62,6 +64,7 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     heldout = _Heldout(context)
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
+    _add_segmentations(context, tokenizer, list(checkpoints), scored)
     if heldout.pairs is None:
         _score_texts(context, tokenizer, checkpoints, heldout.texts, scored)
     else:
@@ -70,15 +73,16 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
-    if scored.translations:
-        write_translations(context.output / "translations.parquet", heldout.documents, scored.translations)
-    counts = count_tokens(tokenizer, heldout.texts)
+    if scored.translated.texts:
+        write_translations(context.output / "translations.parquet", scored.translated.texts)
+    if scored.texts:
+        write_text_sets(context.output / "texts.parquet", scored.texts)
+    counts, last = count_tokens(tokenizer, heldout.texts), max(checkpoints)
     statistics = count_statistics(tokenizer, counts)
     for name in TEXT_NUMBERS:
-        context.report.metric(TEXT + name, float(getattr(statistics, name)), step=max(checkpoints))
+        context.report.metric(TEXT + name, float(getattr(statistics, name)), step=last)
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
-    about["bleu"] = scored.bleu_signature
-    last = max(checkpoints)
+    about |= {"bleu": scored.translated.signature, "texts": {found.name: found.about() for found in scored.texts}}
     about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
     content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
     write_json(context.output / "statistics.json", content)
@@ -97,16 +101,24 @@ def _score_texts(
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, texts, model.max_length)
+            scored.texts = load_text_sets(context.inputs["tasks"], config.texts, tokenizer, model.max_length)
             scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
         if tasks:
             model.scorer, model.progress = scorer, progress.requests
             _add_rows(context, step, run_tasks(model, list(tasks.values())), scored)
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
+        for found in scored.texts:
+            context.report.metric(found.metric, found.score(step, scorer, progress.text_of(found.name)), step=step)
 
 
 def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], scored: Scored) -> None:
     rows = [row for key in _keys(context) for row in item_rows(step, *key, samples[task_name(*key)])]
+    _keep(context, step, rows, scored)
+
+
+def _keep(context: StageContext, step: int, rows: list[Row], scored: Scored) -> None:
+    """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
         context.report.metric(measure(*key), value, step=step)
     scored.rows += rows
@@ -115,28 +127,23 @@ def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], s
 def _score_pairs(
     context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], pairs: list[TextPair], scored: Scored
 ) -> None:
-    """Held-out targets and translations; there are no tasks for an encoder-decoder."""
+    """Held-out targets and translations, the tasks of an encoder-decoder."""
     config, length = context.config.evaluation, context.config.model.context_length
-    translated = pairs[: config.translations]
+    scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     for step, path, progress in _steps(context, checkpoints):
         model = load_checkpoint_model(path, config.device)
         scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)
-        if translated:
-            search = (config.batch_size, config.beams, config.length_penalty)
-            translator = Translator(model, tokenizer, length, *search)
-            sources = [pair.source for pair in translated]
-            scored.translations[step] = translator.translate(sources, progress.translations)
-            _add_bleu(context, step, translated, scored)
+        translator = Translator(model, tokenizer, length, config.batch_size, config.beams, config.length_penalty)
+        _keep(context, step, scored.translated.add(step, translator, progress.translations), scored)
 
 
-def _add_bleu(context: StageContext, step: int, pairs: list[TextPair], scored: Scored) -> None:
-    found = bleu(scored.translations[step], [pair.target for pair in pairs])
-    context.report.metric(measure(TRANSLATION, 0, BLEU), found.score / 100, step=step)
-    scored.bleu_signature = found.signature
-    scored.rows += [
-        Row(step, TRANSLATION, 0, pair.id, text_digest(f"{pair.source}\0{pair.target}"), BLEU, float(value) / 100)
-        for pair, value in zip(pairs, found.sentences, strict=True)
-    ]
+def _add_segmentations(context: StageContext, tokenizer: Tokenizer, steps: list[int], scored: Scored) -> None:
+    """What segmented corpora say of the tokenizer, at every checkpoint the same."""
+    for name in context.config.evaluation.tasks:
+        if name in SEGMENTATIONS:
+            gold = read_segmented(segmented_path(context.inputs["tasks"], name))
+            for step in steps:
+                _keep(context, step, segmentation_rows(name, tokenizer, gold, step), scored)
 
 
 def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
@@ -147,7 +154,7 @@ def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tupl
 def _keys(context: StageContext) -> list[tuple[str, int]]:
     """Task and number of shots of all that is asked."""
     config = context.config.evaluation
-    return [(name, shots) for name in config.tasks for shots in config.task_shots(name)]
+    return [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
 
 
 class _Heldout:
@@ -183,7 +190,12 @@ class _Progress:
         self._report.progress(done, total, unit="pairs", doing=f"translating, {self._doing}")
 
     def text(self, done: int, total: int) -> None:
-        self._report.progress(done, total, unit="bytes", doing=f"scoring held-out text, {self._doing}")
+        self.text_of("held-out text")(done, total)
+
+    def text_of(self, name: str) -> Callable[[int, int], None]:
+        return lambda done, total: self._report.progress(
+            done, total, unit="bytes", doing=f"scoring {name}, {self._doing}"
+        )
 
 
 def _beginning(tokenizer: Tokenizer) -> JSON:
@@ -199,7 +211,7 @@ def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
     tasks: dict[str, JSON] = {}
     config, requests = context.config.evaluation, scored.requests
-    for name in config.tasks:
+    for name in prompted(config.tasks):
         metadata = read_config(context.inputs["tasks"], name)["metadata"]
         names = {str(number): task_name(name, number) for number in config.task_shots(name)}
         tasks[name] = {
@@ -222,4 +234,5 @@ def _result(scored: Scored, steps: list[int]) -> dict[str, JSON]:
     values: dict[str, JSON] = {measure(*key): value for key, value in means(scored.rows).items()}
     bits = [result.bits_per_byte for result in scored.heldout.values()]
     values[BITS_PER_BYTE] = sum(bits) / len(bits)
+    values |= {found.metric: found.mean for found in scored.texts}
     return {"checkpoints": [*steps], "metrics": values}

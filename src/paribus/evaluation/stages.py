@@ -11,10 +11,11 @@ from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.passages import PassageSample
 from paribus.evaluation.preflight import problems
+from paribus.evaluation.promptless import write_promptless, write_texts
 from paribus.evaluation.suites.benchmark import Benchmark, Prompt
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
-from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION
+from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
 from paribus.evaluation.task_files import write_task
 from paribus.pipeline.context import JSON, StageContext
 
@@ -30,7 +31,8 @@ OFFLINE = {
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
-    """Write the files of every task, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id, source, target).
+    """Write the files of every task and set of texts, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id,
+    source, target).
 
     Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
     task or more examples in the prompt than there are.
@@ -41,11 +43,12 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
     if has_pairs(CorpusArtifact(context.inputs["corpus"])):
         return _build_pairs(context)
     passages, texts = _sample_heldout(context)
-    counts = {name: _write(context, name, passages) for name in config.tasks}
+    counts = {name: _write(context, name, passages) for name in prompted(config.tasks)}
+    counts |= write_promptless(context)
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
     size = sum(len(text.encode()) for _, text in documents)
-    return {"tasks": counts, "heldout": {"documents": len(documents), "bytes": size}}
+    return {"tasks": counts, "texts": write_texts(context), "heldout": {"documents": len(documents), "bytes": size}}
 
 
 def _build_pairs(context: StageContext) -> dict[str, JSON]:
@@ -61,7 +64,7 @@ def _build_pairs(context: StageContext) -> dict[str, JSON]:
         raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
     write_pairs(context.output / HELDOUT, pairs)
     size = sum(len(pair.target.encode()) for pair in pairs)
-    return {"tasks": {}, "heldout": {"documents": len(pairs), "bytes": size}}
+    return {"tasks": write_promptless(context), "heldout": {"documents": len(pairs), "bytes": size}}
 
 
 def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
@@ -113,7 +116,8 @@ def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
 
 
 def build_scores(context: StageContext) -> dict[str, JSON]:
-    """Score the last checkpoints: `items.parquet`, `heldout.parquet` and `statistics.json`.
+    """Score the last checkpoints: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
+    `translations.parquet` where there are such.
 
     Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where fewer checkpoints
     were kept than `evaluation.last_checkpoints`, NumericalError where a model's output is not a number.

@@ -26,6 +26,7 @@ from paribus.config.groups.ordering import (
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
+from paribus.evaluation.suites.registry import prompted
 from paribus.pipeline.context import JSON, StageContext
 
 Fingerprint = Callable[[Any, Path], dict[str, JSON]]
@@ -125,6 +126,7 @@ def _scores_identity(config: RunConfig) -> dict[str, Any]:
 def _tasks_identity(config: RunConfig) -> dict[str, Any]:
     names = (
         "tasks",
+        "texts",
         "shots",
         "shots_of",
         "limit",
@@ -230,7 +232,12 @@ STAGES: dict[str, Stage] = {
             "scores",
             3,
             "paribus.evaluation.stages:build_scores",
-            lambda config: ("corpus", "tasks", *(("prompts",) if config.evaluation.tasks else ()), "checkpoints"),
+            lambda config: (
+                "corpus",
+                "tasks",
+                *(("prompts",) if prompted(config.evaluation.tasks) else ()),
+                "checkpoints",
+            ),
             _scores_identity,
         ),
     )

@@ -70,6 +70,12 @@ class ParallelCorpus:
     )
     source_field: str = identity("source", doc="Field or column that holds the source (.jsonl, .parquet).")
     target_field: str = identity("target", doc="Field or column that holds the target (.jsonl, .parquet).")
+    source_language: str | None = execution(
+        None,
+        doc="Code of the sources' language (en), by which the direction of a translation test set is checked; null: "
+        "the suffix of the text files, or source_field of records.",
+    )
+    target_language: str | None = execution(None, doc="The same of the targets.")
     on_invalid: Literal["error", "skip"] = identity(
         "error", doc="Stop at a pair with an empty or unreadable side, or skip it and count it in the corpus' record."
     )
@@ -78,6 +84,23 @@ class ParallelCorpus:
         0.05,
         doc="Share of pairs held out for evaluation, chosen by a hash of the source, so equal sources stay together.",
     )
+
+    def languages(self) -> tuple[str | None, str | None]:
+        """Languages of sources and targets, None for what nothing tells."""
+        return (
+            self.source_language or _language(self.source, self.source_field, "source"),
+            self.target_language or _language(self.target or self.source, self.target_field, "target"),
+        )
+
+
+def _language(paths: tuple[str, ...], field: str, unnamed: str) -> str | None:
+    """What the suffix of all text files says, or the field of records unless it is called `unnamed`."""
+    stems = [path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2") for path in paths]
+    suffixes = {stem.rpartition(".")[2] if "." in stem else "" for stem in stems}
+    if suffixes <= {"jsonl", "parquet"}:
+        return None if field == unnamed else field
+    suffix = suffixes.pop()
+    return suffix if not suffixes and suffix not in ("", "txt") else None
 
 
 CorpusConfig = PydocsCorpus | FilesCorpus | HuggingFaceCorpus | ParallelCorpus

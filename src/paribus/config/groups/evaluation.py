@@ -14,10 +14,14 @@ class EvaluationConfig:
     kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
     tasks: Tasks = identity(
         ("continuation",),
-        doc="Task names; continuation is made from the held-out text, the others need data. None with encoder_decoder.",
+        doc="Task names; continuation is made from the held-out text, the others need data. With encoder_decoder only "
+        "sets of translation (wmt14_en_de) and of segmentation (pku).",
+    )
+    texts: Tasks = identity(
+        (), doc="Names of sets of texts for bits per byte, each <data>/<name>/test.jsonl[.gz|.zst] (field text)."
     )
     data: str | None = execution(
-        None, doc="Directory with <task>/<split>.jsonl[.gz] of the named tasks; file contents are the identity."
+        None, doc="Directory with the files of tasks and texts; their contents are the identity."
     )
     source: Literal["files", "hub"] = execution(
         "files", doc="Files that data lacks are an error, or fetched into it from the Hugging Face hub."
@@ -31,7 +35,9 @@ class EvaluationConfig:
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
     context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
-    heldout_text: Size = identity(2**20, doc="Bytes of held-out text, or of held-out targets, for bits per byte.")
+    heldout_text: Size = identity(
+        2**20, doc="Bytes of held-out text, or of held-out targets, and of each set of texts, for bits per byte."
+    )
     translations: NonNegative = identity(
         3000, doc="Held-out pairs that an encoder_decoder translates for BLEU, the first of the sample; 0: none."
     )

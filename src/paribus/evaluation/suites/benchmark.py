@@ -38,6 +38,8 @@ class Hub:
     """The data set's configuration."""
     train: bool = True
     """Whether its training split is fetched too; not where that is many times larger than what is scored."""
+    files: str | None = None
+    """Pattern of the files of a `{split}`, where the others are too large to be fetched beside it."""
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,20 @@ from typing import Any
 from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Benchmark, Hub
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
+from paribus.evaluation.suites.translations import TranslationSet
 
 
-def fetch(data: Path, benchmark: Benchmark) -> None:
+def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
     """Write the scored split, and the training split where it is used, below `data`, unless the scored one is there.
 
     Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
     """
-    if split_file(data, benchmark.directory, benchmark.split) is not None:
+    if _is_there(data, benchmark):
         return
     if benchmark.hub is None:
         expected = data / benchmark.directory / f"{benchmark.split}.jsonl"
         raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
-    found = _load(benchmark.hub, benchmark.name)
+    found = _load(benchmark.hub, benchmark.name, benchmark.split)
     if benchmark.split not in found:
         known = ", ".join(map(str, found))
         raise DataError(
@@ -37,11 +38,21 @@ def fetch(data: Path, benchmark: Benchmark) -> None:
             _write(data / benchmark.directory / f"{split}.jsonl", found[split])
 
 
-def _load(hub: Hub, task: str) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
+    if isinstance(benchmark, TranslationSet):
+        return benchmark.file.find_in(data) is not None
+    return split_file(data, benchmark.directory, benchmark.split) is not None
+
+
+def _load(hub: Hub, task: str, split: str) -> Mapping[str, Iterable[Mapping[str, Any]]]:
     import datasets
 
+    files = {split: hub.files.format(split=split)} if hub.files else None
+    checks = "no_checks" if files else None  # those of the whole data set
     try:
-        found: Mapping[str, Iterable[Mapping[str, Any]]] = datasets.load_dataset(hub.path, hub.name)
+        found: Mapping[str, Iterable[Mapping[str, Any]]] = datasets.load_dataset(
+            hub.path, hub.name, data_files=files, verification_mode=checks
+        )
     except (OSError, ValueError, RuntimeError, ImportError) as error:
         name = f"{hub.path} ({hub.name})" if hub.name else hub.path
         raise DataError(

@@ -19,9 +19,11 @@ from paribus.evaluation.suites.nq_swap import NQ_SWAP
 from paribus.evaluation.suites.openbookqa import OPENBOOKQA
 from paribus.evaluation.suites.piqa import PIQA
 from paribus.evaluation.suites.race import RACE_HIGH, RACE_MIDDLE
+from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.siqa import SIQA
 from paribus.evaluation.suites.squad import SQUAD
 from paribus.evaluation.suites.storycloze import STORYCLOZE
+from paribus.evaluation.suites.translations import TRANSLATIONS
 from paribus.evaluation.suites.triviaqa import TRIVIAQA, TRIVIAQA_OPEN_BOOK
 from paribus.evaluation.suites.webqs import WEBQS
 from paribus.evaluation.suites.winogrande import WINOGRANDE
@@ -44,7 +46,7 @@ BENCHMARKS = MappingProxyType(
 
 def task_names() -> list[str]:
     """Every task there is, `continuation` first."""
-    return [CONTINUATION, *BENCHMARKS]
+    return [CONTINUATION, *BENCHMARKS, *TRANSLATIONS, *SEGMENTATIONS]
 
 
 def unknown_task(name: str) -> str | None:
@@ -59,4 +61,9 @@ def unknown_task(name: str) -> str | None:
 
 def benchmarks(tasks: tuple[str, ...]) -> list[Benchmark]:
     """The benchmarks among known `tasks`, in the order asked for."""
-    return [BENCHMARKS[name] for name in tasks if name != CONTINUATION]
+    return [BENCHMARKS[name] for name in tasks if name in BENCHMARKS]
+
+
+def prompted(tasks: tuple[str, ...]) -> list[str]:
+    """The tasks whose items are prompts, so that there are examples and shots; the others are lists of files' lines."""
+    return [name for name in tasks if name == CONTINUATION or name in BENCHMARKS]
