@@ -52,7 +52,7 @@ REFUSED = {
     "half a surrogate pair": ([{"text": "\ud800"}], "line 1: the text or id has half a surrogate pair"),
     "an id twice": ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "line 2: the id 'a' occurred before"),
     "an id that is missing": ([{"id": "a", "text": "x"}, {"text": "y"}], "line 2: field `id` is missing"),
-    "nothing": ([], "is empty; a set of texts has one JSON object with `text` a line"),
+    "nothing": ([], "is empty; a set of texts needs its lines there, each a JSON object"),
 }
 
 

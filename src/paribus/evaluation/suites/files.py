@@ -1,19 +1,20 @@
 """Benchmark files: finding and reading `<data>/<task>/<split>.jsonl[.gz|.zst]`, errors by file and line."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from paribus.corpus.readers.compression import ArchiveError, open_decompressed
 from paribus.corpus.readers.formats import compression_of
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.items import AnyItem
-from paribus.evaluation.suites.benchmark import Benchmark
+from paribus.evaluation.suites.benchmark import Benchmark, Record
 
 FEWSHOT_SPLIT = "train"
 COMPRESSIONS = ("", ".gz", ".zst")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,37 +78,31 @@ def split_file(data: Path, directory: str, split: str) -> Path | None:
 
 def read_benchmark(path: Path, benchmark: Benchmark) -> list[AnyItem]:
     """All items of a file in order, named `<split>/<line>`. DataError names file and line."""
-    items = []
-    for number, record in read_records(path):
-        try:
-            items.append(benchmark.item(item_name(path, number), record))
-        except DataError as error:
-            raise DataError(f"{path}, line {number}: {error}") from error
-    require(items, path, f"task {benchmark.name} needs its items")
-    return items
+    return list(read_lines(path, f"task {benchmark.name}", benchmark.item))
 
 
-def item_name(path: Path, number: int) -> str:
-    """What the item in a line of a file is called: `<split>/<line>`."""
-    return f"{path.name.split('.')[0]}/{number}"
+def read_lines(path: Path, owner: str, parse: Callable[[str, Record], T]) -> Iterator[T]:
+    """What `parse` makes of the name `<split>/<line>` and the record of each line; there is one at least.
 
-
-def require(items: Sequence[Any], path: Path, needed: str) -> None:
-    """DataError for a file without `items`."""
-    if not items:
-        raise DataError(f"{path} is empty; {needed} there, one JSON object a line")
-
-
-def read_records(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """(line, JSON object) of each line that is not blank. DataError names file and line."""
+    DataError names file and line.
+    """
+    split, number = path.name.split(".")[0], 0
     for number, line in _lines(path):
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise DataError(f"{path}, line {number}: not JSON: {error}") from error
+        yield _parsed(parse, f"{split}/{number}", line, path, number)
+    if not number:
+        raise DataError(f"{path} is empty; {owner} needs its lines there, each a JSON object")
+
+
+def _parsed(parse: Callable[[str, Record], T], name: str, line: str, path: Path, number: int) -> T:
+    try:
+        record = json.loads(line)
         if not isinstance(record, dict):
-            raise DataError(f"{path}, line {number}: a JSON object was expected, not {type(record).__name__}")
-        yield number, record
+            raise DataError(f"a JSON object was expected, not {type(record).__name__}")
+        return parse(name, record)
+    except json.JSONDecodeError as error:
+        raise DataError(f"{path}, line {number}: not JSON: {error}") from error
+    except DataError as error:
+        raise DataError(f"{path}, line {number}: {error}") from error
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -45,21 +45,25 @@ def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
 
 
 def _load(hub: Hub, task: str, split: str) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+    name = f"{hub.path} ({hub.name})" if hub.name else hub.path
+    options: dict[str, Any] = {}
+    if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
+        options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
+    found: Mapping[str, Iterable[Mapping[str, Any]]] = _loaded(name, task, hub.path, hub.name, **options)
+    return found
+
+
+def _loaded(named: str, task: str, *arguments: Any, **options: Any) -> Any:
+    """What `datasets.load_dataset` gives for the arguments."""
     import datasets
 
-    files = {split: hub.files.format(split=split)} if hub.files else None
-    checks = "no_checks" if files else None  # those of the whole data set
     try:
-        found: Mapping[str, Iterable[Mapping[str, Any]]] = datasets.load_dataset(
-            hub.path, hub.name, data_files=files, verification_mode=checks
-        )
+        return datasets.load_dataset(*arguments, **options)
     except (OSError, ValueError, RuntimeError, ImportError) as error:
-        name = f"{hub.path} ({hub.name})" if hub.name else hub.path
         raise DataError(
-            f"evaluation.source: task {task} needs the hub's {name}, which is neither reachable nor in the Hugging "
+            f"evaluation.source: task {task} needs the hub's {named}, which is neither reachable nor in the Hugging "
             f"Face cache; connect once, or give its files with evaluation.source=files ({error})"
         ) from error
-    return found
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from paribus.corpus.readers.record import Problem, Record, checked
 from paribus.errors import DataError
+from paribus.evaluation.suites.benchmark import Record as Fields
 from paribus.evaluation.suites.benchmark import entry, string
-from paribus.evaluation.suites.files import DataFile, item_name, read_records
+from paribus.evaluation.suites.files import DataFile, read_lines
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 """What a set may be called: it names a directory, a metric and a column."""
@@ -23,20 +24,24 @@ def read_texts(path: Path) -> Iterator[tuple[str, str]]:
 
     DataError names file and line of what is no text, is empty, or repeats an id; and the file where it is empty.
     """
-    named: bool | None = None
-    seen: set[str] = set()
-    for number, record in read_records(path):
-        named = "id" in record if named is None else named
-        try:
-            document = str(entry(record, "id")) if named else item_name(path, number)
-            found = checked(Record(number, document, string(record, "text")))
-            if isinstance(found, Problem):
-                raise DataError(found.message)
-            if document in seen:
-                raise DataError(f"the id {document!r} occurred before")
-        except DataError as error:
-            raise DataError(f"{path}, line {number}: {error}") from error
-        seen.add(document)
-        yield document, found.text
-    if named is None:
-        raise DataError(f"{path} is empty; a set of texts has one JSON object with `text` a line")
+    return read_lines(path, "a set of texts", _Documents().of)
+
+
+class _Documents:
+    """Makes documents of records; the first says whether they have ids."""
+
+    def __init__(self) -> None:
+        self._named: bool | None = None
+        self._seen: set[str] = set()
+
+    def of(self, name: str, record: Fields) -> tuple[str, str]:
+        """(id, text) of a record; DataError."""
+        self._named = "id" in record if self._named is None else self._named
+        document = str(entry(record, "id")) if self._named else name
+        found = checked(Record(0, document, string(record, "text")))
+        if isinstance(found, Problem):
+            raise DataError(found.message)
+        if document in self._seen:
+            raise DataError(f"the id {document!r} occurred before")
+        self._seen.add(document)
+        return document, found.text

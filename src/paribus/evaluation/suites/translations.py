@@ -9,7 +9,7 @@ from typing import Any
 from paribus.errors import DataError
 from paribus.evaluation.heldout_pairs import TextPair
 from paribus.evaluation.suites.benchmark import Hub, Record, text
-from paribus.evaluation.suites.files import DataFile, item_name, read_records, require
+from paribus.evaluation.suites.files import DataFile, read_lines
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,7 @@ TRANSLATIONS: Mapping[str, TranslationSet] = MappingProxyType(
 
 def read_translations(path: Path, chosen: TranslationSet) -> list[TextPair]:
     """All pairs of a file in order, named `<split>/<line>`. DataError names file and line."""
-    pairs = []
-    for number, record in read_records(path):
-        try:
-            source, target = _sides(record, chosen)
-        except DataError as error:
-            raise DataError(f"{path}, line {number}: {error}") from error
-        pairs.append(TextPair(item_name(path, number), source, target))
-    require(pairs, path, f"task {chosen.name} needs its pairs")
-    return pairs
+    return list(read_lines(path, f"task {chosen.name}", lambda name, record: TextPair(name, *_sides(record, chosen))))
 
 
 def _sides(record: Record, chosen: TranslationSet) -> tuple[str, str]:
