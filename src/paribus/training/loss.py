@@ -21,10 +21,13 @@ class SummedLoss(torch.nn.Module):
         self.model, self.document_end, self.label_smoothing = model, document_end, label_smoothing
 
     def forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-        """The sum, float32 scalar, of predicting `targets`, -1 where there is none, from `inputs`; int64 (rows, L)."""
+        """The sum, float32 scalar, of predicting `targets`, -1 where there is none, from `inputs`; int64 (rows, L).
+
+        Inputs that are -1 stand after the end of a row, where nothing is predicted.
+        """
         mask = None if self.document_end is None else document_attention(inputs, self.document_end)
         decoder, output = decoder_parts(self.model)
-        hidden = decoder(input_ids=inputs, attention_mask=mask, use_cache=False).last_hidden_state
+        hidden = decoder(input_ids=inputs.clamp(min=0), attention_mask=mask, use_cache=False).last_hidden_state
         return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten(), self.label_smoothing)
 
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing.ragged import RaggedContexts
 from paribus.training.batches import Batches, Integers
 
 AHEAD = 2
 COLUMNS = 8
-"""Rows of pairs are as long as a multiple of this: matrix units like it, and fewer shapes are compiled."""
+"""Rows of different lengths are as long as a multiple of this: matrix units like it, and fewer shapes are compiled."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class Batch:
     indices: Integers
     """Contexts of the whole global batch, int64 (global batch,)."""
     inputs: torch.Tensor
-    """int64 (rows, L); of pairs the sources (rows, S), -1 after their end."""
+    """int64 (rows, L); of rows of different lengths -1 after their end; of pairs the sources (rows, S)."""
     targets: torch.Tensor
     """int64 (rows, L), -1 where nothing is predicted; of pairs (rows, T)."""
     predicted: int
     """Target tokens of the whole global batch."""
-    pairs: bool = False
+    ragged: bool = False
 
     def part(self, rows: slice) -> tuple[torch.Tensor, torch.Tensor]:
-        """Inputs and targets of some of the rows; those of pairs without columns that are padding in all of them."""
+        """Inputs and targets of some rows; of rows of different lengths without columns that are padding in all."""
         inputs, targets = self.inputs[rows], self.targets[rows]
-        return (_trimmed(inputs), _trimmed(targets)) if self.pairs else (inputs, targets)
+        return (_trimmed(inputs), _trimmed(targets)) if self.ragged else (inputs, targets)
 
 
 Item = Batch | BaseException | None
@@ -60,10 +60,10 @@ class BatchReader:
         share = len(indices) // self.processes
         mine = indices[self.rank * share : (self.rank + 1) * share]
         contexts = self.batches.contexts
-        pairs = isinstance(contexts, PairContexts)
-        inputs, targets = contexts.rows(contexts.by_length(mine) if isinstance(contexts, PairContexts) else mine)
+        ragged = isinstance(contexts, RaggedContexts)
+        inputs, targets = contexts.rows(contexts.by_length(mine) if isinstance(contexts, RaggedContexts) else mine)
         predicted = int(self.predicted[indices].sum())
-        return Batch(step, indices, self._tensor(inputs), self._tensor(targets), predicted, pairs)
+        return Batch(step, indices, self._tensor(inputs), self._tensor(targets), predicted, ragged)
 
     def _tensor(self, array: Integers) -> torch.Tensor:
         tensor = torch.from_numpy(np.ascontiguousarray(array))
@@ -94,7 +94,7 @@ class BatchReader:
 
 def _trimmed(tokens: torch.Tensor) -> torch.Tensor:
     """The first columns, in which every row ends; a multiple of `COLUMNS` of them where there are as many."""
-    longest = int((tokens >= 0).sum(dim=1).max())
+    longest = int((tokens >= 0).any(dim=0).nonzero().max()) + 1
     return tokens[:, : -(-longest // COLUMNS) * COLUMNS]
 
 

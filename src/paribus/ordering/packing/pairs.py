@@ -3,12 +3,12 @@
 import numpy as np
 import numpy.typing as npt
 
-from paribus.ordering.packing.contexts import NO_TARGET, Contexts
+from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces
+from paribus.ordering.packing.ragged import RaggedContexts
 
 
-class PairContexts(Contexts):
+class PairContexts(RaggedContexts):
     """A row a pair: the source and an end-of-document token, and the same of the target, which is predicted.
 
     Each is cut to `context_length` tokens: of a longer source the last ones are left out and its end stays, of a longer
@@ -22,11 +22,6 @@ class PairContexts(Contexts):
         super().__init__(documents, context_length)
         self._sources: Integers = np.asarray(source_lengths, dtype=np.int64)[documents.order]
         self._targets: Integers = documents.lengths - self._sources
-
-    @property
-    def count(self) -> int:
-        """Pairs in one pass over the order."""
-        return len(self.documents)
 
     @property
     def left_out_tokens(self) -> int:
@@ -57,18 +52,8 @@ class PairContexts(Contexts):
         return np.minimum(self._targets[np.asarray(indices, dtype=np.int64)], self.context_length)
 
     def by_length(self, indices: Integers) -> Integers:
-        """The same `indices` (n,), longer targets and among equals longer sources first.
-
-        Micro-batches of neighbours among them are padded little.
-        """
+        """The same `indices` (n,), longer targets and among equals longer sources first."""
         return indices[np.lexsort((-self.source_tokens(indices), -self.target_tokens(indices)))]
-
-    def _pieces(self, indices: Integers) -> Pieces:
-        starts = np.zeros_like(indices)
-        return Pieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
-
-    def _contexts_at(self, positions: Integers) -> Integers:
-        return positions
 
 
 def _longest(sizes: Integers) -> int:

@@ -1,0 +1,31 @@
+"""Rows of different lengths, one for each position of an order."""
+
+from abc import abstractmethod
+
+import numpy as np
+
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.documents import Integers
+from paribus.ordering.packing.pieces import Pieces
+
+
+class RaggedContexts(Contexts):
+    """A row a position of the order; rows are as long as the longest of those asked for together."""
+
+    full = False
+
+    @property
+    def count(self) -> int:
+        """Rows in one pass over the order."""
+        return len(self.documents)
+
+    @abstractmethod
+    def by_length(self, indices: Integers) -> Integers:
+        """The same `indices` (n,), longer rows first: micro-batches of neighbours among them are padded little."""
+
+    def _pieces(self, indices: Integers) -> Pieces:
+        starts = np.zeros_like(indices)
+        return Pieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
+
+    def _contexts_at(self, positions: Integers) -> Integers:
+        return positions
