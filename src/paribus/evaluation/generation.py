@@ -29,7 +29,8 @@ class Coder(Encoder, Protocol):
 class Request:
     """Write what follows a prompt, until a stop string, the end-of-document token or the largest number of tokens."""
 
-    prompt: str
+    prompt: str | Ids
+    """Text, or its token ids."""
     until: tuple[str, ...]
     """Stop strings; they and what follows them are not part of the text."""
     max_tokens: int
@@ -75,7 +76,7 @@ class Generator:
 
     def _encode(self, request: Request) -> tuple[Ids, bool]:
         """The ids of the prompt and whether its beginning was left out; at most half a context is kept for the text."""
-        ids = self.coder.encode(request.prompt)
+        ids = self.coder.encode(request.prompt) if isinstance(request.prompt, str) else request.prompt
         length = self.scorer.context_length
         room = length - min(request.max_tokens, length // 2)
         if not len(ids):

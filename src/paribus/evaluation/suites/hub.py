@@ -38,6 +38,16 @@ def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
             _write(data / benchmark.directory / f"{split}.jsonl", found[split])
 
 
+def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
+    """Write JSON lines at `address` of the hub as `<data>/<directory>/<split>.jsonl`, unless that split is there.
+
+    `address` may be inside an archive (`zip://FILE::https://...`). Raises DataError where it cannot be had.
+    """
+    if split_file(data, directory, split) is None:
+        found = _loaded(address, directory, "json", data_files={split: address}, split=split)
+        _write(data / directory / f"{split}.jsonl", found)
+
+
 def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
     if isinstance(benchmark, TranslationSet):
         return benchmark.file.find_in(data) is not None
