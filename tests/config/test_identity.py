@@ -13,6 +13,7 @@ from paribus.config.identity import canonical, digest, everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.pipeline.graph import build_graph
+from paribus.pipeline.layout import run_id
 
 
 def configured(*arguments: str) -> RunConfig:
@@ -172,6 +173,48 @@ def test_every_field_of_every_group_is_documented() -> None:
     walk(RunConfig)
     for value in dataclasses.asdict(configured()):
         walk(type(getattr(configured(), value))) if dataclasses.is_dataclass(getattr(configured(), value)) else None
+
+
+def scrolls(root: Path, *overrides: str) -> tuple[str, ...]:
+    """Overrides that fine-tune on a task whose files are below `root`."""
+    for split in ("train", "validation"):
+        path = root / "qmsum" / f"{split}.jsonl"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("{}\n", encoding="utf-8")
+    chosen = ("finetuning=scrolls", "finetuning.tasks=[qmsum]", "finetuning.answer_characters=32")
+    return (*chosen, f"evaluation.data={root}", *overrides)
+
+
+FINETUNING = {"finetuning_data", "finetuned"}
+
+
+def test_fine_tuning_adds_its_stages_and_leaves_all_others_alone(tmp_path: Path) -> None:
+    assert changed(tmp_path, *scrolls(tmp_path)) == FINETUNING
+    assert list(keys(configured(), tmp_path))[-1] == "scores"
+    with_it = list(keys(configured(*scrolls(tmp_path)), tmp_path))
+    assert with_it[0] == "finetuning_data" and with_it[-1] == "finetuned"
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("finetuning.learning_rate=1e-5", {"finetuned"}),
+        ("finetuning.epochs=2", {"finetuned"}),
+        ("finetuning.document_characters=100", FINETUNING),
+        ("finetuning.limit=3", FINETUNING),
+        ("finetuning.source=hub", set()),
+        ("evaluation.shots=[0]", {"tasks", "scores"}),
+    ],
+)
+def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path, override: str, expected: set[str]) -> None:
+    assert changed(tmp_path, override, base=scrolls(tmp_path)) == expected
+
+
+def test_runs_that_share_their_fine_tuning_but_not_their_scores_are_two(tmp_path: Path) -> None:
+    shots = [scrolls(tmp_path, f"evaluation.shots=[{number}]") for number in (0, 1)]
+    graphs = [build_graph(configured(*overrides), tmp_path) for overrides in (*shots, ("evaluation.shots=[0]",))]
+    assert graphs[0]["finetuned"].key == graphs[1]["finetuned"].key
+    assert len({run_id(nodes) for nodes in graphs}) == 3
 
 
 def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object) -> None:

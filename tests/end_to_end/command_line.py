@@ -45,3 +45,21 @@ def write_corpus(directory: Path) -> None:
             text = ". ".join(joint.join(turned[i:] + turned[:i]) for i in range(4))
             lines.append(json.dumps({"text": f"{number} {text}."}, ensure_ascii=False))
         (directory / "texts" / f"{name}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_meetings(directory: Path) -> None:
+    """Six meetings with a question each, as QMSum's own files have them: four to fine-tune on, two to score."""
+    meetings = [
+        {
+            "meeting_transcripts": [{"speaker": "Ann", "content": f"{sentence} {number}."}],
+            "general_query_list": [{"query": "What is it about?", "answer": f"It is about {name}."}],
+            "specific_query_list": [],
+        }
+        for number in range(2)
+        for name, sentence in TOPICS.items()
+    ]
+    for split, part in (("train", meetings[:4]), ("validation", meetings[4:])):
+        path = directory / "benchmarks" / "qmsum" / f"{split}.jsonl"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lines = [json.dumps(meeting, ensure_ascii=False) for meeting in part]
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")

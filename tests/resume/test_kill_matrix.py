@@ -15,17 +15,27 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import OVERRIDES, command, paribus, write_corpus
+from command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
 
 from paribus.pipeline.stages import STAGES
 
+FINETUNING = (
+    "finetuning=scrolls",
+    "finetuning.tasks=[qmsum]",
+    "finetuning.answer_characters=32",
+    "finetuning.global_batch=2",
+    "evaluation.data=benchmarks",
+)
 COMMANDS = {
     "in_context": ("run", *OVERRIDES, "ordering=in_context", "duplicates=embedding"),
     "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
+    "finetuned": ("run", *OVERRIDES, *FINETUNING),
     "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
 }
+FINETUNED = ("finetuning_data", "finetuned")
 KILLED = [
-    *(("in_context", stage) for stage in STAGES if stage not in ("lexical_neighbours", "contexts")),
+    *(("in_context", stage) for stage in STAGES if stage not in ("lexical_neighbours", "contexts", *FINETUNED)),
+    *(("finetuned", stage) for stage in FINETUNED),
     ("lexical", "lexical_neighbours"),
     ("lexical", "duplicates"),
     ("statistics", "contexts"),
@@ -53,6 +63,7 @@ class Finished:
 def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
     directory = tmp_path_factory.mktemp("undisturbed")
     write_corpus(directory)
+    write_meetings(directory)
     arguments = COMMANDS[request.param]
     paribus(directory, *arguments)
     assert {stage for name, stage in KILLED if name == request.param} <= set(artifacts(directory))

@@ -42,7 +42,10 @@ def test_what_would_run_foreign_code_appears_nowhere(name: str) -> None:
     assert [path for path in texts if name in path.read_text(encoding="utf-8")] == []
 
 
-@pytest.mark.parametrize("layer", ["corpus", "tokenization", "ordering", "modeling", "training", "evaluation"])
+STAGES = ("corpus", "tokenization", "ordering", "modeling", "training", "evaluation", "finetuning")
+
+
+@pytest.mark.parametrize("layer", STAGES)
 def test_a_stage_package_knows_nothing_of_the_pipeline_but_its_contract(layer: str) -> None:
     found = {name for path in (SOURCE / layer).rglob("*.py") for name in imports(path)}
     assert {name for name in found if name.startswith("paribus.pipeline")} <= {"paribus.pipeline.context"}
@@ -51,7 +54,7 @@ def test_a_stage_package_knows_nothing_of_the_pipeline_but_its_contract(layer: s
 
 @pytest.mark.parametrize("layer", ["reporting", "tracking"])
 def test_reporting_and_tracking_know_no_stage(layer: str) -> None:
-    stages = ("corpus", "tokenization", "ordering", "modeling", "training", "evaluation", "pipeline")
+    stages = (*STAGES, "pipeline")
     found = {name for path in (SOURCE / layer).rglob("*.py") for name in imports(path)}
     assert not {name for name in found if name.startswith(tuple(f"paribus.{stage}" for stage in stages))}
 

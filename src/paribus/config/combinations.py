@@ -7,6 +7,7 @@ from typing import Any
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import ConcatenatePacking, PairPacking, pads
@@ -36,6 +37,9 @@ from paribus.evaluation.suites.translations import TRANSLATIONS, TranslationSet
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems, shape_problems
 
+_BYTES_PER_TOKEN = 4
+"""Of English prose with a vocabulary of some ten thousand tokens, a little more."""
+
 
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of every impossible combination."""
@@ -46,6 +50,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _start(config)
     yield from _training(config)
     yield from _evaluation(config)
+    yield from _finetuning(config)
 
 
 def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -278,3 +283,19 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 def _whole_words_unknown(tokenizer: WordPieceTokenizer) -> bool:
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
+
+
+def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
+    finetuning = config.finetuning
+    if not isinstance(finetuning, ScrollsFinetuning):
+        return
+    if isinstance(config.model, EncoderDecoderModel):
+        message = "scrolls fine-tunes language models, which model.kind=encoder_decoder is not"
+        yield "finetuning.kind", f"{message}; use finetuning=none, or a model that is llama or gpt_neox"
+        return
+    size = 1 if isinstance(config.tokenizer, BytesTokenizer) else _BYTES_PER_TOKEN
+    half = config.model.context_length // 2
+    if finetuning.answer_characters > half * size:
+        message = f"{finetuning.answer_characters} characters ({size} to a token) take more than half of"
+        context = f"model.context_length={config.model.context_length}"
+        yield "finetuning.answer_characters", f"{message} {context}; use {half * size} or less, or a longer context"

@@ -21,6 +21,7 @@ from paribus.config.groups.embedding import (
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import EngineConfig, ScaleConfig, SweepConfig, TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig
+from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import OrderingConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
@@ -64,6 +65,9 @@ class RunConfig:
     budget: BudgetConfig = identity(doc="What is equal between runs: tokens, text, FLOPs or steps.")
     training: TrainingConfig = identity(doc="Optimizer, schedule, batch, checkpoints.")
     evaluation: EvaluationConfig = identity(doc="Tasks and held-out text.")
+    finetuning: FinetuningConfig = identity(
+        _defaults(NoFinetuning), doc="Tasks that the trained model is fine-tuned on and scored on."
+    )
     tracking: TrackingConfig = execution(doc="MLflow.")
     engine: EngineConfig = execution(doc="Processes, threads and claims.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")

@@ -8,9 +8,7 @@ from typing import Any
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.pipeline.stages import STAGES, Stage
-
-TARGET = "scores"
+from paribus.pipeline.stages import STAGES, Stage, run_targets
 
 
 @dataclass(frozen=True)
@@ -32,14 +30,16 @@ class Node:
 
 
 def build_graph(
-    config: RunConfig, cache: Path, *, tolerate_missing: bool = False, targets: Sequence[str] = (TARGET,)
+    config: RunConfig, cache: Path, *, tolerate_missing: bool = False, targets: Sequence[str] | None = None
 ) -> dict[str, Node]:
     """Stage name -> node of what `targets` need, inputs before what needs them; the last one is the last target.
+
+    Without `targets` they are those of a run.
 
     Raises DataError or ConfigurationError when source files are missing, unless `tolerate_missing`, which a plan uses.
     """
     nodes: dict[str, Node] = {}
-    for target in targets:
+    for target in targets or run_targets(config):
         _visit(target, config, cache, tolerate_missing, nodes)
     return nodes
 

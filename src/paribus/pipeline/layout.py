@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
+from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store.artifact import Store
 
 RUN_ID_LENGTH = 16
@@ -46,5 +48,8 @@ class Layout:
 
 
 def run_id(nodes: dict[str, Node]) -> str:
-    """Identifier of a run: the start of the key of its last artefact."""
-    return list(nodes.values())[-1].key[:RUN_ID_LENGTH]
+    """Identifier of a run: the start of the key of its last artefact, with fine-tuning of that and its scores."""
+    key = list(nodes.values())[-1].key
+    if FINETUNED in nodes:
+        key = digest([nodes[SCORES].key, key])
+    return key[:RUN_ID_LENGTH]

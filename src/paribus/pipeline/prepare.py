@@ -11,6 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
+from paribus.finetuning import files as finetuning_files
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
 from paribus.training.start import preflight as start_preflight
@@ -63,6 +64,8 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems
         found += [Problem(*problem) for problem in judge(job.config.evaluation)]
+        judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems
+        found += [Problem(*problem) for problem in judge_finetuning(job.config.finetuning)]
         problems += found
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)

@@ -12,11 +12,12 @@ from paribus.pipeline.equality import run_identity
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import RUN_RECORD, read_record
+from paribus.pipeline.stages import FINETUNED, SCORES
 
 if TYPE_CHECKING:
     from paribus.reporting.frame import MissingRun, RunRecord
 
-MEASURING_STAGES = ("checkpoints", "scores")
+MEASURING_STAGES = ("checkpoints", SCORES, FINETUNED)
 _MADE_AGAIN = "the same `paribus run` makes it again"
 
 
@@ -108,10 +109,8 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
     """
     deciding = {name for node in run.nodes.values() for name in node.identity["identity"]}
     composed = run_identity(run.job.config, run.nodes)
-    return {
-        name: value if name in {*deciding, "fingerprints"} else composed[name]
-        for name, value in record["identity"].items()
-    }
+    recorded = {name: record["identity"][name] for name in {*deciding, "fingerprints"} & set(record["identity"])}
+    return {name: value for name, value in composed.items() if name not in deciding} | recorded
 
 
 def _run_record(
@@ -122,7 +121,8 @@ def _run_record(
     artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    scores, vocabulary, tokens = (artifacts.get(name) for name in ("scores", "vocabulary", "tokens"))
+    names = (SCORES, FINETUNED, "vocabulary", "tokens")
+    scores, finetuned, vocabulary, tokens = (artifacts.get(name) for name in names)
     return RunRecord(
         run_id=record["run_id"],
         config=config,
@@ -130,6 +130,7 @@ def _run_record(
         environment=_environment(record, found),
         training=training,
         scores=scores.path if scores else None,
+        finetuned=finetuned.path if finetuned else None,
         directory=directory,
         vocabulary=vocabulary.path if vocabulary else None,
         tokens=tokens.path if tokens else None,

@@ -1,7 +1,7 @@
 """The closed list of stages: what each reads, what of the configuration it depends on, and the function that runs it.
 
 A run makes inputs in the order they are listed here, so what may fail cheaply stands before what is dear: the tasks
-before the checkpoints. No run needs `contexts`; `paribus order` does.
+before the checkpoints. No run needs `contexts`; `paribus order` does. Only runs with a `finetuning` have its stages.
 
 `code_version` is raised when a change alters a stage's output; pinned digests of each stage's output on a tiny input
 make a forgotten change a failing test.
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
+from paribus.config.groups.finetuning import NoFinetuning
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -240,5 +241,27 @@ STAGES: dict[str, Stage] = {
             ),
             _scores_identity,
         ),
+        Stage(
+            "finetuning_data",
+            1,
+            "paribus.finetuning.stages:build_data",
+            _fixed(),
+            _fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
+            "paribus.finetuning.files:fingerprint",
+            lambda config: config.finetuning,
+        ),
+        Stage(
+            "finetuned",
+            1,
+            "paribus.finetuning.stages:build",
+            _fixed("finetuning_data", "checkpoints"),
+            _together(_fields("finetuning"), _seed),
+        ),
     )
 }
+SCORES, FINETUNED = "scores", "finetuned"
+
+
+def run_targets(config: RunConfig) -> tuple[str, ...]:
+    """The stages that a run is made for, and before them what should fail before anything is trained."""
+    return (SCORES,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", SCORES, FINETUNED)

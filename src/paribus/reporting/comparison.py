@@ -134,7 +134,7 @@ def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]
 
     def read(run: RunRecord) -> Scores | str | None:
         try:
-            return load(run.scores, remembered) if run.scores else None
+            return load(run.scores, run.finetuned, remembered) if run.scores else None
         except DataError as error:
             return str(error)
 

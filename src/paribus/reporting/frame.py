@@ -36,6 +36,8 @@ class RunRecord:
     """Directory of the `vocabulary` artefact."""
     tokens: Path | None = None
     """Directory of the `tokens` artefact."""
+    finetuned: Path | None = None
+    """Directory of the `finetuned` artefact."""
     gone: tuple[str, ...] = ()
     """What the record names and is there no longer, in words."""
 
@@ -69,7 +71,7 @@ def frame(runs: Sequence[RunRecord]) -> "pd.DataFrame":
     parts = []
     for run in runs:
         labels: dict[str, Any] = {"run_id": run.run_id, **run.factors, "seed": run.seed}
-        for (task, shots, metric), block in load(run.scores).blocks.items() if run.scores else ():
+        for (task, shots, metric), block in load(run.scores, run.finetuned).blocks.items() if run.scores else ():
             for checkpoint, values in enumerate(block.values):
                 named = {"checkpoint": checkpoint, "task": task, "shots": shots, "item": block.items}
                 parts.append(

@@ -44,6 +44,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "mcc": Metric("higher", "Matthews correlation"),
         "bleu": Metric("higher", "BLEU"),
         "chrf": Metric("higher", "chrF"),
+        "rouge_geometric_mean": Metric("higher", "ROUGE"),
         "rouge1": Metric("higher", "ROUGE-1"),
         "rouge2": Metric("higher", "ROUGE-2"),
         "rougeL": Metric("higher", "ROUGE-L"),

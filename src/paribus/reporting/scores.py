@@ -18,6 +18,7 @@ from paribus.errors import DataError
 from paribus.reporting.score_lines import DocumentLines, ItemLines, Key, Remembered, document_lines, item_lines
 from paribus.reporting.significance import Matrix, Vector
 
+ITEMS = "items.parquet"
 ITEM_COLUMNS = ("checkpoint", "task", "shots", "item", "doc_hash", "metric", "value")
 HELDOUT_COLUMNS = ("checkpoint", "document", "bits", "bytes")
 TEXTS_COLUMNS = (*HELDOUT_COLUMNS, "text_set")
@@ -77,28 +78,29 @@ class Scores:
     """What was scored, by a path: checkpoints, items of each task and number of shots, held-out documents."""
 
 
-def load(directory: Path, remembered: Remembered | None = None) -> Scores:
-    """Read a `scores` artefact; DataError where a file is missing or torn, lacks columns or repeats an item.
+def load(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> Scores:
+    """Read a `scores` artefact, and the items of a `finetuned` one with it.
 
     With `remembered`, lines that an earlier artefact had are not arranged again.
+
+    Raises:
+        DataError: a file is missing or torn, lacks columns or repeats an item.
     """
     known = remembered or Remembered()
-    items = _table(directory / "items.parquet", ITEM_COLUMNS, ("task", "item", "doc_hash", "metric"))
+    items = _items(directory)
     heldout = _table(directory / "heldout.parquet", HELDOUT_COLUMNS, ("document",))
     statistics = _json(directory / "statistics.json")
     tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
     checkpoints = len({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
-    content = {"scores.checkpoints": str(checkpoints)}
-    blocks, documents = {}, Heldout()
-    if items.num_rows:
-        scored = known.arranged(items, "value", lambda: item_lines(items, directory / "items.parquet"))
-        blocks, content = _blocks(items, scored), content | dict(scored.content)
+    blocks, scored = _blocks_of(items, directory / ITEMS, known)
+    tuned, answered = _blocks_of(_items(finetuned), finetuned / ITEMS, known) if finetuned else ({}, {})
+    documents, content = Heldout(), {"scores.checkpoints": str(checkpoints)} | scored | answered
     if heldout.num_rows:
         read = known.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
         documents, content = _heldout(heldout, read), content | dict(read.content)
     texts, about_texts = _texts(directory / "texts.parquet", known) if statistics.get("texts") else ({}, {})
     return Scores(
-        blocks=blocks,
+        blocks=blocks | tuned,
         heldout=documents,
         statistics=statistics.get("heldout", {}),
         chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
@@ -111,6 +113,18 @@ def load(directory: Path, remembered: Remembered | None = None) -> Scores:
         content=content | about_texts,
         texts=texts,
     )
+
+
+def _items(directory: Path) -> pa.Table:
+    return _table(directory / ITEMS, ITEM_COLUMNS, ("task", "item", "doc_hash", "metric"))
+
+
+def _blocks_of(table: pa.Table, path: Path, known: Remembered) -> tuple[dict[Key, Block], dict[str, str]]:
+    """The blocks of a table of items, and their content; nothing for an empty one."""
+    if not table.num_rows:
+        return {}, {}
+    lines = known.arranged(table, "value", lambda: item_lines(table, path))
+    return _blocks(table, lines), dict(lines.content)
 
 
 def _counts(tasks: Mapping[str, Mapping[str, Any]], name: str) -> dict[tuple[str, int], int]:

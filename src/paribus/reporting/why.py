@@ -44,7 +44,7 @@ def _scores(runs: Sequence[RunRecord]) -> dict[str, Scores]:
     found: dict[str, Scores] = {}
     for run in runs:
         try:
-            found |= {run.run_id: load(run.scores)} if run.scores else {}
+            found |= {run.run_id: load(run.scores, run.finetuned)} if run.scores else {}
         except DataError:
             continue
     return found

@@ -1,0 +1,1 @@
+"""Fine-tuning a trained model on tasks, and scoring it on them."""

@@ -1,0 +1,142 @@
+"""Fine-tuning on one task: the loop of the stage `checkpoints` over prompts and answers. Imports torch: import late."""
+
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.errors import NumericalError
+from paribus.modeling.build import load_model
+from paribus.modeling.counts import training_flops
+from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.packing.prompts import PromptContexts
+from paribus.pipeline.context import JSON, Reporter, StageContext
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.batches import Batches, context_targets, context_text_bytes
+from paribus.training.budget import resolve_budget
+from paribus.training.checkpoint import Checkpoints
+from paribus.training.loop import Run, train
+from paribus.training.metrics import MetricsFile
+from paribus.training.prepare import METRICS
+from paribus.training.stages import fitted_to_memory
+
+ROWS = "rows"
+
+
+@dataclass(frozen=True)
+class Start:
+    """What every task begins with."""
+
+    step: int
+    checkpoint: Path
+    tokenizer: Tokenizer
+    accelerator: Any
+    precision: str
+
+
+@dataclass(frozen=True)
+class TaskReporter:
+    """Says of a training that it is fine-tuning on a task."""
+
+    report: Reporter
+    task: str
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+        """Passed on as fine-tuning."""
+        self.report.progress(done, total, unit=unit, doing=f"fine-tuning on {self.task}", detail=detail)
+
+    def metric(self, name: str, value: float, *, step: int) -> None:
+        """Passed on under the task's name."""
+        self.report.metric(metric_name(self.task, name), value, step=step)
+
+    def message(self, text: str) -> None:
+        """Passed on."""
+        self.report.message(text)
+
+
+def metric_name(task: str, name: str) -> str:
+    """`train/loss` of a task's fine-tuning."""
+    return f"finetuning/{task}/{name.removeprefix('train/')}"
+
+
+def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
+    """How a task with so many examples is trained on, and in how many steps: which no tokenizer decides."""
+    finetuning = config.finetuning
+    assert isinstance(finetuning, ScrollsFinetuning)
+    steps = math.ceil(finetuning.epochs * examples / finetuning.global_batch)
+    training = replace(
+        config.training,
+        learning_rate=finetuning.learning_rate,
+        min_learning_rate_ratio=0.0,
+        warmup_steps=int(finetuning.warmup_share * steps),
+        global_batch=finetuning.global_batch,
+        micro_batch=min(config.training.micro_batch, finetuning.global_batch),
+        keep_checkpoints=1,
+        processes=1,
+        nodes=1,
+        parallel="ddp",
+    )
+    return training, steps
+
+
+@dataclass(frozen=True)
+class Finetuned:
+    """A fine-tuned model on disk, and what its training was."""
+
+    model: Path
+    numbers: dict[str, JSON]
+
+
+def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
+    """Train the model of `start` on the rows in `context.work`, going on from what is there already."""
+    rows = EncodedCorpus(context.work / ROWS)
+    training, steps = recipe(context.config, len(rows))
+    config, reporter = replace(context.config, training=training), TaskReporter(context.report, task)
+    context = replace(context, config=config, report=reporter)
+    fitted = fitted_to_memory(context, start.tokenizer.vocab_size, start.accelerator, start.precision)
+    run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
+    resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
+    try:
+        train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)
+    except NumericalError as error:
+        raise NumericalError(f"fine-tuning on {task} with finetuning.learning_rate: {error}") from error
+    numbers: dict[str, JSON] = {
+        "steps": steps,
+        "examples": len(rows),
+        "epochs": run.budget.epochs,
+        "answer_tokens_predicted": run.budget.tokens,
+        "flops": run.budget.flops,
+        "final_loss": run.metrics.recent("train/loss"),
+    }
+    return Finetuned(run.checkpoints.read(steps).path, numbers)
+
+
+def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, steps: int, accelerator: Any) -> Run:
+    config, tokenizer = context.config, rows.tokenizer
+    assert rows.source_lengths is not None
+    documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eod_id)
+    contexts = PromptContexts(documents, config.model.context_length, rows.source_lengths)
+    batches = Batches(contexts, training.global_batch, config.seed)
+    targets, text = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
+    epoch = training_flops(config.model, tokenizer.vocab_size, documents.tokens - len(rows))
+    step_flops = epoch * training.global_batch // contexts.count
+    budget = EqualStepsBudget(kind="equal_steps", steps=steps, max_epochs=None)
+    return Run(
+        training=training,
+        budget=resolve_budget(budget, batches, targets, text, step_flops),
+        batches=batches,
+        targets=targets,
+        text_bytes=text,
+        document_end=None,
+        checkpoints=Checkpoints(context.work, training.keep_checkpoints, {"rows": len(rows), "steps": steps}),
+        metrics=MetricsFile(context.work / METRICS),
+        report=context.report,
+        accelerator=accelerator,
+    )
