@@ -43,7 +43,7 @@ def test_what_is_scored_is_not_trained_on(tmp_path: Path) -> None:
     record, other = (scrolls_record(name, "Who?", f"{name} ran.", name) for name in ("Ann", "Bob"))
     found = data(tmp_path, "qasper", [record, other], [record])
     assert [question.answers for question in found.train] == [("Bob",)]
-    again = finetuning_config(tmp_path)
+    again = finetuning_config(tmp_path, limit=1)
     write_lines(tmp_path / "data/qasper/train.jsonl", [record])
     (tmp_path / "finetuning_data").rename(tmp_path / "before")
     with pytest.raises(DataError, match=r"train\.jsonl: every example of it is scored too"):
@@ -127,7 +127,9 @@ def test_names_and_missing_files_are_refused_before_anything_runs(tmp_path: Path
     assert without[0] == "evaluation.data" and without[1].endswith("it is null")
 
 
-def test_a_split_is_fetched_out_of_an_archive_once(tmp_path: Path) -> None:
+def test_a_split_is_fetched_out_of_an_archive_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Stages that ran in this process before have taken it off the network, where datasets takes archives to be.
+    monkeypatch.setattr("datasets.config.HF_HUB_OFFLINE", False)
     record = scrolls_record("a", "Who?", "Ann ran.", "Ann")
     line = write_lines(tmp_path / "line.jsonl", [record])
     with zipfile.ZipFile(tmp_path / "qasper.zip", "w") as archive:

@@ -60,3 +60,17 @@ def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) ->
     changed = record | {"status": "done", "run_id": other.name, "code_versions": versions}
     (other / RUN_RECORD).write_text(json.dumps(changed))
     assert f"run {other.name} is of another version (scores {now + 1}, now {now})" in reason(run)
+
+
+def test_a_group_that_a_record_lacks_and_that_decided_nothing_of_its_run_is_as_the_command_has_it(
+    run: PreparedRun,
+) -> None:
+    record = begun(run)
+    identity = {name: value for name, value in record["identity"].items() if name != "finetuning"}
+    layout = Layout.of(run.job.config)
+    path = layout.run(run.run_id) / RUN_RECORD
+    path.write_text(json.dumps(record | {"status": "done", "identity": identity}), encoding="utf-8")
+    (found,), missing = collect([run], ["encoder"], layout)
+    assert missing == []
+    assert found.config["finetuning"] == {"kind": "none"}
+    assert found.config["corpus"] == identity["corpus"]

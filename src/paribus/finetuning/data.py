@@ -65,7 +65,7 @@ def _write_task(directory: Path, config: ScrollsFinetuning, task: Task) -> dict[
     left_out = 0
     with (directory / "documents.jsonl").open("w", encoding="utf-8", newline="\n") as file:
         writer = _Writer(file, config.document_characters)
-        _write(directory / f"{SCORED}.jsonl", [writer.question(example) for example in scored])
+        _write(directory / f"{SCORED}.jsonl", [writer.question(example) for example in scored[: config.limit]])
         kept = []
         for example in read_split(config, task, TRAIN):
             if example.digest() in same:
@@ -76,12 +76,13 @@ def _write_task(directory: Path, config: ScrollsFinetuning, task: Task) -> dict[
     if not kept:
         path = task_file(config, task.name, TRAIN)
         raise DataError(f"{path}: every example of it is scored too, so that none is left to train {task.name} on")
-    return {"train": len(kept), "scored": len(scored), "documents": writer.documents, "left_out": left_out}
+    shown = len(scored[: config.limit])
+    return {"train": len(kept), "scored": shown, "documents": writer.documents, "left_out": left_out}
 
 
 def _scored(config: ScrollsFinetuning, task: Task) -> list[Example]:
     try:
-        return merged(read_split(config, task, SCORED))[: config.limit]
+        return merged(read_split(config, task, SCORED))
     except DataError as error:
         path = str(task_file(config, task.name, SCORED))
         raise error if path in str(error) else DataError(f"{path}: {error}") from error
