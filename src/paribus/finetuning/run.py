@@ -14,9 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
-from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_tokenizer
+from paribus.evaluation.checkpoints import last_checkpoints
 from paribus.evaluation.results import Row, means, write_items_table
 from paribus.evaluation.scores import measure
+from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.finetuning.answers import measured, write_answers
 from paribus.finetuning.data import TaskData, read_task
 from paribus.finetuning.rows import Rows, write_rows
@@ -39,7 +40,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     assert isinstance(config, ScrollsFinetuning)
     ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], 1).items()
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
-    start = Start(step, checkpoint, load_checkpoint_tokenizer(checkpoint), accelerator, precision)
+    start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)
     rows: list[Row] = []
     numbers: dict[str, JSON] = {}
     for name in config.tasks:

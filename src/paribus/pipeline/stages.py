@@ -231,7 +231,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "scores",
-            3,
+            4,
             "paribus.evaluation.stages:build_scores",
             lambda config: (
                 "corpus",

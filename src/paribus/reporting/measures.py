@@ -61,7 +61,13 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 
 
 PERCENT: Mapping[str, str] = MappingProxyType(
-    {"bleu": "BLEU", "word_precision": "precision", "word_recall": "recall", "word_f1": "F1"}
+    {
+        "bleu": "BLEU",
+        "rouge_geometric_mean": "ROUGE",
+        "word_precision": "precision",
+        "word_recall": "recall",
+        "word_f1": "F1",
+    }
 )
 """Metrics of a whole corpus, and the labels of their columns."""
 WORDS = ("word_precision", "word_recall", "word_f1")
