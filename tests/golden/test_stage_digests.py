@@ -25,7 +25,10 @@ PINNED = {
     "tasks": (2, "3170605bf9c6cc8a"),
     "prompts": (1, "b017277de1ffac13"),
 }
-UNPINNED = {"embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores"}
+UNPINNED = {
+    "embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores",
+    "finetuning_data", "finetuned",
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -198,7 +198,7 @@ def test_runs_scored_on_the_same_lines_share_them_whatever_their_steps_and_value
     changed = tmp_path / "artifacts" / runs[2].run_id / "items.parquet"
     pd.read_parquet(changed).replace({"item": {"continuation-0003": "other"}}).to_parquet(changed)
     remembered = Remembered()
-    first, second, third = (load(tmp_path / "artifacts" / run.run_id, remembered) for run in runs[:3])
+    first, second, third = (load(tmp_path / "artifacts" / run.run_id, remembered=remembered) for run in runs[:3])
     key = ("continuation", 0, "acc")
     assert second.blocks[key].items is first.blocks[key].items
     assert second.content == first.content and third.content != first.content
