@@ -28,7 +28,9 @@ class Display:
         self.console = console
         self._bar: StageProgress | None = None
         self._task: TaskID | None = None
-        self._name, self._started, self._last_line = "", 0.0, 0.0
+        self._name, self._last_line = "", 0.0
+        self._activity, self._began, self._before = "", 0.0, 0.0
+        """What the running stage does, since when, and the units that were finished then."""
 
     def message(self, text: str) -> None:
         """Print a line above the bar, which stays one in a log; rich markup is interpreted."""
@@ -36,7 +38,7 @@ class Display:
 
     def start(self, name: str, note: str) -> None:
         """A stage begins; `note` is shown until it reports progress."""
-        self._name, self._started, self._last_line = name, time.monotonic(), time.monotonic()
+        self._name, self._activity, self._last_line = name, "", time.monotonic()
         if self.console.is_terminal:
             from paribus.pipeline.progress_bar import StageProgress
 
@@ -48,12 +50,14 @@ class Display:
 
     def progress(self, done: float, total: float, unit: str, doing: str, detail: str = "") -> None:
         """The running stage finished `done` of `total` units; `detail` is shown beside or below that."""
+        if doing != self._activity:
+            self._activity, self._began, self._before = doing, time.monotonic(), done
         if self._bar is not None and self._task is not None:
             amount = _amount(done, total, unit)
             self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount, detail=detail)
         elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
             self._last_line = time.monotonic()
-            left = _left(done, total, time.monotonic() - self._started)
+            left = _left(done, total, self._before, time.monotonic() - self._began)
             amount = " · ".join(text for text in (_amount(done, total, unit), detail) if text)
             self.message(f"  {self._name}: {doing}, {amount}{left}")
 
@@ -74,10 +78,12 @@ def _amount(done: float, total: float, unit: str) -> str:
     return f"{done:,.0f} of {total:,.0f} {unit}"
 
 
-def _left(done: float, total: float, seconds: float) -> str:
+def _left(done: float, total: float, before: float, seconds: float) -> str:
+    """What is done, and how long the rest takes at the pace since `before` units were finished, `seconds` ago."""
     if done <= 0 or total <= 0:
         return ""
-    return f" ({done / total:.0%}), {duration(seconds * (total - done) / done)} left"
+    share = f" ({done / total:.0%})"
+    return f"{share}, {duration(seconds * (total - done) / (done - before))} left" if done > before else share
 
 
 def duration(seconds: float) -> str:
