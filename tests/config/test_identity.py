@@ -171,8 +171,10 @@ def test_every_field_of_every_group_is_documented() -> None:
             assert field.metadata["doc"], f"{cls.__name__}.{field.name}"
 
     walk(RunConfig)
-    for value in dataclasses.asdict(configured()):
-        walk(type(getattr(configured(), value))) if dataclasses.is_dataclass(getattr(configured(), value)) else None
+    config = configured()
+    values = [getattr(config, field.name) for field in dataclasses.fields(config)]
+    for value in filter(dataclasses.is_dataclass, values):
+        walk(type(value))
 
 
 def scrolls(root: Path, *overrides: str) -> tuple[str, ...]:

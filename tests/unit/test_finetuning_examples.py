@@ -106,7 +106,7 @@ def test_a_record_that_is_none_is_named_by_file_and_line(tmp_path: Path, record:
 
 
 def test_a_split_without_lines_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"train\.jsonl is empty; task qasper needs its items there"):
+    with pytest.raises(DataError, match=r"train\.jsonl is empty; task qasper needs its lines there"):
         data(tmp_path, "qasper", [], [scrolls_record("a", "Who?", "Ann ran.", "Ann")])
 
 

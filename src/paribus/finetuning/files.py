@@ -36,7 +36,7 @@ def task_file(config: ScrollsFinetuning, task: str, split: str) -> Path:
 def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Example]:
     """The examples of a split in order; DataError names file and line."""
     path = task_file(config, task.name, split)
-    for examples in read_lines(path, task.name, lambda name, record: read_record(name, record, task)):
+    for examples in read_lines(path, f"task {task.name}", lambda name, record: read_record(name, record, task)):
         yield from examples
 
 
