@@ -22,8 +22,9 @@ Problem = tuple[str, str]
 
 def problems(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
+    texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(name)]
     missing = [_missing(config, name) for name in config.tasks]
-    missing += [_refused(text_file(name).find, config.data) for name in config.texts]
+    missing += [_refused(text_file(name).find, config.data) for name in texts]
     return wrong_names(config) + [problem for found in missing for problem in found]
 
 

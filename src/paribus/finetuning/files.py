@@ -9,8 +9,9 @@ from paribus.corpus.fingerprint import file_digest
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.suites.files import read_lines, split_file
 from paribus.evaluation.suites.hub import fetch_archive
+from paribus.evaluation.suites.registry import unknown_task
 from paribus.finetuning.examples import Example, read_record
-from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task, unknown_task
+from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
 from paribus.pipeline.context import JSON
 
 HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
@@ -43,7 +44,7 @@ def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Ex
 def fingerprint(config: ScrollsFinetuning, cache: Path) -> dict[str, JSON]:
     """Digests of the files of each task; ConfigurationError for an unknown task, DataError for a missing file."""
     for name in config.tasks:
-        if problem := unknown_task(name):
+        if problem := unknown_task(name, list(TASKS)):
             raise ConfigurationError(f"finetuning.tasks: {problem}")
     return {
         name: {split: file_digest(task_file(config, name, split), cache) for split in (TRAIN, SCORED)}
@@ -64,7 +65,7 @@ def wrong_names(config: FinetuningConfig) -> list[tuple[str, str]]:
     """The problems that no file decides."""
     if isinstance(config, NoFinetuning):
         return []
-    found = [problem for name in config.tasks if (problem := unknown_task(name))]
+    found = [problem for name in config.tasks if (problem := unknown_task(name, list(TASKS)))]
     found += [f"names {name} {count} times" for name, count in Counter(config.tasks).items() if count > 1]
     return [("finetuning.tasks", problem) for problem in found]
 

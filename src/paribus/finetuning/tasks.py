@@ -3,7 +3,6 @@
 Shaham et al. 2022, arXiv 2201.03533; Shi et al., arXiv 2310.10638.
 """
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -37,12 +36,3 @@ TASKS: Mapping[str, Task] = MappingProxyType(
         )
     }
 )
-
-
-def unknown_task(name: str) -> str | None:
-    """What is wrong with a task name, with the nearest known one; None for a known name."""
-    if name in TASKS:
-        return None
-    near = difflib.get_close_matches(name, TASKS, n=1, cutoff=0.5)
-    hint = f"nearest: {near[0]}; " if near else ""
-    return f"unknown task {name!r}; {hint}known: {', '.join(TASKS)}"

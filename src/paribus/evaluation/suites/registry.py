@@ -1,6 +1,7 @@
 """The closed registry of task names."""
 
 import difflib
+from collections.abc import Sequence
 from types import MappingProxyType
 
 from paribus.evaluation.suites.arc import ARC_CHALLENGE, ARC_EASY
@@ -49,9 +50,9 @@ def task_names() -> list[str]:
     return [CONTINUATION, *BENCHMARKS, *TRANSLATIONS, *SEGMENTATIONS]
 
 
-def unknown_task(name: str) -> str | None:
-    """What is wrong with a task name, with the nearest known ones; None for a known name."""
-    known = task_names()
+def unknown_task(name: str, tasks: Sequence[str] | None = None) -> str | None:
+    """What is wrong with a name that is none of `tasks`, by default all, with the nearest; None for a known name."""
+    known = task_names() if tasks is None else tasks
     if name in known:
         return None
     near = difflib.get_close_matches(name, known, n=2, cutoff=0.5)
