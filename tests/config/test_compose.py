@@ -214,3 +214,25 @@ def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
 def test_the_environment_never_enters_the_configuration(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "hunter2")
     assert "hunter2" not in repr(compose("seed=3").jobs[0].config)
+
+
+def test_a_field_that_only_some_choices_have_is_given_to_those(tmp_path: Path) -> None:
+    started = compose("-m", "start=scratch,checkpoint", "start.run=0123456789abcdef", f"root={tmp_path}")
+    assert [job.config.start.kind for job in started.jobs] == ["scratch", "checkpoint"]
+    assert started.jobs[0].overrides == ("start=scratch", f"root={tmp_path}")
+    assert "start.run=0123456789abcdef" in started.jobs[1].overrides
+    swept = compose("-m", "tokenizer=bpe,bytes", "tokenizer.vocab_size=4000,8000")
+    sizes = [getattr(job.config.tokenizer, "vocab_size", None) for job in swept.jobs]
+    assert sizes == [4000, 8000, None]
+
+
+def test_a_field_that_no_choice_of_a_swept_group_has_is_refused() -> None:
+    assert "did you mean 'vocab_size'?" in problems("-m", "tokenizer=bpe,bytes", "tokenizer.vocb=9")["tokenizer.vocb"]
+    assert "start.run" in problems("start=scratch", "start.run=0123456789abcdef")
+
+
+def test_a_launcher_is_chosen_as_in_hydra_and_a_misspelt_one_is_refused() -> None:
+    assert compose("-m", "seed=0,1", "hydra/launcher=joblib").launcher == "joblib"
+    assert compose("-m", "seed=0,1").launcher == "basic"
+    assert "did you mean 'joblib'?" in problems("-m", "seed=0,1", "hydra/launcher=jobib")["hydra/launcher"]
+    assert "n_job" in " ".join(problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_job=2"))

@@ -10,11 +10,13 @@ from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.pipeline import commands
 from paribus.pipeline.display import open_console
+from paribus.pipeline.failure import Failure
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.show import show_plan, show_status
+from paribus.pipeline.show import show_plan
+from paribus.pipeline.status import show_status
 
 FILES = ("[/abs/x.jsonl]", "[rel.jsonl]")
 
@@ -43,12 +45,12 @@ def test_a_plan_names_runs_by_overrides_in_brackets(runs: list[PreparedRun]) -> 
 
 def test_a_status_shows_names_and_reasons_in_brackets(runs: list[PreparedRun]) -> None:
     run = runs[0]
-    failure = {"class": "data", "message": "[/abs/x.jsonl] is [not there]"}
+    failure = Failure("data", "[/abs/x.jsonl] is [not there]")
     Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).finish(failure)
     console = wide()
     assert show_status(runs, console) == 1
     assert all(f"corpus.paths={name} " in shown(console) for name in FILES)
-    assert failure["message"] in shown(console)
+    assert failure.message in shown(console)
 
 
 def test_the_doctor_names_a_directory_in_brackets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,8 @@
 """The only importer of Hydra: overrides in, frozen `RunConfig`s out. A DictConfig never leaves this module.
 
 Before anything runs, every job of a sweep is composed and validated, and all problems of the command are reported
-together. The sweep itself is then run by Hydra, whose sweeper and launcher the user may choose.
+together. Jobs are then run by the Hydra launcher that the user chose; which, and how often, the caller decides, so
+Hydra's sweepers have no part in it.
 """
 
 import sys
@@ -12,13 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra._internal.callbacks import Callbacks
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
+from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.types import HydraContext, RunMode
 from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
@@ -47,6 +51,8 @@ class Composition:
     jobs: tuple[Job, ...]
     factors: tuple[str, ...]
     multirun: bool
+    launcher: str = "basic"
+    """Name of the Hydra launcher that runs the jobs of a multirun."""
 
 
 def configuration_directory() -> Path:
@@ -60,29 +66,43 @@ def compose_command(command: Command) -> Composition:
     """Compose and validate every job of a command; ConfigurationError lists all problems of all jobs at once."""
     with _initialized(command):
         problems, usable = _usable(command.overrides)
-        base = _compose(usable.plain, problems)
+        base = _compose(usable.common, problems)
         jobs, factors, multirun = _expand(command, usable, base, problems)
         reusable = base if not multirun else None
         composed = [_job(overrides, reusable or _compose(overrides, problems), problems) for overrides in jobs]
+        launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     configured = [job for job in composed if job is not None]
     declared = (factor for job in configured for factor in job.config.factors)
-    return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun)
+    return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun, launcher)
 
 
-def run_with_hydra(command: Command, extra: Sequence[str], function: Callable[[RunConfig, int], None]) -> None:
-    """Run a validated command under Hydra: `function(config, job number)` once a job, with the chosen launcher."""
+def run_with_hydra(command: Command, jobs: Sequence[Sequence[str]], function: Callable[[RunConfig], None]) -> None:
+    """Call `function(config)` once a job, given as its overrides, with the launcher that the command names.
+
+    A launcher may send `function` to other processes and machines. Whatever goes wrong there is raised, also where
+    only one of several jobs was lost.
+    """
 
     def task(cfg: DictConfig) -> None:
-        from hydra.core.hydra_config import HydraConfig
+        function(build_run(_container(cfg)))
 
-        job = HydraConfig.get().job
-        number = 0 if OmegaConf.is_missing(job, "num") else int(job.num)
-        function(build_run(_container(cfg)), number)
-
-    arguments = [*command.flags, *command.overrides, *extra]
-    _with_arguments(arguments, hydra.main(**_main_options(command))(task))
+    with _initialized(command) as hydra_app:
+        loader = hydra_app.config_loader
+        config = loader.load_configuration("config", list(jobs[0]), RunMode.MULTIRUN)
+        # The launcher adds those of Hydra itself again.
+        own = [[text for text in job if not _key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
+        callbacks = Callbacks(config)
+        callbacks.on_multirun_start(config=config, config_name="config")
+        launcher = Plugins.instance().instantiate_launcher(
+            hydra_context=HydraContext(config_loader=loader, callbacks=callbacks), task_function=task, config=config
+        )
+        most = OmegaConf.select(config, "hydra.sweeper.max_batch_size") or len(jobs)
+        for first in range(0, len(jobs), most):
+            returned = launcher.launch(own[first : first + most], initial_job_idx=first)
+            _ = [job.return_value for job in returned]
+        callbacks.on_multirun_end(config=config, config_name="config")
 
 
 def show_with_hydra(command: Command) -> None:
@@ -104,7 +124,7 @@ def _with_arguments(arguments: Sequence[str], function: Callable[[], Any]) -> No
 
 
 @contextmanager
-def _initialized(command: Command) -> Iterator[None]:
+def _initialized(command: Command) -> Iterator[Hydra]:
     """Hydra with our groups and those of --config-dir, as its own command line would have them."""
     setbase("1.3")
     path = create_config_search_path(str(configuration_directory()))
@@ -112,9 +132,8 @@ def _initialized(command: Command) -> Iterator[None]:
         if not Path(directory).is_dir():
             raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
         path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
-    Hydra.create_main_hydra2("paribus", path)
     try:
-        yield
+        yield Hydra.create_main_hydra2("paribus", path)
     finally:
         GlobalHydra.instance().clear()
 
@@ -123,6 +142,27 @@ def _initialized(command: Command) -> Iterator[None]:
 class _Overrides:
     plain: list[str]
     sweeping: list[str]
+    only_for: Mapping[str, frozenset[str]]
+    """Key of a field -> the choices of its group that have it, where others of them have not."""
+
+    @property
+    def common(self) -> list[str]:
+        """The plain ones that every choice knows."""
+        return [text for text in self.plain if _key(text) not in self.only_for]
+
+    def fit(self, job: Sequence[str]) -> tuple[str, ...]:
+        """A job without the fields that the choices of its groups do not have."""
+        chosen = {tuple(text.lstrip("+").split("=", 1)) for text in job}
+        return tuple(
+            text
+            for text in job
+            if (known := self.only_for.get(_key(text))) is None
+            or any((_key(text).split(".")[0], choice) in chosen for choice in known)
+        )
+
+
+def _key(override: str) -> str:
+    return override.split("=", 1)[0].lstrip("+~")
 
 
 def _usable(overrides: Sequence[str]) -> tuple[list[Problem], _Overrides]:
@@ -132,12 +172,39 @@ def _usable(overrides: Sequence[str]) -> tuple[list[Problem], _Overrides]:
     choices = [override for override in parsed if _is_choice(override)]
     accepted = [override for override in choices if not _add(problems, _unknown_choice(override))]
     reference = _reference(accepted)
-    values = [override for override in parsed if override not in choices]
-    accepted += [override for override in values if not _add(problems, _unknown_key(override, reference))]
+    swept = _swept_groups(accepted, reference)
+    only_for: dict[str, frozenset[str]] = {}
+    for override in (override for override in parsed if override not in choices):
+        path = str(override.key_or_group)
+        knowing = _knowing(override, accepted, swept.get(path.split(".", maxsplit=1)[0], []))
+        if knowing is not None:
+            only_for[path] = knowing
+        if knowing or not _add(problems, _unknown_key(override, reference)):
+            accepted.append(override)
     return problems, _Overrides(
         [o.input_line or "" for o in accepted if not o.is_sweep_override()],
         [o.input_line or "" for o in accepted if o.is_sweep_override()],
+        {path: knowing for path, knowing in only_for.items() if knowing},
     )
+
+
+def _swept_groups(choices: list[Override], reference: DictConfig) -> dict[str, list[str]]:
+    """Group -> its choices, of the groups of which a multirun takes several."""
+    swept = {str(o.key_or_group): _choices_of(o) for o in choices if o.is_sweep_override()}
+    parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
+    texts = {str(key): f"{key}={value}" for key, value in parameters.items() if _options(str(key))}
+    listed = OverridesParser.create().parse_overrides(list(texts.values()))
+    return {str(o.key_or_group): _choices_of(o) for o in listed} | swept
+
+
+def _knowing(override: Override, choices: list[Override], swept: list[str]) -> frozenset[str] | None:
+    """The choices of the swept group of a field that have the field; None where all have it, or it was appended."""
+    if len(swept) < 2 or override.is_add() or override.is_force_add():
+        return None
+    group = str(override.key_or_group).split(".")[0]
+    others = [o for o in choices if str(o.key_or_group) != group and _is_choice(o)]
+    known = [choice for choice in swept if not _unknown_key(override, _reference(others, f"{group}={choice}"))]
+    return None if len(known) == len(swept) else frozenset(known)
 
 
 def _parse(text: str, problems: list[Problem]) -> Override | None:
@@ -176,11 +243,11 @@ def _unknown_choice(override: Override) -> list[Problem]:
     return [Problem(group, unknown(value, options)) for value in wrong if value not in nested]
 
 
-def _reference(choices: list[Override]) -> DictConfig:
+def _reference(choices: list[Override], *more: str) -> DictConfig:
     """The composed configuration that keys are looked up in: the first value of every choice."""
     lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
     try:
-        return hydra.compose("config", overrides=lines, return_hydra_config=True)
+        return hydra.compose("config", overrides=[*lines, *more], return_hydra_config=True)
     except HydraException:
         return hydra.compose("config", return_hydra_config=True)
 
@@ -230,7 +297,8 @@ def _expand(
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
     factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
-    return [list(job) for job in lists], factors, multirun
+    jobs = dict.fromkeys(usable.fit(job) for job in lists)
+    return [list(job) for job in jobs], factors, multirun
 
 
 def _job(overrides: list[str], cfg: DictConfig | None, problems: list[Problem]) -> Job | None:

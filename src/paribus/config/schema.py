@@ -6,7 +6,7 @@ chosen by its `kind` in a closed registry.
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.budget import BudgetConfig
@@ -74,6 +74,13 @@ class RunConfig:
     seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")
     factors: tuple[str, ...] = execution(
         (), doc="Paths that differ between the runs of a sweep on purpose, beside those that it sweeps: [duplicates]."
+    )
+    on_failure: Literal["continue", "stop"] = execution(
+        "continue", doc="After a failed run of a sweep: go on with the others, or start no more of them."
+    )
+    retries: NonNegative = execution(
+        1,
+        doc="Times that a stage, or a lost run, is tried again after a failure of class infrastructure or interrupted.",
     )
     experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
     sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")

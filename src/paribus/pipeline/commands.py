@@ -40,7 +40,7 @@ def _plan(command: Command, console: Console) -> int:
 
 def _status(command: Command, console: Console) -> int:
     from paribus.pipeline.prepare import prepare
-    from paribus.pipeline.show import show_status
+    from paribus.pipeline.status import show_status
 
     return show_status(prepare(compose_command(command), tolerate_missing=True), console)
 

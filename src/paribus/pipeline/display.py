@@ -24,8 +24,9 @@ def open_console(*, stderr: bool = False) -> "Console":
 class Display:
     """Shows one run: a line a finished stage, a bar for the running one."""
 
-    def __init__(self, console: "Console") -> None:
-        self.console = console
+    def __init__(self, console: "Console", label: str = "") -> None:
+        """`label` stands before each line of one of several runs that share the console, which then has no bars."""
+        self.console, self._label = console, label
         self._bar: StageProgress | None = None
         self._task: TaskID | None = None
         self._name, self._last_line = "", 0.0
@@ -34,12 +35,13 @@ class Display:
 
     def message(self, text: str) -> None:
         """Print a line above the bar, which stays one in a log; rich markup is interpreted."""
-        self.console.print(text, highlight=False, soft_wrap=True)
+        shown = f"[dim]{self._label:>3}[/dim] {text}" if self._label else text
+        self.console.print(shown, highlight=False, soft_wrap=True)
 
     def start(self, name: str, note: str) -> None:
         """A stage begins; `note` is shown until it reports progress."""
         self._name, self._activity, self._last_line = name, "", time.monotonic()
-        if self.console.is_terminal:
+        if self.console.is_terminal and not self._label:
             from paribus.pipeline.progress_bar import StageProgress
 
             self._bar = StageProgress(self.console)

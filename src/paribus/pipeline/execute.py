@@ -6,13 +6,14 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.execution import EngineConfig
 from paribus.errors import FAILURE_CLASSES, InfrastructureError, OutOfMemoryError, ParibusError
+from paribus.pipeline.memory_kills import out_of_memory_kills
 from paribus.store.claim import Claim
 
 SPINS = "20000"
@@ -34,8 +35,19 @@ class Listener(Protocol):
         """The stage said a line."""
 
 
-def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, listener: Listener) -> Any:
-    """The stage's result. Raises the failure the child reported, or one made from how it died."""
+def execute(
+    job: dict[str, Any],
+    engine: EngineConfig,
+    held: Claim,
+    log: Path,
+    listener: Listener,
+    *,
+    environment: Mapping[str, str] | None = None,
+) -> Any:
+    """The stage's result. Raises the failure the child reported, or one made from how it died.
+
+    `environment` is added to that of the child.
+    """
     log.parent.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
     with log.open("ab") as output:
@@ -46,13 +58,14 @@ def execute(job: dict[str, Any], engine: EngineConfig, held: Claim, log: Path, l
             stderr=output,
             pass_fds=[writing],
             start_new_session=True,
-            env=child_environment(engine),
+            env={**child_environment(engine), **(environment or {})},
         )
     os.close(writing)
+    killed_before = out_of_memory_kills()
     with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
         _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
         answer = _listen(channel, held, listener)
-    return _conclude(answer, child.wait(), log)
+    return _conclude(answer, child.wait(), log, out_of_memory_kills() - killed_before)
 
 
 def child_environment(engine: EngineConfig) -> dict[str, str]:
@@ -128,13 +141,13 @@ def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:
     return None
 
 
-def _conclude(answer: dict[str, Any] | None, code: int, log: Path) -> Any:
+def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills: int) -> Any:
     if answer is not None and answer["type"] == "done":
         return answer["result"]
     if answer is not None:
         cls: type[ParibusError] = FAILURE_CLASSES[answer["class"]]
         raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])
-    if code == -signal.SIGKILL:
-        raise OutOfMemoryError(f"the process was killed (signal 9), most often for want of memory (log: {log})")
+    if code == -signal.SIGKILL and memory_kills > 0:
+        raise OutOfMemoryError(f"the kernel killed the process for want of memory (signal 9; log: {log})")
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")

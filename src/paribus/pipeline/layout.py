@@ -8,6 +8,7 @@ from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store.artifact import Store
+from paribus.store.claim import run_claim
 
 RUN_ID_LENGTH = 16
 
@@ -37,6 +38,10 @@ class Layout:
     def run(self, run_id: str) -> Path:
         """Directory of a run: its record, events and logs."""
         return self.root / "runs" / run_id
+
+    def run_claim(self, run_id: str) -> Path:
+        """Who is running a run, as a claim."""
+        return run_claim(self.root, run_id)
 
     def sweep(self, sweep_id: str) -> Path:
         """Directory of a sweep: its events and the list of its artefacts."""

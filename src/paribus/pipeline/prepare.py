@@ -98,5 +98,7 @@ def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> Swe
         name=name,
         invocation=uuid.uuid4().hex,
         jobs=len(runs),
+        number=1,
+        launcher=composition.launcher if composition.multirun else "basic",
         factors=composition.factors,
     )

@@ -1,6 +1,8 @@
 """Keeps the record and the event log of one run, and shows it in the tracker."""
 
 import json
+import os
+import socket
 import time
 from pathlib import Path
 from typing import Any
@@ -8,6 +10,7 @@ from typing import Any
 from paribus.config.identity import everything, identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.equality import run_identity
+from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout, run_id
 from paribus.pipeline.prepare import run_name
@@ -39,6 +42,9 @@ class Recorder:
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
             "stages": {},
             "failure": None,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "invocation": config.sweep.invocation if config.sweep else None,
             "started": time.time(),
             "ended": None,
         }
@@ -84,16 +90,31 @@ class Recorder:
                 if isinstance(value, int | float):
                     self.events.metric(f"{node.name}/{name}", float(value), 0)
 
-    def finish(self, failure: dict[str, str] | None) -> None:
-        """Close the run: done, or failed with a class and a message."""
-        interrupted = failure is not None and failure["class"] == "interrupted"
-        self.record["status"] = "done" if failure is None else "interrupted" if interrupted else "failed"
-        self.record["failure"], self.record["ended"] = failure, time.time()
-        atomic.write_json(self.directory / RUN_RECORD, self.record)
+    def finish(self, failure: Failure | None) -> None:
+        """Close the run: done, or failed for a reason."""
         if failure is not None:
-            self.events.tag("paribus.failure", f"{failure['class']}: {failure['message']}"[:5000])
-        self.events.end("FINISHED" if failure is None else "KILLED" if interrupted else "FAILED")
+            _close(self.directory, self.record, failure, self.events)
+        else:
+            self.record |= {"status": "done", "failure": None, "ended": time.time()}
+            atomic.write_json(self.directory / RUN_RECORD, self.record)
+            self.events.end("FINISHED")
         self.events.close()
+
+
+def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:
+    """Close a run that another process has left behind."""
+    with EventLog(directory / FILE_NAME) as events:
+        _close(directory, record, failure, events)
+
+
+def _close(directory: Path, record: dict[str, Any], failure: Failure, events: EventLog) -> None:
+    interrupted = failure.failure_class == "interrupted"
+    ended = {"status": "interrupted" if interrupted else "failed", "failure": failure.to_json(), "ended": time.time()}
+    atomic.write_json(directory / RUN_RECORD, record | ended)
+    events.tag("paribus.failure", failure.shown[:5000])
+    if failure.log is not None:
+        events.artifact(directory / failure.log, "logs")
+    events.end("KILLED" if interrupted else "FAILED")
 
 
 def _without_password(config: RunConfig) -> dict[str, Any]:

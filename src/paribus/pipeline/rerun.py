@@ -14,9 +14,9 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.job import JobFunction
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import read_record
-from paribus.pipeline.sweep import JobFunction
 
 EXIT_DIFFERS = 1
 
@@ -33,7 +33,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
     untracked = dataclasses.replace(original.tracking, kind="none")
     again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
-    JobFunction()(again, 0)
+    JobFunction()(again)
     return _compare(original, again, console)
 
 

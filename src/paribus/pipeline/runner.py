@@ -8,14 +8,16 @@ import time
 import traceback
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from rich.markup import escape
 
 from paribus.config.identity import everything
-from paribus.errors import FAILURE_CLASSES, InterruptedRunError, classify
+from paribus.errors import FAILURE_CLASSES, classify
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
+from paribus.pipeline.failure import RETRIED, Failure, stage_log
+from paribus.pipeline.gpu_slots import gpu_slots
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
@@ -52,7 +54,20 @@ class StageRunner:
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
 
     def ensure(self, node: Node) -> Artifact:
-        """The artefact of a node, found, awaited or made."""
+        """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times."""
+        retries = node.config.retries
+        for retry in range(1, retries + 1):
+            try:
+                return self._ensure(node, last=False)
+            except Exception as error:
+                failure = classify(error)
+                if failure["class"] not in RETRIED or self._failed_before(node):
+                    raise
+                message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(failure['message'])}"
+                self.display.message(f"  {node.name:<12} {message}")
+        return self._ensure(node, last=True)
+
+    def _ensure(self, node: Node, *, last: bool) -> Artifact:
         store = self.layout.store
         waiting = False
         while True:
@@ -63,7 +78,7 @@ class StageRunner:
             held = store.claim(node.name, node.key)
             if held is not None:
                 with held:
-                    return store.find(node.name, node.key) or self._make(node, held)
+                    return store.find(node.name, node.key) or self._make(node, held, last=last)
             if not waiting:
                 holder = describe(read_holder(store.claim_path(node.name, node.key)))
                 self.display.message(f"  [dim]{node.name:<12} is being made by {holder}: waiting[/dim]")
@@ -89,7 +104,7 @@ class StageRunner:
         self.recorder.stage(node, artifact, "cached", 0.0)
         self._replay(artifact)
 
-    def _make(self, node: Node, held: Claim) -> Artifact:
+    def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         self._refuse_repetition(node)
         self.metrics.clear()
         self.display.start(node.name, "starting")
@@ -99,7 +114,7 @@ class StageRunner:
         except BaseException as error:
             if held.held():
                 self.layout.store.discard_output(node.name, node.key)
-            self._failed(node, error)
+            self._failed(node, error, last=last)
             raise
         seconds = time.monotonic() - started
         self.display.finish(
@@ -120,8 +135,9 @@ class StageRunner:
             "output": str(output),
             "work": str(store.work(node.name, node.key)),
         }
-        log = self.recorder.directory / "logs" / f"{node.name}.log"
-        result = execute(job, node.config.engine, held, log, self)
+        log = stage_log(self.recorder.directory, node.name)
+        with gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}")) as environment:
+            result = execute(job, node.config.engine, held, log, self, environment=environment)
         self._keep_metrics(output)
         record = {
             **node.identity,
@@ -150,34 +166,45 @@ class StageRunner:
 
     def _refuse_repetition(self, node: Node) -> None:
         """A stage that failed in this very command would fail again for every run that shares it."""
-        path = self.layout.failure(node)
-        if not path.is_file() or node.config.sweep is None:
-            return
-        failure = json.loads(path.read_text(encoding="utf-8"))
-        if failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted":
+        failure = self._failed_before(node)
+        if failure is not None:
             raise FAILURE_CLASSES[failure["class"]](
                 f"stage {node.name} failed for an earlier run: {failure['message']}"
             )
 
-    def _failed(self, node: Node, error: BaseException) -> None:
+    def _failed_before(self, node: Node) -> dict[str, Any] | None:
+        """The failure of a stage that this command does not try again."""
+        path = self.layout.failure(node)
+        if not path.is_file() or node.config.sweep is None:
+            return None
+        failure: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        ended = failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted"
+        return failure if ended else None
+
+    def _failed(self, node: Node, error: BaseException, *, last: bool) -> None:
         failure = classify(error)
         self.display.finish(f"  {node.name:<12} [red]failed[/red] ({failure['class']})")
+        if failure["class"] in RETRIED and not last:
+            return
         invocation = node.config.sweep.invocation if node.config.sweep else None
         path = self.layout.failure(node)
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
 
 
-def run_nodes(nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder) -> dict[str, str] | None:
-    """Ensure every node of a run in order; None, or class and message of what stopped it."""
+def run_nodes(nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder) -> Failure | None:
+    """Ensure every node of a run in order; None, or what stopped it."""
     stages = StageRunner(layout, display, recorder)
+    stage: str | None = None
     try:
         for node in nodes.values():
+            stage = node.name
             stages.ensure(node)
-    except (KeyboardInterrupt, InterruptedRunError):
-        return {"class": "interrupted", "message": "stopped by a signal; give the same command again to carry on"}
+    except KeyboardInterrupt:
+        return Failure("interrupted", "stopped by a signal; give the same command again to carry on", stage)
     except Exception as error:
-        (recorder.directory / "logs").mkdir(exist_ok=True)
-        (recorder.directory / "logs" / "runner.log").write_text(traceback.format_exc(), encoding="utf-8")
-        return classify(error)
+        runner_log = recorder.directory / "logs" / "runner.log"
+        runner_log.parent.mkdir(exist_ok=True)
+        runner_log.write_text(traceback.format_exc(), encoding="utf-8")
+        return Failure.of(error, stage, recorder.directory)
     return None

@@ -1,4 +1,4 @@
-"""Plans and states of runs on the terminal."""
+"""Plans on the terminal."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.plan import Plan, PlannedRun
-from paribus.pipeline.prepare import PreparedRun, labels
-from paribus.pipeline.recorder import read_record
 
-STYLES = {"cached": "green", "done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
+STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 READ = ("tokens", "text", "steps", "epochs")
 COST = ("params", "FLOPs", "hours", "disk", "memory")
 WIDE = 110
@@ -110,24 +107,3 @@ def _figures(run: PlannedRun) -> dict[str, str]:
 
 def _mark(run: PlannedRun, figure: str) -> str:
     return "~" if figure in run.estimated else ""
-
-
-def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
-    """Print the state of every run; 0 when all are done, else 1."""
-    table = Table(title="Runs", title_justify="left")
-    for heading in ("run", "id", "status", "stages", "why"):
-        table.add_column(heading, overflow="fold")
-    statuses = []
-    for name, run in zip(labels(runs), runs, strict=True):
-        layout = Layout.of(run.job.config)
-        record = read_record(layout.run(run.run_id))
-        made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
-        status = record["status"] if record else "not started"
-        failure = record["failure"] if record else None
-        why = f"{failure['class']}: {failure['message']}" if failure else ""
-        style = STYLES.get(status, "default")
-        progress = f"{made} of {len(run.nodes)}"
-        table.add_row(Text(name), run.run_id, Text(status, style), progress, Text(why))
-        statuses.append(status)
-    console.print(table)
-    return 0 if set(statuses) == {"done"} else 1

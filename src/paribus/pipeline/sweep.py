@@ -1,32 +1,39 @@
-"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went."""
+"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went.
+
+A sweep has no state of its own. What a launcher lost is found by its record and its claim, and launched again.
+"""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 from rich.console import Console
-from rich.markup import escape
 
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command, run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
-from paribus.errors import ParibusError, classify
+from paribus.errors import ParibusError
 from paribus.pipeline.comparison import compare
-from paribus.pipeline.display import Display, duration, open_console
+from paribus.pipeline.display import duration
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.graph import build_graph
+from paribus.pipeline.failure import RETRIED
+from paribus.pipeline.job import JobFunction, allow_start, is_done
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, labels, prepare
-from paribus.pipeline.recorder import Recorder, read_record
-from paribus.pipeline.remaining import announce, write_stages
-from paribus.pipeline.runner import run_nodes
+from paribus.pipeline.remaining import write_stages
+from paribus.pipeline.run_state import LOST, RunState, read_state, settle
+from paribus.pipeline.status import show_failures
+from paribus.pipeline.watch import watched
+from paribus.store.claim import describe
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def run_command(command: Command, console: Console) -> int:
@@ -43,31 +50,89 @@ def run_command(command: Command, console: Console) -> int:
     config = runs[0].job.config
     layout = Layout.of(config)
     failures: list[str] = []
-    if all(is_done(run, layout) for run in runs):
+    left = [run for run in runs if not is_done(run.run_id, run.nodes, layout)]
+    if not left:
         console.print(f"{len(runs)} of {len(runs)} runs done already")
     else:
         write_stages(layout, sweep, runs)
         with _shown_sweep(sweep, config, layout, failures) if composition.multirun else nullcontext():
-            _launch(command, sweep, console)
+            stopped = _Launches(command, runs, sweep, layout, console).carry_out(left)
             failures += summarize(runs, layout, console, started)
+            failures += ["interrupted"] if stopped else []
     if composition.multirun and not failures:
         _show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
 
 
-def is_done(run: PreparedRun, layout: Layout) -> bool:
-    """Whether a run is recorded as done and every artefact of it is there."""
-    record = read_record(layout.run(run.run_id))
-    if record is None or record["status"] != "done":
+@dataclass
+class _Launches:
+    """Launches the jobs of a command until none is left that another launch could help."""
+
+    command: Command
+    runs: Sequence[PreparedRun]
+    sweep: SweepConfig
+    layout: Layout
+    console: Console
+
+    def carry_out(self, left: Sequence[PreparedRun]) -> bool:
+        """Run what is left; whether the user stopped it."""
+        launched: Counter[str] = Counter()
+        try:
+            while left:
+                trouble = self._launch(left)
+                elsewhere = self._await_others(left)
+                launched.update(run.run_id for run in left if run.run_id not in elsewhere)
+                left = [run for run in left if self._again(run, trouble, launched[run.run_id], elsewhere)]
+        except KeyboardInterrupt:
+            self.console.print("[red]stopped[/red]: give the same command again to carry on")
+            return True
+        finally:
+            allow_start(self.layout, self.sweep)
         return False
-    return all(layout.store.find(node.name, node.key) for node in run.nodes.values())
 
+    def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
+        """What the launcher said of jobs that it lost, None when it lost none."""
+        numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
+        jobs = [[*run.job.overrides, self._told(numbers[run.run_id])] for run in runs]
+        shown = {name: self.layout.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
+        try:
+            with watched(self.sweep.launcher, shown, self.console):
+                run_with_hydra(self.command, jobs, JobFunction())
+        except Exception as error:  # whatever a launcher raises for a job that died
+            first = str(error).strip().partition("\n")[0][:300]
+            trouble = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"
+            self.console.print(trouble, style="yellow", markup=False, soft_wrap=True)
+            return trouble
+        return None
 
-def _launch(command: Command, sweep: SweepConfig, console: Console) -> None:
-    try:
-        run_with_hydra(command, [_override(sweep)], JobFunction())
-    except KeyboardInterrupt:
-        console.print("[red]stopped[/red]: give the same command again to carry on")
+    def _told(self, number: int) -> str:
+        """The override that tells a job about its sweep."""
+        sweep = self.sweep
+        factors = ",".join(f"'{factor}'" for factor in sweep.factors)
+        names = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',launcher:'{sweep.launcher}'"
+        return f"sweep={{{names},jobs:{sweep.jobs},number:{number},factors:[{factors}]}}"
+
+    def _await_others(self, runs: Sequence[PreparedRun]) -> set[str]:
+        """Wait until no living process has one of the runs in hand; which ones another had."""
+        elsewhere: set[str] = set()
+        for name, run in zip(labels(runs), runs, strict=True):
+            while (state := read_state(self.layout, run)).holder is not None:
+                if run.run_id not in elsewhere:
+                    self.console.print(f"waiting for {name}: in the hands of {describe(state.holder)}", markup=False)
+                    elsewhere.add(run.run_id)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        return elsewhere
+
+    def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
+        """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
+        state, config = read_state(self.layout, run), run.job.config
+        if state.status == LOST:
+            settle(self.layout, run.run_id, trouble)
+        told = (state.record or {}).get("invocation") == self.sweep.invocation
+        helps = state.status == LOST or (trouble is not None and not told and state.status != "done")
+        if run.run_id in elsewhere:
+            helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
+        return helps and launched <= config.retries and config.on_failure != "stop"
 
 
 def _show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
@@ -92,58 +157,15 @@ def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout, failures
     Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
 
 
-def _override(sweep: SweepConfig) -> str:
-    factors = ",".join(f"'{factor}'" for factor in sweep.factors)
-    fields = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',jobs:{sweep.jobs}"
-    return f"sweep={{{fields},factors:[{factors}]}}"
-
-
-@dataclass(frozen=True)
-class JobFunction:
-    """What Hydra calls once a job. It records failures and never raises them, so that one run cannot stop the rest.
-
-    It holds nothing of the parent process, because launchers send it to others.
-    """
-
-    def __call__(self, config: RunConfig, number: int) -> None:
-        """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
-        display = Display(open_console())
-        try:
-            self._run(config, number, display)
-        except Exception as error:
-            failure = classify(error)
-            display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
-
-    def _run(self, config: RunConfig, number: int, display: Display) -> None:
-        layout = Layout.of(config)
-        nodes = build_graph(config, layout.cache)
-        recorder = Recorder(config, nodes, layout)
-        title = f"run {number + 1} of {config.sweep.jobs}" if config.sweep else "run"
-        display.message(f"[bold]{title}[/bold]  {recorder.name}  [dim]{recorder.run_id}[/dim]")
-        announce(layout, config, display)
-        follower = Follower(recorder.directory, config.tracking, layout.root)
-        failure = run_nodes(nodes, layout, display, recorder)
-        recorder.finish(failure)
-        if failure is not None:
-            display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
-        if failure is not None and failure["class"] == "interrupted":
-            raise KeyboardInterrupt
-        display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
-
-
 def summarize(runs: Sequence[PreparedRun], layout: Layout, console: Console, started: float) -> list[str]:
     """Say how the runs of a command ended; the failure classes of those that did not."""
-    records = [read_record(layout.run(run.run_id)) for run in runs]
-    ended = [record["status"] if record else "not started" for record in records]
-    failures = [
-        record["failure"]["class"] if record and record["failure"] else status
-        for record, status in zip(records, ended, strict=True)
-        if status != "done"
-    ]
+    states = [read_state(layout, run) for run in runs]
+    done = sum(state.status == "done" for state in states)
     noun = "run" if len(runs) == 1 else "runs"
-    console.print(f"{ended.count('done')} of {len(runs)} {noun} done in {duration(time.time() - started)}")
-    for name, record, status in zip(labels(runs), records, ended, strict=True):
-        if status != "done":
-            why = f": {record['failure']['message']}" if record and record["failure"] else ""
-            console.print(f"  {status}: {name}{why}", markup=False)
-    return failures
+    console.print(f"{done} of {len(runs)} {noun} done in {duration(time.time() - started)}")
+    show_failures(dict(zip(labels(runs), states, strict=True)), console)
+    return [_class(state) for state in states if state.status != "done"]
+
+
+def _class(state: RunState) -> str:
+    return state.failure.failure_class if state.failure else state.status

@@ -94,6 +94,16 @@ def exclusive(directory: Path) -> Iterator[None]:
         yield
 
 
+def run_claim(root: Path, run_id: str) -> Path:
+    """Where the process of a run says that it has the run in hand, below an output root."""
+    return root / "claims" / run_id
+
+
+def is_held(path: Path, lease: float) -> bool:
+    """Whether a living process holds the claim at `path`."""
+    return path.exists() and not _is_dead(path, lease)
+
+
 def read_holder(path: Path) -> dict[str, str | int | float] | None:
     """Host, process and token of the holder, or None when nobody holds the claim."""
     try:

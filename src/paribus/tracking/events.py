@@ -53,6 +53,11 @@ class EventLog:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run began and has not ended, as far as this log said when it was opened and since."""
+        return self._ledger.is_open
+
     def close(self) -> None:
         """Release the file; further events raise."""
         if self._descriptor >= 0:

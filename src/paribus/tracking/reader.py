@@ -45,6 +45,11 @@ class Ledger:
     def __init__(self) -> None:
         self._latest: dict[tuple[Any, ...], Any] = {}
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the run began and has not ended."""
+        return self._latest.get(("state",)) == "start"
+
     def admit(self, event: str, fields: Mapping[str, Any]) -> bool:
         """Whether the event says something that the log does not say yet; if so it is remembered."""
         state = event in ("start", "end")

@@ -18,6 +18,7 @@ from typing import IO
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ParibusError
 from paribus.store.atomic import write_json
+from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.files import locked, read_json
 from paribus.tracking.mlflow_sink import MlflowSink
@@ -82,6 +83,8 @@ class Service:
         if due and not (is_delivered(request.run_directory, self._destination) and not request.finishing):
             self._attempt(request)
         if not _is_alive(request.pid):
+            if close_abandoned(request.run_directory, self._destination.root):
+                self._attempt(request)
             request.path.unlink(missing_ok=True)
             request.answer.unlink(missing_ok=True)
             self._sink.forget(request.run_directory)

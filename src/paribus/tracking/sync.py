@@ -11,6 +11,7 @@ from typing import Any
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
+from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.mlflow_sink import MlflowSink, TrackingError
@@ -111,6 +112,7 @@ def _sync_run(
     destination = Destination.resolve(tracking, root)
     if destination in unreachable:
         return RunSync(directory.name, error=unreachable[destination])
+    close_abandoned(directory, root)
     sink = sinks.setdefault(destination, MlflowSink(destination))
     try:
         sent: Sent = sink.send(directory)

@@ -60,4 +60,6 @@ class SweepConfig:
     name: str = execution(doc="Name shown in MLflow and the report.")
     invocation: str = execution(doc="One execution of the command: what failed in it is not tried again by it.")
     jobs: Positive = execution(doc="Number of runs.")
+    number: Positive = execution(1, doc="Which of them this is.")
+    launcher: str = execution("basic", doc="The Hydra launcher that runs them.")
     factors: tuple[str, ...] = execution((), doc="Configuration paths that differ between the runs on purpose.")

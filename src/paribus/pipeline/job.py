@@ -1,0 +1,98 @@
+"""One run of a command, in whatever process the launcher put it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.markup import escape
+
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.schema import RunConfig
+from paribus.errors import classify
+from paribus.pipeline.display import Display, open_console
+from paribus.pipeline.failure import Failure
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.prepare import run_name
+from paribus.pipeline.recorder import Recorder, read_record
+from paribus.pipeline.remaining import announce
+from paribus.pipeline.runner import run_nodes
+from paribus.store import atomic
+from paribus.store.claim import acquire, describe, read_holder
+from paribus.tracking.follower import Follower
+
+
+@dataclass(frozen=True)
+class JobFunction:
+    """What a Hydra launcher calls once a job. It records failures and never raises them, so one run stops no other.
+
+    It holds nothing of the process that made it, because launchers send it to others.
+    """
+
+    def __call__(self, config: RunConfig) -> None:
+        """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
+        sweep = config.sweep
+        # Jobs that run at once share a terminal: each line says whose it is.
+        display = Display(open_console(), str(sweep.number) if sweep and sweep.launcher != "basic" else "")
+        try:
+            perform(config, display)
+        except Exception as error:
+            failure = classify(error)
+            display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
+
+
+def perform(config: RunConfig, display: Display) -> None:
+    """Make what a run lacks and record how it went; a run that another process has in hand is left to it."""
+    layout = Layout.of(config)
+    nodes = build_graph(config, layout.cache)
+    identifier, sweep = run_id(nodes), config.sweep
+    title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
+    display.message(f"[bold]{title}[/bold]  {run_name(config)}  [dim]{identifier}[/dim]")
+    if sweep and _stop_mark(layout, sweep).exists():
+        display.message("  not started: another run has failed, and on_failure=stop")
+        return
+    held = acquire(layout.run_claim(identifier), config.engine.lease_seconds)
+    if held is None:
+        holder = describe(read_holder(layout.run_claim(identifier)))
+        display.message(f"  [dim]in the hands of {holder}: left to it[/dim]")
+        return
+    with held:
+        if is_done(identifier, nodes, layout):
+            display.message("  [dim]done already[/dim]")
+            return
+        failure = _record(config, nodes, layout, display)
+    if failure is not None and sweep and config.on_failure == "stop":
+        atomic.write_text(_stop_mark(layout, sweep), failure.shown)
+    if failure is not None and failure.failure_class == "interrupted":
+        raise KeyboardInterrupt
+
+
+def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
+    """Whether a run is recorded as done and every artefact of it is there."""
+    record = read_record(layout.run(identifier))
+    if record is None or record["status"] != "done":
+        return False
+    return all(layout.store.find(node.name, node.key) for node in nodes.values())
+
+
+def allow_start(layout: Layout, sweep: SweepConfig) -> None:
+    """Forget that a run of this command has failed, so that the command leaves nothing behind."""
+    _stop_mark(layout, sweep).unlink(missing_ok=True)
+
+
+def _stop_mark(layout: Layout, sweep: SweepConfig) -> Path:
+    """There where no more runs of a command are to be started."""
+    return layout.sweep(sweep.id) / f"stopped-{sweep.invocation}"
+
+
+def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: Display) -> Failure | None:
+    recorder = Recorder(config, nodes, layout)
+    announce(layout, config, display)
+    follower = Follower(recorder.directory, config.tracking, layout.root)
+    failure = run_nodes(nodes, layout, display, recorder)
+    recorder.finish(failure)
+    if failure is not None:
+        display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")
+    if failure is None or failure.failure_class != "interrupted":
+        display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
+    return failure

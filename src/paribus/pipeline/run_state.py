@@ -1,0 +1,69 @@
+"""How a run stands: what its record says, and whether the process that wrote it is still there."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.pipeline.failure import Failure
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.recorder import fail_record, read_record
+from paribus.store.claim import acquire, is_held, read_holder
+
+LOST = "lost"
+
+
+@dataclass(frozen=True)
+class RunState:
+    """`status` is that of the record, `not started` without one.
+
+    It is `lost` where the record says running and the process is gone, `incomplete` where it says done and an artefact
+    is gone.
+    """
+
+    status: str
+    failure: Failure | None
+    record: dict[str, Any] | None
+    holder: dict[str, Any] | None
+
+    @property
+    def shown(self) -> str:
+        """The status for people: a lost run has failed."""
+        return "failed" if self.status == LOST else self.status
+
+
+def read_state(layout: Layout, run: PreparedRun) -> RunState:
+    """The state of a run; nothing is written. A record that nobody can read counts as none."""
+    path = layout.run_claim(run.run_id)
+    holder = read_holder(path) if is_held(path, layout.lease_seconds) else None
+    try:
+        record = read_record(layout.run(run.run_id))
+    except ValueError:
+        record = None
+    if holder is not None:
+        return RunState("running", None, record, holder)
+    if record is None:
+        return RunState("not started", None, None, None)
+    if record["status"] == "running":
+        return RunState(LOST, lost(record), record, None)
+    if record["status"] == "done" and not all(layout.store.find(node.name, node.key) for node in run.nodes.values()):
+        return RunState("incomplete", None, record, None)
+    failure = Failure.from_json(record["failure"]) if record["failure"] else None
+    return RunState(record["status"], failure, record, None)
+
+
+def lost(record: dict[str, Any], why: str | None = None) -> Failure:
+    """The failure of a run whose process ended without a word; `why` is what the launcher says of it."""
+    process = f"process {record.get('pid')} on {record.get('host')}"
+    reason = f" ({why})" if why else ", killed from outside or with its node"
+    return Failure("infrastructure", f"{process} ended without a word{reason}; the same command carries on")
+
+
+def settle(layout: Layout, run_id: str, why: str | None) -> None:
+    """Record a lost run as failed, in its record and in its events; a run that is held or ended is left alone."""
+    held = acquire(layout.run_claim(run_id), layout.lease_seconds)
+    if held is None:
+        return
+    with held:
+        record = read_record(layout.run(run_id))
+        if record is not None and record["status"] == "running":
+            fail_record(layout.run(run_id), record, lost(record, why))

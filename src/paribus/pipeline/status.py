@@ -1,0 +1,59 @@
+"""How the runs of a command stand, and why those that failed did."""
+
+from collections.abc import Mapping, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun, labels
+from paribus.pipeline.run_state import RunState, read_state
+from paribus.store.claim import describe
+
+STYLES = {"done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
+
+EXPLAINED = ("configuration", "data", "interrupted")
+"""Classes of failures whose message says what to change."""
+
+
+def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
+    """Print the state of every run, with the end of the log of each that failed; 0 when all are done, else 1."""
+    table = Table(title="Runs", title_justify="left")
+    for heading in ("run", "id", "status", "stages", "why"):
+        table.add_column(heading, overflow="fold")
+    states = {}
+    for name, run in zip(labels(runs), runs, strict=True):
+        layout = Layout.of(run.job.config)
+        state = states[name] = read_state(layout, run)
+        made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
+        status = Text(state.shown, STYLES.get(state.shown, "default"))
+        table.add_row(Text(name), run.run_id, status, f"{made} of {len(run.nodes)}", Text(_why(state)))
+    console.print(table)
+    for name, state in states.items():
+        _show_tail(name, state, console)
+    return 0 if {state.status for state in states.values()} == {"done"} else 1
+
+
+def show_failures(states: Mapping[str, RunState], console: Console) -> None:
+    """Print a line for each run that is not done, with the reason and the end of its log."""
+    for name, state in states.items():
+        if state.status != "done":
+            why = _why(state)
+            console.print(f"  {state.shown}: {name}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
+            _show_tail(name, state, console)
+
+
+def _why(state: RunState) -> str:
+    if state.holder is not None:
+        return f"by {describe(state.holder)}"
+    return state.failure.shown if state.failure is not None else ""
+
+
+def _show_tail(name: str, state: RunState, console: Console) -> None:
+    """The end of the log, where the message alone does not explain the failure."""
+    if state.failure is None or not state.failure.tail or state.failure.failure_class in EXPLAINED:
+        return
+    console.print(f"  the end of {state.failure.log} of {name}:", markup=False, soft_wrap=True)
+    for line in state.failure.tail:
+        console.print(f"    {line}", markup=False, style="dim", soft_wrap=True)

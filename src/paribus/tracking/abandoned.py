@@ -1,0 +1,28 @@
+"""End the event log of a run whose process is gone, so that no tracker shows it as running for ever."""
+
+from pathlib import Path
+
+from paribus.store.claim import acquire, run_claim
+from paribus.tracking.events import FILE_NAME, EventLog
+
+LEASE_SECONDS = 30.0
+"""How long a process of another machine may have been silent before its run counts as abandoned."""
+_REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
+
+
+def close_abandoned(run_directory: Path, root: Path) -> bool:
+    """Log that a run has failed whose log has no end and which nobody has in hand; whether that was so.
+
+    The process of a run holds a claim on it, below the output root `root`, for as long as it lives.
+    """
+    if run_directory.parent.name != "runs" or not (run_directory / FILE_NAME).is_file():
+        return False
+    held = acquire(run_claim(root, run_directory.name), LEASE_SECONDS)
+    if held is None:
+        return False
+    with held, EventLog(run_directory / FILE_NAME) as events:
+        if not events.is_open:
+            return False
+        events.tag("paribus.failure", _REASON)
+        events.end("FAILED")
+    return True

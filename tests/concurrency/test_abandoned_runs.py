@@ -1,0 +1,105 @@
+"""Runs whose process was killed: their logs are ended, and MLflow shows them as failed, not as running for ever."""
+
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from paribus.config.groups.execution import TrackingConfig
+from paribus.store.claim import acquire, run_claim
+from paribus.tracking.abandoned import close_abandoned
+from paribus.tracking.events import EventLog
+from paribus.tracking.sync import sync
+
+RUNNING = """
+import sys, time
+from pathlib import Path
+from paribus.config.groups.execution import TrackingConfig
+from paribus.store.claim import acquire, run_claim
+from paribus.tracking.events import EventLog
+from paribus.tracking.follower import Follower
+root = Path(sys.argv[1])
+directory = root / "runs" / "one"
+with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
+    log.start("one", "one", {"id": "sweep"}, {})
+    log.metric("loss", 1.0, 0)
+    follower = Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
+    print("running", flush=True)
+    time.sleep(600)
+"""
+
+
+def running(root: Path, kind: str) -> subprocess.Popen[str]:
+    process = subprocess.Popen([sys.executable, "-c", RUNNING, str(root), kind], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "running\n"
+    return process
+
+
+def statuses(database: Path) -> dict[str, str]:
+    """Status by name of the run, as MLflow keeps it."""
+    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
+        return dict(connection.execute("SELECT name, status FROM runs"))
+
+
+def events(root: Path) -> list[dict[str, object]]:
+    lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def test_mlflow_shows_a_killed_run_and_its_sweep_as_failed(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    process = running(tmp_path, "mlflow")
+    deadline = time.monotonic() + 90
+    while statuses(tmp_path / "mlflow.db").get("one") != "RUNNING":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    process.kill()
+    process.wait()
+    while statuses(tmp_path / "mlflow.db") != {"one": "FAILED", "sweep": "FAILED"}:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    failure = next(event for event in events(tmp_path) if event["event"] == "tag")
+    assert failure["name"] == "paribus.failure"
+    assert str(failure["value"]).startswith("infrastructure: ")
+
+
+def test_sync_ends_a_run_that_nobody_has_in_hand_and_no_other(tmp_path: Path, empty_store: Path) -> None:
+    shutil.copy(empty_store, tmp_path)
+    process = running(tmp_path, "none")
+    tracking = TrackingConfig(kind="mlflow")
+    assert sync(tmp_path, tracking).complete
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    process.kill()
+    process.wait()
+    assert sync(tmp_path, tracking).complete
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
+
+
+def test_a_run_that_ended_or_is_taken_up_by_another_process_is_left_as_it_is(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        held = acquire(run_claim(tmp_path, "one"), 30.0)
+        assert held is not None
+        with held:
+            assert not close_abandoned(directory, tmp_path)
+        log.end("FINISHED")
+    assert not close_abandoned(directory, tmp_path)
+    assert [event["event"] for event in events(tmp_path)] == ["start", "end"]
+
+
+def test_a_run_that_goes_on_after_it_was_given_up_ends_as_it_ends(tmp_path: Path) -> None:
+    directory = tmp_path / "runs" / "one"
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+    assert close_abandoned(directory, tmp_path)
+    with EventLog(directory / "events.jsonl") as log:
+        log.start("one", "one", None, {})
+        log.end("FINISHED")
+    ends = [event.get("status") for event in events(tmp_path) if event["event"] in ("start", "end")]
+    assert ends == [None, "FAILED", None, "FINISHED"]

@@ -1,0 +1,191 @@
+"""Sweeps under Hydra's launchers: the same result, whichever runs them, and whatever is killed."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from command_line import OVERRIDES, command, paribus, write_corpus
+
+ARMS = ("-m", *OVERRIDES, "encoder=merge_rank,longest_first")
+LAUNCHERS = {
+    "basic": (),
+    "joblib": ("hydra/launcher=joblib", "hydra.launcher.n_jobs=2"),
+    "submitit_local": ("hydra/launcher=submitit_local",),
+    "ray": (
+        "hydra/launcher=ray",
+        "+hydra.launcher.ray.init.num_cpus=2",
+        "+hydra.launcher.ray.init.include_dashboard=false",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which a sweep of two encoders has run."""
+    directory = tmp_path_factory.mktemp("finished")
+    write_corpus(directory)
+    paribus(directory, "run", *ARMS)
+    return directory
+
+
+@pytest.fixture
+def unscored(finished: Path, tmp_path: Path) -> Path:
+    """The same without the scores of its runs, which are to be made again."""
+    directory = tmp_path / "unscored"
+    shutil.copytree(finished, directory)
+    shutil.rmtree(directory / "paribus_runs/artifacts/scores")
+    shutil.rmtree(directory / "paribus_runs/reports")
+    return directory
+
+
+def scores(directory: Path) -> dict[str, object]:
+    """Key -> digests of the files of scores."""
+    records = (directory / "paribus_runs/artifacts/scores").glob("*/record.json")
+    return {path.parent.name: json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
+
+
+def runs(directory: Path) -> list[dict[str, object]]:
+    paths = sorted((directory / "paribus_runs/runs").glob("*/run.json"))
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+
+
+def until(look: Callable[[], object], process: subprocess.Popen[str]) -> object:
+    """What `look` finds, as soon as it finds something."""
+    deadline = time.monotonic() + 120
+    while not (found := look()):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return found
+
+
+def scoring_job(directory: Path) -> psutil.Process | None:
+    """The process of a job that is scoring, once its child is there."""
+    for path in (directory / "paribus_runs/artifacts/claims").glob("scores-*"):
+        try:
+            job = psutil.Process(int(json.loads(path.read_text(encoding="utf-8"))["pid"]))
+            if job.children():
+                return job
+        except (psutil.NoSuchProcess, FileNotFoundError):
+            continue
+    return None
+
+
+def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command(arguments), cwd=directory, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_sweep_has_the_same_result_and_table_under_each_launcher(
+    finished: Path, unscored: Path, launcher: str
+) -> None:
+    if launcher == "ray":
+        pytest.importorskip("ray")
+    done = paribus(unscored, "run", *ARMS, *LAUNCHERS[launcher])
+    assert scores(unscored) == scores(finished)
+    assert "2 of 2 runs done in" in done.stdout
+    assert "Comparison by encoder" in done.stdout
+    (report,) = (unscored / "paribus_runs/reports").iterdir()
+    (before,) = (finished / "paribus_runs/reports").iterdir()
+    assert (report / "report.csv").read_bytes() == (before / "report.csv").read_bytes()
+    assert [run["status"] for run in runs(unscored)] == ["done", "done"]
+
+
+def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path, unscored: Path) -> None:
+    process = start(unscored, "run", *ARMS)
+    job = until(lambda: scoring_job(unscored), process)
+    assert isinstance(job, psutil.Process)
+    job.children()[0].kill()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
+    assert "trying again (1 of 1): the process died without a word: SIGKILL" in printed
+    assert scores(unscored) == scores(finished)
+
+
+def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
+    process = start(unscored, "run", *ARMS, "retries=0")
+    job = until(lambda: scoring_job(unscored), process)
+    assert isinstance(job, psutil.Process)
+    job.children()[0].kill()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "1 of 2 runs done" in printed
+    ended = {str(run["status"]): run for run in runs(unscored)}
+    assert set(ended) == {"done", "failed"}
+    failure = ended["failed"]["failure"]
+    assert isinstance(failure, dict)
+    assert (failure["class"], failure["stage"], failure["log"]) == ("infrastructure", "scores", "logs/scores.log")
+    assert "SIGKILL" in failure["message"]
+    status = paribus(unscored, "status", *ARMS, expect=1).stdout
+    assert "infrastructure: stage scores: the process died" in " ".join(status.replace("│", " ").split())
+
+
+def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) -> None:
+    process = start(unscored, "run", *ARMS, "retries=0", "on_failure=stop")
+    job = until(lambda: scoring_job(unscored), process)
+    assert isinstance(job, psutil.Process)
+    job.children()[0].kill()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 1
+    assert "0 of 2 runs done" in printed
+    assert "not started: another run has failed, and on_failure=stop" in printed
+    assert scores(unscored) == {}
+    assert not list((unscored / "paribus_runs/sweeps").glob("*/stopped-*"))
+
+
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
+    finished: Path, unscored: Path, launcher: str
+) -> None:
+    process = start(unscored, "run", *ARMS, *LAUNCHERS[launcher])
+    job = until(lambda: scoring_job(unscored), process)
+    assert isinstance(job, psutil.Process)
+    job.kill()
+    printed, _ = process.communicate(timeout=300)
+    assert process.returncode == 0, printed
+    assert f"launcher {launcher}: " in printed
+    assert scores(unscored) == scores(finished)
+
+
+def test_a_killed_sweep_is_shown_as_failed_and_the_same_command_carries_on(finished: Path, unscored: Path) -> None:
+    process = start(unscored, "run", *ARMS)
+    job = until(lambda: scoring_job(unscored), process)
+    assert isinstance(job, psutil.Process)
+    assert job.pid == process.pid
+    process.kill()
+    process.wait()
+    status = " ".join(paribus(unscored, "status", *ARMS, expect=1).stdout.replace("│", " ").split())
+    assert f"infrastructure: process {job.pid} on" in status
+    assert "running" not in status
+    paribus(unscored, "run", *ARMS)
+    assert scores(unscored) == scores(finished)
+
+
+def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path) -> None:
+    both = [start(unscored, "run", *ARMS) for _ in range(2)]
+    printed = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0], printed
+    made = [line for text in printed for line in text.splitlines() if line.split()[:2] == ["scores", "done"]]
+    assert len(made) == 2
+    assert scores(unscored) == scores(finished)
+    assert all("Comparison by encoder" in text for text in printed)
+
+
+def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
+    process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])
+    until(lambda: scoring_job(unscored), process)
+    family = psutil.Process(process.pid).children(recursive=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=120)
+    assert process.returncode == 130
+    _, alive = psutil.wait_procs(family, timeout=30)
+    assert alive == [], [item.cmdline() for item in alive]
