@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix bench-training setup clean
+.PHONY: demo test lint kill-matrix launcher-tests bench-training setup clean
 
 setup: $(READY)
 
@@ -41,6 +41,10 @@ test: lint
 # Kill -9 in every stage, several times; about half an hour on two cores.
 kill-matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
+
+# Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
+launcher-tests: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/end_to_end/test_launchers.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

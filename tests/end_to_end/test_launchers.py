@@ -83,7 +83,10 @@ def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command(arguments), cwd=directory, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS)
+EACH = [pytest.param(name, marks=() if name == "joblib" else pytest.mark.launchers) for name in LAUNCHERS]
+
+
+@pytest.mark.parametrize("launcher", EACH)
 def test_a_sweep_has_the_same_result_and_table_under_each_launcher(
     finished: Path, unscored: Path, launcher: str
 ) -> None:
@@ -110,6 +113,7 @@ def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path,
     assert scores(unscored) == scores(finished)
 
 
+@pytest.mark.launchers
 def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
     process = start(unscored, "run", *ARMS, "retries=0")
     job = until(lambda: scoring_job(unscored), process)
@@ -141,6 +145,7 @@ def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) 
     assert not list((unscored / "paribus_runs/sweeps").glob("*/stopped-*"))
 
 
+@pytest.mark.launchers
 @pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
     finished: Path, unscored: Path, launcher: str
@@ -179,6 +184,7 @@ def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path)
     assert all("Comparison by encoder" in text for text in printed)
 
 
+@pytest.mark.launchers
 def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
     process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])
     until(lambda: scoring_job(unscored), process)
