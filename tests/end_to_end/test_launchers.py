@@ -83,6 +83,20 @@ def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command(arguments), cwd=directory, stdout=pipe, stderr=subprocess.STDOUT, text=True)
 
 
+def test_an_added_arm_costs_only_itself_and_so_does_a_changed_one(finished: Path) -> None:
+    states = {}
+    for name, arms in (("added", "merge_rank,longest_first,dropout"), ("changed", "merge_rank,dropout")):
+        plan = paribus(finished, "plan", "-m", *OVERRIDES, f"encoder={arms}").stdout
+        lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in plan.splitlines() if line.startswith("│")]
+        states[name] = {cells[0]: cells[3] for cells in lines if len(cells) == 4}
+    shared = dict.fromkeys(("corpus", "vocabulary", "order", "tasks"), "1 cached")
+    own = ("tokens", "prompts", "checkpoints", "scores")
+    assert states == {
+        "added": shared | dict.fromkeys(own, "2 cached, 1 missing"),
+        "changed": shared | dict.fromkeys(own, "1 cached, 1 missing"),
+    }
+
+
 EACH = [pytest.param(name, marks=() if name == "joblib" else pytest.mark.launchers) for name in LAUNCHERS]
 
 

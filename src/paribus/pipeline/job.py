@@ -89,7 +89,12 @@ def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: 
     recorder = Recorder(config, nodes, layout)
     announce(layout, config, display)
     follower = Follower(recorder.directory, config.tracking, layout.root)
-    failure = run_nodes(nodes, layout, display, recorder)
+    try:
+        failure = run_nodes(nodes, layout, display, recorder)
+    except SystemExit:
+        reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
+        recorder.finish(Failure("interrupted", reason))
+        raise
     recorder.finish(failure)
     if failure is not None:
         display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")

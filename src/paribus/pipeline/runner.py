@@ -184,7 +184,8 @@ class StageRunner:
     def _failed(self, node: Node, error: BaseException, *, last: bool) -> None:
         failure = classify(error)
         self.display.finish(f"  {node.name:<12} [red]failed[/red] ({failure['class']})")
-        if failure["class"] in RETRIED and not last:
+        # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
+        if isinstance(error, SystemExit) or (failure["class"] in RETRIED and not last):
             return
         invocation = node.config.sweep.invocation if node.config.sweep else None
         path = self.layout.failure(node)

@@ -129,7 +129,9 @@ class _Launches:
         if state.status == LOST:
             settle(self.layout, run.run_id, trouble)
         told = (state.record or {}).get("invocation") == self.sweep.invocation
-        helps = state.status == LOST or (trouble is not None and not told and state.status != "done")
+        helps = state.status == LOST
+        if trouble is not None:
+            helps = helps or state.status == "interrupted" or (not told and state.status != "done")
         if run.run_id in elsewhere:
             helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
         return helps and launched <= config.retries and config.on_failure != "stop"

@@ -48,7 +48,8 @@ class _Watch:
     def look(self) -> None:
         for label, path in self._runs.items():
             lines = self._lines(path)
-            for line in lines[len(self._seen[label]) :] if lines[:1] == self._seen[label][:1] else lines:
+            known = self._seen[label] if lines[:1] == self._seen[label][:1] else []
+            for line in (line for line in lines if line not in known):
                 self._console.print(f"  {label}: {line}", markup=False, soft_wrap=True)
             self._seen[label] = lines
 
