@@ -4,6 +4,7 @@ import json
 import multiprocessing
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -157,3 +158,69 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
     child.communicate(json.dumps(job | {"claim": {"path": str(path), "token": "mine", "lease": 0.5}}).encode())
     os.close(reading)
     assert child.returncode == -signal.SIGKILL
+
+
+OTHER = {"token": "t", "host": "another", "machine": "another", "pid": 1, "started": 1.0}
+
+
+def claimed_by_another(path: Path, seconds_ahead: float = 0.0) -> None:
+    """A claim of a process on another host whose last heartbeat was stamped so far in the future."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(OTHER), encoding="utf-8")
+    os.utime(path, (time.time() + seconds_ahead,) * 2)
+
+
+def test_a_dead_claim_from_the_future_is_taken_over_a_lease_after_the_clock_was_set_back(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    claimed_by_another(path, seconds_ahead=3600)
+    assert acquire(path, 0.5) is None
+    time.sleep(0.3)
+    assert acquire(path, 0.5) is None
+    time.sleep(0.4)
+    assert acquire(path, 0.5) is not None
+
+
+def test_a_living_claim_outlives_a_clock_that_is_set_back(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    held = acquire(path, 1.0)
+    assert held is not None
+    with held:
+        os.utime(path, (time.time() + 3600,) * 2)
+        for _ in range(8):
+            assert acquire(path, 1.0) is None
+            time.sleep(0.25)
+        assert held.held()
+
+
+@pytest.mark.parametrize("ahead", [-3600, 3600])
+def test_a_node_whose_own_clock_is_wrong_judges_claims_by_that_of_the_file_system(tmp_path: Path, ahead: int) -> None:
+    living, dead = tmp_path / "claims" / "corpus-living", tmp_path / "claims" / "corpus-dead"
+    claimed_by_another(living)
+    claimed_by_another(dead, seconds_ahead=-60)
+    code = (
+        "import sys, time; from pathlib import Path; right = time.time\n"
+        "time.time = lambda: right() + int(sys.argv[1])\n"
+        "time.time_ns = lambda: int(time.time() * 1e9)\n"
+        "from paribus.store.claim import acquire\n"
+        "print([acquire(Path(path), 30.0) is not None for path in sys.argv[2:]])"
+    )
+    arguments = [sys.executable, "-c", code, str(ahead), str(living), str(dead)]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[False, True]"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"token": "t"}', "\0\0\0"])
+def test_a_torn_claim_is_waited_for_and_taken_over_after_the_lease(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    path.parent.mkdir()
+    path.write_text(content, encoding="utf-8")
+    assert acquire(path, 30.0) is None
+    os.utime(path, (time.time() - 31,) * 2)
+    assert acquire(path, 30.0) is not None
+
+
+def test_a_claim_in_a_container_of_the_same_name_is_not_judged_by_process_numbers_here(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    path.parent.mkdir()
+    path.write_text(json.dumps(OTHER | {"host": socket.gethostname(), "pid": 2**22 + 1}), encoding="utf-8")
+    assert acquire(path, 30.0) is None

@@ -9,16 +9,16 @@ import json
 import os
 import socket
 import threading
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from paribus.errors import InfrastructureError
 from paribus.store import atomic
+from paribus.store.clock import file_time_ns
 
 
 class ClaimLostError(InfrastructureError):
@@ -66,11 +66,18 @@ class Claim:
 
     def _beat(self) -> None:
         while not self._stop.wait(self.lease / 5):
-            if not self.held():
+            try:
+                held = self.held()
+                if held:
+                    os.utime(self.path)
+            except FileNotFoundError:  # taken over, and released by now
+                held = False
+            except OSError:  # the file server may answer again before the lease is over
+                continue
+            if not held:
                 if self._lost is not None:
                     self._lost()
                 return
-            os.utime(self.path)
 
 
 def acquire(path: Path, lease: float) -> Claim | None:
@@ -81,8 +88,7 @@ def acquire(path: Path, lease: float) -> Claim | None:
         if path.exists() and not _is_dead(path, lease):
             return None
         token = uuid.uuid4().hex
-        holder = {"token": token, "host": socket.gethostname(), "pid": os.getpid(), "started": _start_time(os.getpid())}
-        atomic.write_json(path, holder)
+        atomic.write_json(path, {"token": token, **_this_process()})
         return Claim(path, token, lease)
 
 
@@ -105,32 +111,57 @@ def is_held(path: Path, lease: float) -> bool:
 
 
 def read_holder(path: Path) -> dict[str, str | int | float] | None:
-    """Host, process and token of the holder, or None when nobody holds the claim."""
+    """Host, process and token of the holder, None when nobody holds the claim; nothing is known of a torn one."""
     try:
-        holder = json.loads(path.read_text(encoding="utf-8"))
+        holder = json.loads(path.read_bytes())
     except FileNotFoundError:
         return None
-    return holder if isinstance(holder, dict) else None
+    except ValueError:
+        return {}
+    return holder if isinstance(holder, dict) else {}
 
 
 def describe(holder: dict[str, str | int | float] | None) -> str:
     """The holder for people: `process 123 on node7`."""
-    return "nobody" if holder is None else f"process {holder.get('pid')} on {holder.get('host')}"
+    if holder is None:
+        return "nobody"
+    return f"process {holder.get('pid')} on {holder.get('host')}" if holder else "a process whose claim is torn"
 
 
 def _is_dead(path: Path, lease: float) -> bool:
     holder = read_holder(path)
     if holder is None:
         return False
-    if holder.get("host") == socket.gethostname() and _start_time(int(holder["pid"])) != holder.get("started"):
+    here = _this_process()
+    if holder.get("machine") == here["machine"] and _start_time(holder.get("pid")) != holder.get("started"):
         return True
+    return _silence(path) > lease
+
+
+def _this_process() -> dict[str, str | int | float]:
+    """`machine` tells apart hosts and containers of one name, in which process numbers mean something else."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    pid = os.getpid()
+    machine = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
+    return {"host": socket.gethostname(), "machine": machine, "pid": pid, "started": _start_time(pid)}
+
+
+def _silence(path: Path) -> float:
+    """Seconds since the last heartbeat by the clock that stamps it, whatever the clocks of the nodes say.
+
+    A claim from the future, as that clock was set back, is as one from now: its holder goes on beating, or is dead
+    a lease later.
+    """
     try:
-        return time.time() - path.stat().st_mtime > lease
+        silence = file_time_ns(path.parent) - path.stat().st_mtime_ns
+        if silence < 0:
+            os.utime(path)
     except FileNotFoundError:
-        return False
+        return 0.0
+    return silence / 1e9
 
 
-def _start_time(pid: int) -> float:
+def _start_time(pid: Any) -> float:
     """Start of a process in clock ticks since boot, so that a reused process number is noticed; 0 if it is gone."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
