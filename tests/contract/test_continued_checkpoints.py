@@ -24,6 +24,8 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.rerun import _moved
 from paribus.reporting.equality import differing, flatten
+from paribus.store.artifact import file_digests
+from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
 from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model
@@ -96,7 +98,7 @@ def test_the_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Pa
 def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Path, tmp_path: Path) -> None:
     root, key = tmp_path / "root", "0" * 64
     artefact = Path(shutil.copytree(trained, root / "artifacts" / "checkpoints" / key))
-    (artefact / "record.json").write_text("{}")
+    write_record(artefact, {"stage": "checkpoints", "key": key, "files": file_digests(artefact)})
     (root / "runs" / "abc").mkdir(parents=True)
     (root / "runs" / "abc" / "run.json").write_text(json.dumps({"stages": {"checkpoints": {"key": key}}}))
     last = artefact / LAST

@@ -2,7 +2,6 @@
 
 import gzip
 import io
-import json
 from pathlib import Path
 
 import pytest
@@ -20,6 +19,7 @@ from paribus.pipeline.machine import has_gpu
 from paribus.pipeline.plan import PlannedRun, make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.show import show_plan
+from paribus.store.record import write_record
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
 LENGTH = {"tokens", "steps", "flops"}
@@ -103,9 +103,10 @@ def test_device_hours_are_the_flops_at_the_speed_of_the_device(tmp_path: Path) -
 
 def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
     """An artefact of which only the record is looked at."""
-    directory = Layout.of(run.job.config).store.path(stage, run.nodes[stage].key)
+    key = run.nodes[stage].key
+    directory = Layout.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
-    (directory / "record.json").write_text(json.dumps({"result": result}), encoding="utf-8")
+    write_record(directory, {"stage": stage, "key": key, "files": {}, "result": result})
 
 
 RESULT = {

@@ -56,7 +56,7 @@ def test_the_doctor_finds_a_flipped_byte_and_sets_the_artefact_aside(tmp_path: P
     assert examine(store, said.append) == 0
     (artifact.path / "data").write_text("Content", encoding="utf-8")
     assert examine(store, said.append) == 1
-    assert "differs from its record in data" in said[-2]
+    assert "data differs from its digest" in said[-2]
     assert store.find("corpus", KEY) is None
     assert len(list((tmp_path / "damaged").iterdir())) == 1
     assert examine(store, said.append) == 0

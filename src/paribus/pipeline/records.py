@@ -134,17 +134,19 @@ def _run_record(
         directory=directory,
         vocabulary=vocabulary.path if vocabulary else None,
         tokens=tokens.path if tokens else None,
-        gone=tuple(_gone(name, stage["key"], layout) for name, stage in _without(record, artifacts)),
+        gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
     )
 
 
-def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """The measuring stages whose artefact the record names and the store has no longer."""
-    return [(name, record["stages"][name]) for name in MEASURING_STAGES if artifacts.get(name, 0) is None]
+def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], layout: Layout) -> list[tuple[str, str]]:
+    """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
+    absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
+    return [(name, key) for name, key in absent if name in MEASURING_STAGES or layout.store.damage(name, key)]
 
 
 def _gone(name: str, key: str, layout: Layout) -> str:
-    return f"its {name} are gone ({layout.store.path(name, key)}); {_MADE_AGAIN}"
+    path, damage = layout.store.path(name, key), layout.store.damage(name, key)
+    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} are gone ({path}); {_MADE_AGAIN}"
 
 
 def _environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:

@@ -1,6 +1,5 @@
 """How much of a sweep is left, estimated from what its finished stages took."""
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable
 from statistics import mean
@@ -13,6 +12,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
 from paribus.store import atomic
+from paribus.tracking.files import read_json
 
 STAGES_FILE = "stages.json"
 
@@ -35,7 +35,7 @@ def announce(layout: Layout, config: RunConfig, display: Display) -> None:
     if config.sweep is None or config.sweep.jobs == 1:
         return
     path = layout.sweep(config.sweep.id) / STAGES_FILE
-    stages = json.loads(path.read_text(encoding="utf-8"))["stages"]
+    stages = read_json(path).get("stages", [])
     done, seconds, unknown = estimate(layout, stages)
     if done == len(stages):
         return

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.recorder import read_record
+from paribus.pipeline.recorder import UNREADABLE, read_record
 
 EXIT_DIFFERS = 1
 
@@ -27,6 +27,8 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     record = read_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
+    if record["status"] == UNREADABLE:
+        raise DataError(record["failure"]["message"])
     original = build_run(_moved(record["config"], root) | {"sweep": None})
     _refuse_changed(record, original)
     (root / "reruns").mkdir(exist_ok=True)

@@ -17,7 +17,7 @@ class RunState:
     """`status` is that of the record, `not started` without one.
 
     It is `lost` where the record says running and the process is gone, `incomplete` where it says done and an artefact
-    is gone.
+    is gone or damaged.
     """
 
     status: str
@@ -46,9 +46,18 @@ def read_state(layout: Layout, run: PreparedRun) -> RunState:
     if record["status"] == "running":
         return RunState(LOST, lost(record), record, None)
     if record["status"] == "done" and not all(layout.store.find(node.name, node.key) for node in run.nodes.values()):
-        return RunState("incomplete", None, record, None)
+        return RunState("incomplete", _damage(layout, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
+
+
+def _damage(layout: Layout, run: PreparedRun) -> Failure | None:
+    """What is wrong with the first damaged artefact of a run; None where some are gone."""
+    for node in run.nodes.values():
+        if problem := layout.store.damage(node.name, node.key):
+            message = f"damaged: {layout.store.path(node.name, node.key)}: {problem}; the same command makes it again"
+            return Failure("infrastructure", message, node.name)
+    return None
 
 
 def lost(record: dict[str, Any], why: str | None = None) -> Failure:

@@ -25,6 +25,7 @@ from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.claim import Claim, describe, read_holder
 from paribus.store.provenance import provenance
+from paribus.tracking.files import read_json
 
 SECONDS_BETWEEN_LOOKS = 0.5
 METRICS = "metrics.jsonl"
@@ -106,6 +107,8 @@ class StageRunner:
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         self._refuse_repetition(node)
+        if told := self.layout.store.set_aside(held, node.name, node.key):
+            self.display.message(f"  [yellow]{node.name:<12} damaged: {escape(told)}; made again[/yellow]")
         self.metrics.clear()
         self.display.start(node.name, "starting")
         started = time.monotonic()
@@ -127,7 +130,7 @@ class StageRunner:
     def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
         store = self.layout.store
         output = store.empty_output(node.name, node.key)
-        inputs = {name: str(store.path(name, other.key)) for name, other in node.inputs.items()}
+        inputs = {name: str(store.require(name, other.key).path) for name, other in node.inputs.items()}
         job = {
             "stage": node.name,
             "config": everything(node.config),
@@ -177,7 +180,7 @@ class StageRunner:
         path = self.layout.failure(node)
         if not path.is_file() or node.config.sweep is None:
             return None
-        failure: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        failure = {"class": "interrupted", "message": "", **read_json(path)}
         ended = failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted"
         return failure if ended else None
 

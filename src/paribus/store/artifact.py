@@ -1,21 +1,24 @@
 """The store: one immutable directory an artefact, found by its key.
 
-An artefact exists when its directory and the record inside exist; both appear by one rename. Directories below
-`partial/` belong to the holder of the artefact's claim.
+An artefact exists when its directory does, which appears by one rename, and its files are those that its record names.
+Directories below `partial/` belong to the holder of the artefact's claim.
 """
 
 import hashlib
-import json
 import shutil
+import uuid
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paribus.errors import InfrastructureError
-from paribus.store import atomic
+from paribus.store import atomic, verification
 from paribus.store.claim import Claim, acquire, exclusive
+from paribus.store.record import RECORD, read_record, write_record
+from paribus.store.verification import Memory
 
-RECORD = "record.json"
+NOT_STAGES = ("claims", "partial", "damaged", "verified")
+"""Directories beside those of the stages."""
 
 
 @dataclass(frozen=True)
@@ -28,10 +31,10 @@ class Artifact:
 
     def record(self) -> dict[str, Any]:
         """Identity, inputs, file digests, provenance and result."""
-        loaded = json.loads((self.path / RECORD).read_text(encoding="utf-8"))
-        if not isinstance(loaded, dict):
-            raise InfrastructureError(f"{self.path / RECORD} is not an object; `paribus doctor` repairs the store")
-        return loaded
+        try:
+            return read_record(self.path)
+        except (OSError, ValueError) as error:
+            raise InfrastructureError(f"{self.path}: {error}; `paribus doctor` repairs the store") from error
 
 
 class Store:
@@ -45,9 +48,42 @@ class Store:
         return self.root / stage / key
 
     def find(self, stage: str, key: str) -> Artifact | None:
-        """The artefact, or None when it does not exist."""
+        """The artefact, or None when it does not exist or is damaged."""
         path = self.path(stage, key)
-        return Artifact(stage, key, path) if (path / RECORD).is_file() else None
+        return Artifact(stage, key, path) if path.is_dir() and self.damage(stage, key) is None else None
+
+    def require(self, stage: str, key: str) -> Artifact:
+        """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
+        found = self.find(stage, key)
+        if found is None:
+            problem = self.damage(stage, key) or "is gone"
+            raise InfrastructureError(f"{self.path(stage, key)}: {problem}; the same command makes it again")
+        return found
+
+    def damage(self, stage: str, key: str) -> str | None:
+        """What is wrong with an artefact whose directory is there; None for a sound one and for none."""
+        path = self.path(stage, key)
+        return verification.damage(path, self.memory(stage, key)) if path.is_dir() else None
+
+    def memory(self, stage: str, key: str) -> Memory:
+        """Which files of the artefact were found sound."""
+        return Memory(self.root / "verified" / f"{stage}-{key}.json")
+
+    def set_aside(self, held: Claim, stage: str, key: str) -> str | None:
+        """Move a damaged artefact out of the way of the one to be made; None, or what was wrong and where it is now.
+
+        Nothing is deleted. ClaimLostError when the claim was taken over.
+        """
+        problem = self.damage(stage, key)
+        if problem is None:
+            return None
+        aside = self.root / "damaged" / f"{stage}-{key}-{uuid.uuid4().hex[:8]}"
+        aside.parent.mkdir(parents=True, exist_ok=True)
+        with exclusive(held.path.parent):
+            held.check()
+            self.path(stage, key).rename(aside)
+        self.memory(stage, key).forget()
+        return f"{problem}; moved to {aside}"
 
     def claim(self, stage: str, key: str) -> Claim | None:
         """The right to make the artefact, or None while a living process has it."""
@@ -80,15 +116,22 @@ class Store:
                 directory.rmdir()
 
     def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
-        """Make the filled output directory the artefact; ClaimLostError when the claim was taken over."""
-        partial = self.root / "partial" / f"{stage}-{key}"
-        output = partial / "output"
-        atomic.write_json(output / RECORD, record | {"files": file_digests(output)})
+        """Make the filled output directory the artefact.
+
+        ClaimLostError when the claim was taken over; InfrastructureError when something is there already.
+        """
+        partial, target = self.root / "partial" / f"{stage}-{key}", self.path(stage, key)
+        output, memory = partial / "output", self.memory(stage, key)
+        held.check()
+        began, hashed = memory.now(), verification.signatures(output)
+        write_record(output, record | {"stage": stage, "key": key, "files": file_digests(output)})
         with exclusive(held.path.parent):
             held.check()
-            atomic.publish_directory(output, self.path(stage, key))
+            if not atomic.publish_directory(output, target):
+                raise InfrastructureError(f"{target} is there already; nothing was published")
         shutil.rmtree(partial)
-        return Artifact(stage, key, self.path(stage, key))
+        verification.remember(target, memory, hashed, began)
+        return Artifact(stage, key, target)
 
 
 def file_digests(directory: Path) -> dict[str, dict[str, Any]]:

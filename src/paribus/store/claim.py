@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -153,10 +154,14 @@ def _silence(path: Path) -> float:
     a lease later.
     """
     try:
-        silence = file_time_ns(path.parent) - path.stat().st_mtime_ns
+        now = file_time_ns(path.parent)
+    except OSError:  # in a store that this process may only read it takes no claim, and asks who works there
+        now = time.time_ns()
+    try:
+        silence = now - path.stat().st_mtime_ns
         if silence < 0:
             os.utime(path)
-    except FileNotFoundError:
+    except OSError:
         return 0.0
     return silence / 1e9
 

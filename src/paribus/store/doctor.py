@@ -1,27 +1,28 @@
 """Verify the store: what is damaged is set aside, what dead processes left is removed."""
 
 import shutil
-import uuid
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from paribus.store.artifact import RECORD, Artifact, Store, file_digests
+from paribus.store.artifact import NOT_STAGES, Artifact, Store
 from paribus.store.claim import acquire
+from paribus.store.verification import hashed_damage
 
-NOT_STAGES = ("claims", "partial", "damaged")
+SECONDS_OF_A_WRITE = 3600.0
+"""A file written aside that has not got its name after this long belongs to no living process."""
 
 
 def examine(store: Store, say: Callable[[str], None]) -> int:
-    """Check every artefact against its record and clean up; 0 when nothing was wrong, else 1."""
+    """Hash every artefact, set damaged ones aside and clean up; 0 when nothing was wrong, else 1."""
     damaged = 0
     count = 0
     for artifact in artifacts(store):
         count += 1
-        problem = verify(artifact)
+        problem = hashed_damage(artifact.path, store.memory(artifact.stage, artifact.key))
         if problem:
             damaged += 1
-            aside = set_aside(store, artifact)
-            say(f"{artifact.stage} {artifact.key[:12]}: {problem}; moved to {aside}, the next run makes it again")
+            say(f"{artifact.stage} {artifact.key[:12]}: {_set_aside(store, artifact, problem)}")
     removed = remove_leftovers(store)
     say(f"{count} artefacts checked, {damaged} damaged, {removed} unfinished leftovers of dead processes removed")
     return 1 if damaged else 0
@@ -35,29 +36,22 @@ def artifacts(store: Store) -> Iterator[Artifact]:
             yield Artifact(stage.name, path.name, path)
 
 
-def verify(artifact: Artifact) -> str | None:
-    """What is wrong with an artefact, or None."""
-    if not (artifact.path / RECORD).is_file():
-        return f"has no {RECORD}"
-    try:
-        recorded = artifact.record()["files"]
-    except (ValueError, KeyError) as error:
-        return f"{RECORD} is unreadable ({error})"
-    found = file_digests(artifact.path)
-    changed = sorted(name for name in recorded.keys() | found.keys() if recorded.get(name) != found.get(name))
-    return f"differs from its record in {', '.join(changed[:5])}" if changed else None
-
-
-def set_aside(store: Store, artifact: Artifact) -> Path:
-    """Move a damaged artefact out of the store; nothing is deleted."""
-    aside = store.root / "damaged" / f"{artifact.stage}-{artifact.key}-{uuid.uuid4().hex[:8]}"
-    aside.parent.mkdir(parents=True, exist_ok=True)
-    artifact.path.rename(aside)
-    return aside
+def _set_aside(store: Store, artifact: Artifact, problem: str) -> str:
+    """Under the claim, so that no artefact is moved that a run has made again meanwhile."""
+    held = store.claim(artifact.stage, artifact.key)
+    if held is None:
+        return f"{problem}; a process is making it again"
+    with held:
+        store.memory(artifact.stage, artifact.key).forget()
+        told = store.set_aside(held, artifact.stage, artifact.key)
+    return f"{told}; the next run makes it again" if told else f"{problem}; made again meanwhile"
 
 
 def remove_leftovers(store: Store) -> int:
-    """Remove unfinished work whose artefact exists and claims of dead processes; resumable work stays."""
+    """Remove unfinished work whose artefact exists, claims of dead processes and files that never got their name.
+
+    Resumable work stays.
+    """
     removed = 0
     for partial in sorted((store.root / "partial").glob("*")):
         stage, key = partial.name.rsplit("-", 1)
@@ -71,4 +65,19 @@ def remove_leftovers(store: Store) -> int:
                 removed += 1
             elif (partial / "output").is_dir():
                 shutil.rmtree(partial / "output")
+    for path in _abandoned(store):
+        path.unlink(missing_ok=True)
+        removed += 1
     return removed
+
+
+def _abandoned(store: Store) -> Iterator[Path]:
+    """What a killed process was writing beside the artefacts, and what is remembered of artefacts that are gone."""
+    for path in (store.root / "verified").glob("*.json"):
+        stage, key = path.stem.rsplit("-", 1)
+        if not store.path(stage, key).is_dir():
+            yield path
+    for directory in ("claims", "verified"):
+        for path in (store.root / directory).glob(".*.*"):
+            if time.time() - path.stat().st_mtime > SECONDS_OF_A_WRITE:
+                yield path

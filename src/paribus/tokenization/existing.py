@@ -70,7 +70,7 @@ def ended_early(path: Path) -> bool:
 
 def _of_run(path: Path) -> Path:
     """The artefact of a run that holds its tokenizer with its encoder."""
-    stages = read_object(path / RUN_RECORD)["stages"]
-    if "tokens" not in stages:
+    stages = read_object(path / RUN_RECORD).get("stages")
+    if not isinstance(stages, dict) or "tokens" not in stages:
         raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
     return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])

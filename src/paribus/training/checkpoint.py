@@ -117,7 +117,7 @@ class Checkpoints:
         try:
             digests = json.loads((path / COMPLETE).read_text())["digests"]
             changed = [name for name, digest in digests.items() if _digest(path / name) != digest]
-        except (OSError, ValueError, KeyError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return str(error)
         return f"{', '.join(changed)} changed" if changed else None
 

@@ -1,12 +1,12 @@
 """Which directory `start` means: that of one checkpoint, ours or of Hugging Face."""
 
-import json
 import re
 from pathlib import Path
 
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import DataError
 from paribus.store.artifact import Store
+from paribus.store.json_file import read_object
 
 CONFIG, RUN_RECORD = "config.json", "run.json"
 _STEP = re.compile(r"step_(\d{8,})")
@@ -36,8 +36,8 @@ def checkpoint_directory(start: CheckpointStart) -> Path:
 
 def _artefact(run: Path, where: str) -> Path:
     """The artefact `checkpoints` of a recorded run."""
-    stages = json.loads((run / RUN_RECORD).read_text(encoding="utf-8"))["stages"]
-    if "checkpoints" not in stages:
+    stages = read_object(run / RUN_RECORD).get("stages")
+    if not isinstance(stages, dict) or "checkpoints" not in stages:
         raise DataError(f"{where}: the run has trained nothing yet (paribus status shows why)")
     root = run.resolve().parents[1]
     found = Store(root / "artifacts").find("checkpoints", str(stages["checkpoints"]["key"]))

@@ -1,0 +1,160 @@
+"""Whether the files of an artefact are those that were published, asked whenever it is used.
+
+Hashing them at each use would read the whole store. So what was found sound is remembered, beside the store, by size,
+times and inode of each file, and only files in which one of these has changed are hashed again. What no write changed
+but the disk itself is therefore found by `paribus doctor` alone, which hashes everything.
+"""
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import InfrastructureError
+from paribus.store.clock import file_time_ns
+from paribus.store.record import RECORD, read_record
+
+SETTLED_NANOSECONDS = 2 * 10**9
+"""A file younger than this when it was read may have been written again under the same time stamp."""
+SHOWN = 3
+Signature = list[int]
+"""Size in bytes, times of the last write and of the last change of attributes in nanoseconds, inode."""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What is remembered of one artefact, in a file that may be lost, torn or written by several processes at once."""
+
+    path: Path
+
+    def read(self) -> dict[str, Any]:
+        """`files`, signatures of sound files by name, and `record`, the digest of the record they agree with."""
+        try:
+            content = json.loads(self.path.read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return content if isinstance(content, dict) else {}
+
+    def now(self) -> int | None:
+        """The time that files are stamped with; None where nothing can be written and so nothing remembered."""
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return file_time_ns(self.path.parent)
+        except OSError:
+            return None
+
+    def write(self, record: str, files: Mapping[str, Signature], began: int | None) -> None:
+        """Remember those of the sound `files` that were settled when reading them `began`."""
+        if began is None:
+            return
+        settled = {name: state for name, state in files.items() if began - max(state[1:3]) > SETTLED_NANOSECONDS}
+        # On a full disk, or one that is read only, the artefact is as sound without being remembered. Nor is it worth
+        # a flush: what a power cut tears is not believed.
+        aside = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
+        with suppress(OSError):
+            aside.write_text(json.dumps({"record": record, "files": settled}), encoding="utf-8")
+            aside.replace(self.path)
+
+    def forget(self) -> None:
+        """Remember nothing."""
+        self.path.unlink(missing_ok=True)
+
+
+def damage(directory: Path, memory: Memory) -> str | None:
+    """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it."""
+    known = memory.read()
+    try:
+        found = signatures(directory)
+    except FileNotFoundError as error:
+        return f"went away while it was looked at ({error.filename})"
+    return None if known.get("files") == found else _examined(directory, found, known, memory)
+
+
+def hashed_damage(directory: Path, memory: Memory) -> str | None:
+    """As `damage`, but every file is hashed."""
+    return _examined(directory, signatures(directory), {}, memory)
+
+
+def remember(directory: Path, memory: Memory, hashed: Mapping[str, Signature], began: int | None) -> None:
+    """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
+    same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
+    memory.write(_digest(directory / RECORD), same, began)
+
+
+def signatures(directory: Path) -> dict[str, Signature]:
+    """Relative path -> signature of everything below `directory` that is no directory."""
+    return dict(_signatures(directory, ""))
+
+
+def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, Signature]]:
+    with os.scandir(directory) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _signatures(entry.path, f"{prefix}{entry.name}/")
+                continue
+            yield f"{prefix}{entry.name}", _signature(entry)
+
+
+def _signature(entry: os.DirEntry[str]) -> Signature:
+    try:
+        status = entry.stat()
+    except FileNotFoundError:  # a link to nothing
+        status = entry.stat(follow_symlinks=False)
+    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+
+
+def _examined(directory: Path, found: Mapping[str, Signature], known: Mapping[str, Any], memory: Memory) -> str | None:
+    began = memory.now()
+    try:
+        record = read_record(directory)
+    except (OSError, ValueError) as error:
+        return str(error)
+    if [record.get("stage"), record.get("key")] != [directory.parent.name, directory.name]:
+        return f"{RECORD} is that of {record.get('stage')} {record.get('key')}"
+    files, sealed = record["files"], _digest(directory / RECORD)
+    remembered = known.get("files") if known.get("record") == sealed else None
+    trusted = remembered if isinstance(remembered, dict) else {}
+    changed = [name for name, state in found.items() if name in files and trusted.get(name) != state]
+    problems = [*_by_name(files, found), *_by_content(directory, files, found, changed)]
+    if problems:
+        more = f"; {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
+        return "; ".join(problems[:SHOWN]) + more
+    memory.write(sealed, found, began)
+    return None
+
+
+def _by_name(files: Mapping[str, Any], found: Mapping[str, Signature]) -> Iterator[str]:
+    yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys()))
+    yield from (f"{name} is not of it" for name in sorted(found.keys() - files.keys() - {RECORD}))
+
+
+def _by_content(
+    directory: Path, files: Mapping[str, Any], found: Mapping[str, Signature], names: list[str]
+) -> Iterator[str]:
+    for name in sorted(names):
+        size, expected = found[name][0], files[name]["bytes"]
+        if size != expected:
+            yield f"{name} has {size} bytes, not {expected}"
+        elif problem := _differing(directory / name, files[name]["sha256"]):
+            yield f"{name} {problem}"
+
+
+def _differing(path: Path, expected: str) -> str | None:
+    if not path.is_file():
+        return "is no regular file"
+    try:
+        return None if _digest(path) == expected else "differs from its digest"
+    except PermissionError as error:
+        raise InfrastructureError(f"{path}: may not be read by this user, so it cannot be verified") from error
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
