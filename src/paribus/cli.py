@@ -64,7 +64,7 @@ def _unknown_verb(name: str) -> str:
 
 
 def _guarded(verb: str, arguments: list[str]) -> int:
-    from paribus.errors import ParibusError
+    from paribus.errors import ParibusError, classify
 
     signal.signal(signal.SIGTERM, _interrupt)
     try:
@@ -77,6 +77,9 @@ def _guarded(verb: str, arguments: list[str]) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()
+        return 1
+    except OSError as error:
+        print(f"paribus {verb}: {classify(error)['message']}", file=sys.stderr)
         return 1
 
 

@@ -72,6 +72,9 @@ def classify(error: BaseException) -> dict[str, str]:
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         where = f" while writing {error.filename}" if error.filename else ""
         return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
+    if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+        where = error.filename2 or error.filename or "a file"
+        return {"class": "infrastructure", "message": f"{where} may not be written or read here ({error.strerror})"}
     if isinstance(error, KeyboardInterrupt):
         return {"class": "interrupted", "message": "stopped by a signal"}
     return {"class": "infrastructure", "message": f"{type(error).__name__}: {error}"}

@@ -19,15 +19,17 @@ from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override
+from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
 from hydra.types import HydraContext, RunMode
 from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
+from omegaconf.resolvers.oc import env
 
 from paribus.config.arguments import Command
+from paribus.config.hydra_settings import refused_settings
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
@@ -209,10 +211,14 @@ def _knowing(override: Override, choices: list[Override], swept: list[str]) -> f
 
 def _parse(text: str, problems: list[Problem]) -> Override | None:
     try:
-        return OverridesParser.create().parse_override(text)
+        parsed = OverridesParser.create().parse_override(text)
     except HydraException as error:
         problems.append(Problem(text, f"is not a Hydra override: {_explain(error)}"))
         return None
+    if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
+        problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
+        return None
+    return parsed
 
 
 def _add(problems: list[Problem], found: list[Problem]) -> bool:
@@ -248,7 +254,7 @@ def _reference(choices: list[Override], *more: str) -> DictConfig:
     lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
     try:
         return hydra.compose("config", overrides=[*lines, *more], return_hydra_config=True)
-    except HydraException:
+    except Exception:  # told by whoever composes the whole, with all overrides
         return hydra.compose("config", return_hydra_config=True)
 
 
@@ -273,7 +279,7 @@ def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
 def _compose(overrides: list[str], problems: list[Problem]) -> DictConfig | None:
     try:
         return hydra.compose("config", overrides=overrides, return_hydra_config=True)
-    except (HydraException, OmegaConfBaseException) as error:
+    except Exception as error:  # Hydra and OmegaConf let pass whatever a malformed value makes them stumble over
         problems.append(Problem("overrides", _explain(error)))
         return None
 
@@ -307,7 +313,7 @@ def _job(overrides: list[str], cfg: DictConfig | None, problems: list[Problem]) 
     try:
         return Job(tuple(overrides), build_run(_container(cfg)))
     except OmegaConfBaseException as error:
-        problems.append(Problem("overrides", _explain(error)))
+        problems.append(Problem(error.full_key or "overrides", _explain(error)))
     except ConfigurationError as error:
         problems += _parsed(error)
     return None
@@ -319,11 +325,30 @@ def _parsed(error: ConfigurationError) -> list[Problem]:
 
 
 def _container(cfg: DictConfig) -> dict[str, Any]:
+    if forbidden := [Problem(*found) for found in refused_settings(OmegaConf.to_container(cfg.hydra, resolve=False))]:
+        raise refuse(forbidden)
     run = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
+    with _without_environment():
+        plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
     if not isinstance(plain, dict):
         raise TypeError("the composed configuration is not a mapping")
     return {str(key): value for key, value in plain.items()}
+
+
+@contextmanager
+def _without_environment() -> Iterator[None]:
+    """Refuse `${oc.env:NAME}` while a configuration is resolved, since what is resolved is written into records."""
+
+    def refused(name: str, default: Any = None) -> Any:
+        raise ValueError(
+            f"the value of {name} would be written into records; have the shell put it there, if it may be"
+        )
+
+    OmegaConf.register_new_resolver("oc.env", refused, replace=True)
+    try:
+        yield
+    finally:
+        OmegaConf.register_new_resolver("oc.env", env, replace=True)
 
 
 def _explain(error: Exception) -> str:

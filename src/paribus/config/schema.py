@@ -32,7 +32,7 @@ from paribus.config.groups.tokenization import (
     TokenizerConfig,
 )
 from paribus.config.groups.training import TrainingConfig
-from paribus.config.groups.types import NonNegative
+from paribus.config.groups.types import NonNegative, PathText
 
 
 def _defaults(cls: Any) -> Any:
@@ -84,7 +84,9 @@ class RunConfig:
     )
     experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
     sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")
-    root: str = execution("paribus_runs", doc="Directory of artefacts, runs, reports and the default MLflow store.")
+    root: PathText = execution(
+        "paribus_runs", doc="Directory of artefacts, runs, reports and the default MLflow store."
+    )
 
 
 def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:

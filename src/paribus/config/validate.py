@@ -63,6 +63,9 @@ def _build(cls: type[Any], data: Mapping[str, Any], prefix: str, problems: list[
 
 def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem]) -> Any:
     classes = dataclasses_of(hint)
+    if unfit := _unfit(value):
+        problems.append(Problem(prefix + name, f"{unfit!r} is no text that UTF-8 could hold"))
+        return None
     if classes and value is None and type(None) in get_args(hint):
         return None
     if classes:
@@ -76,6 +79,14 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             problems.append(Problem(prefix + name + where, _explain(detail, detail["input"])))
         return None
+
+
+def _unfit(value: Any) -> str | None:
+    """The first text in a list or a leaf that no record could keep: it has half a character, from bytes in disorder."""
+    for item in value if isinstance(value, list) else [value]:
+        if isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
+            return item
+    return None
 
 
 def _told(details: Sequence[Any]) -> Sequence[Any]:
@@ -108,7 +119,7 @@ def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Prob
     if not registry:
         return _build(classes[0], value, f"{path}.", problems)
     kind = value.get("kind")
-    if kind not in registry:
+    if not isinstance(kind, str) or kind not in registry:
         problems.append(Problem(f"{path}.kind", unknown(str(kind), list(registry))))
         return None
     return _build(registry[kind], value, f"{path}.", problems)

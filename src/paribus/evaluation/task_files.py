@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from paribus.errors import DataError
 from paribus.evaluation.items import AnswerItem, BlankItem, Item, ItemSet, TextItem, write_items
 from paribus.evaluation.suites.benchmark import Generation, Prompt
 
@@ -106,6 +107,10 @@ def _metric(name: str, aggregation: str = "mean", *, better: str = "higher") -> 
 
 
 def read_config(directory: Path, name: str) -> dict[str, Any]:
-    """The task's YAML."""
-    config: dict[str, Any] = yaml.safe_load((directory / f"{name}.yaml").read_text(encoding="utf-8"))
+    """The task's YAML; DataError where it is none or names code, as lm-eval's own may."""
+    path = directory / f"{name}.yaml"
+    try:
+        config: dict[str, Any] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as error:
+        raise DataError(f"{path}: no task that could be read ({error})") from error
     return config

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.config.names import proper_path, proper_run_id
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, DataError
@@ -44,7 +45,10 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
     options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     if len(runs) != 1 or set(options) - {"root"}:
         raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
-    return runs[0], Path(options.get("root", "paribus_runs")).resolve()
+    try:
+        return proper_run_id(runs[0]), Path(proper_path(options.get("root", "paribus_runs"))).resolve()
+    except ValueError as error:
+        raise ConfigurationError(f"rerun: {error}") from error
 
 
 def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from paribus.config.names import proper_path
 from paribus.corpus.fingerprint import file_digest
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
@@ -22,7 +23,10 @@ def locate(path: Path) -> Path:
     `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or Hugging Face's
     directory or file. DataError where it is none of them.
     """
-    path = path.expanduser()
+    try:
+        path = Path(proper_path(str(path))).expanduser()
+    except ValueError as error:
+        raise DataError(f"no tokenizer: {error}") from error
     if (path / RUN_RECORD).is_file():
         path = _of_run(path)
     if path.name == TOKENIZER_JSON and path.is_file():

@@ -55,7 +55,7 @@ class Destination:
         """Where an sqlite experiment keeps artifacts; None leaves it to the server."""
         if self.database is None:
             return None
-        folder = re.sub(r"[^\w.-]", "_", self.experiment)
+        folder = re.sub(r"[^\w.-]|^\.+$", "_", self.experiment)
         return (self.root / "mlartifacts" / folder).as_uri()
 
     @property

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.execution import TrackingConfig
+from paribus.config.names import proper_name, proper_path
 from paribus.errors import ConfigurationError
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
@@ -73,6 +74,7 @@ def main(argv: Sequence[str]) -> int:
     root = Path(options.pop("root", "paribus_runs"))
     if not root.is_dir():
         raise ConfigurationError(f"root: {str(root)!r} is no directory; name the output root of the runs with root=...")
+    _check_names(root, options.get("tracking.experiment"))
     overrides: dict[str, Any] = {name.removeprefix("tracking."): value for name, value in options.items()}
     if "patience" in overrides:
         overrides["patience"] = _positive(overrides["patience"])
@@ -153,6 +155,15 @@ def _options(argv: Sequence[str]) -> dict[str, str]:
             )
         options[name] = value
     return options
+
+
+def _check_names(root: Path, experiment: str | None) -> None:
+    try:
+        proper_path(str(root))
+        if experiment is not None:
+            proper_name(experiment)
+    except ValueError as error:
+        raise ConfigurationError(f"sync: {error}") from error
 
 
 def _positive(text: str) -> float:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Fraction, NonNegative, Strings
+from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Strings
 from paribus.config.units import Size
 
 HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, so exact copies stay together."
@@ -29,7 +29,7 @@ class FilesCorpus:
     """Text files: .jsonl, .parquet or .txt, plain or compressed with .gz, .zst or .bz2."""
 
     kind: Literal["files"] = identity("files", doc="Files on this machine.")
-    paths: Strings = execution(doc="Paths or glob patterns, their contents are the identity.")
+    paths: Paths = execution(doc="Paths or glob patterns, their contents are the identity.")
     text_field: str = identity("text", doc="Field or column that holds the text (.jsonl, .parquet).")
     id_field: str | None = identity(None, doc="Field or column that holds a unique document id; null numbers them.")
     txt_document: Literal["file", "line", "paragraph"] = identity("file", doc="What one document is in a .txt file.")
@@ -45,7 +45,7 @@ class HuggingFaceCorpus:
     """A data set of the Hugging Face hub (streamed) or a data set directory on this machine."""
 
     kind: Literal["huggingface"] = identity("huggingface", doc="A `datasets` data set.")
-    name: str = identity(doc="Hub name (owner/name) or a local directory.")
+    name: PathText = identity(doc="Hub name (owner/name) or a local directory.")
     subset: str | None = identity(None, doc="The data set's configuration name, when it has several.")
     split: str = identity("train", doc="Split to read.")
     revision: str | None = identity(None, doc="Commit of the data set; required for a hub name, to rerun a table.")
@@ -61,11 +61,11 @@ class ParallelCorpus:
     """Pairs of source and target: aligned text files as WMT and OPUS have them, or records with two fields."""
 
     kind: Literal["parallel"] = identity("parallel", doc="Pairs of source and target, for encoder_decoder.")
-    source: Strings = execution(
+    source: Paths = execution(
         doc="Paths or glob patterns of the sources' files, their contents are the identity: .jsonl and .parquet hold "
         "records, any other is text, a pair a line; plain or with .gz, .zst or .bz2."
     )
-    target: Strings | None = execution(
+    target: Paths | None = execution(
         None, doc="The same of the targets, record by record or line by line; null: records of the sources' files."
     )
     source_field: str = identity("source", doc="Field or column that holds the source (.jsonl, .parquet).")

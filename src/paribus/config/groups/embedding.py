@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Cosine, Fraction, NonNegative, Positive
+from paribus.config.groups.types import Cosine, Fraction, NonNegative, PathText, Positive
 
 
 @group
@@ -24,7 +24,7 @@ class TransformersEmbedder:
     """Mean pooling of the last hidden states of a `transformers` encoder (the paper: Contriever)."""
 
     kind: Literal["transformers"] = identity("transformers", doc="An encoder, mean pooling over tokens.")
-    path: str = execution(
+    path: PathText = execution(
         doc="Directory of a transformers or sentence-transformers encoder, whose files are the identity, or hub name."
     )
     revision: str | None = identity(None, doc="Commit of a hub name; required for one, to rerun a table.")
@@ -53,7 +53,7 @@ class StaticEmbedder:
     """Mean of one stored vector a token (Model2Vec): as fast as TF-IDF, with what an encoder knows of words."""
 
     kind: Literal["static"] = identity("static", doc="Static token embeddings.")
-    path: str = execution(doc="Directory with model.safetensors (tensor `embeddings`) and tokenizer.json.")
+    path: PathText = execution(doc="Directory with model.safetensors (tensor `embeddings`) and tokenizer.json.")
     max_tokens: Positive | None = identity(None, doc="Tokens of a document that are averaged; null takes all.")
 
 

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, NonNegativeReal, Positive, Shots, ShotsOf, Tasks
+from paribus.config.groups.types import NonNegative, NonNegativeReal, PathText, Positive, Shots, ShotsOf, Tasks
 from paribus.config.units import Size
 
 
@@ -20,7 +20,7 @@ class EvaluationConfig:
     texts: Tasks = identity(
         (), doc="Names of sets of texts for bits per byte, each <data>/<name>/test.jsonl[.gz|.zst] (field text)."
     )
-    data: str | None = execution(
+    data: PathText | None = execution(
         None, doc="Directory with the files of tasks and texts; their contents are the identity."
     )
     source: Literal["files", "hub"] = execution(

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group
-from paribus.config.groups.types import NonNegative, Positive, PositiveFloat
+from paribus.config.groups.types import Name, NonNegative, Positive, PositiveFloat, RunId
 from paribus.config.units import Count, Size
 
 
@@ -13,7 +13,7 @@ class TrackingConfig:
 
     kind: Literal["mlflow", "none"] = execution("mlflow", doc="mlflow, or none to keep event files only.")
     uri: str | None = execution(None, doc="MLflow tracking URI; null is sqlite:/// in the output root.")
-    experiment: str = execution("paribus", doc="MLflow experiment name.")
+    experiment: Name = execution("paribus", doc="MLflow experiment name.")
     patience: PositiveFloat = execution(20.0, doc="Seconds a finished run waits for MLflow before leaving it to sync.")
 
 
@@ -56,8 +56,8 @@ class ScaleConfig:
 class SweepConfig:
     """Which sweep a run belongs to; `paribus run -m` fills it in."""
 
-    id: str = execution(doc="Digest of the runs of the sweep.")
-    name: str = execution(doc="Name shown in MLflow and the report.")
+    id: RunId = execution(doc="Digest of the runs of the sweep.")
+    name: Name = execution(doc="Name shown in MLflow and the report.")
     invocation: str = execution(doc="One execution of the command: what failed in it is not tried again by it.")
     jobs: Positive = execution(doc="Number of runs.")
     number: Positive = execution(1, doc="Which of them this is.")

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 from paribus.config.declare import execution, group
+from paribus.config.groups.types import Name
 
 
 @group
@@ -71,7 +72,7 @@ def default_table() -> TableConfig:
 class ExperimentConfig:
     """How the runs of a sweep become a table."""
 
-    name: str = execution(doc="Short name, the file's path below experiments/.")
+    name: Name = execution(doc="Short name, the file's path below experiments/.")
     title: str = execution(doc="Caption of the table.")
     question: str = execution("", doc="What the table is meant to answer, and how to read it.")
     cost: str = execution("", doc="What running it takes, at each scale.")

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Positive, PositiveFloat, Probability, Strings
+from paribus.config.groups.types import PathText, Positive, PositiveFloat, Probability, Strings
 
 
 @group
@@ -22,7 +22,7 @@ class ScrollsFinetuning:
         ("narrative_qa", "qasper", "contract_nli", "qmsum", "gov_report"),
         doc="Names of tasks (those of In-Context Pretraining by default), each fine-tuned on by itself.",
     )
-    data: str | None = execution(
+    data: PathText | None = execution(
         None, doc="Directory with <task>/train.jsonl[.gz] and validation.jsonl[.gz]; their contents are the identity."
     )
     source: Literal["files", "hub"] = execution(

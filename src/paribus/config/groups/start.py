@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative
+from paribus.config.groups.types import NonNegative, PathText, RunId
 
 
 @group
@@ -21,15 +21,15 @@ class CheckpointStart:
     """
 
     kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint; the optimizer starts afresh.")
-    path: str | None = execution(
+    path: PathText | None = execution(
         None,
         doc="Directory: a checkpoint, an artefact `checkpoints`, a run, or a Hugging Face model with safetensors.",
     )
-    run: str | None = execution(None, doc="Id of a run below start.root; instead of start.path.")
+    run: RunId | None = execution(None, doc="Id of a run below start.root; instead of start.path.")
     step: NonNegative | None = execution(
         None, doc="Which checkpoint of a run or an artefact, by its step; null is the last."
     )
-    root: str = execution("paribus_runs", doc="Output root that start.run is looked up in.")
+    root: PathText = execution("paribus_runs", doc="Output root that start.run is looked up in.")
     vocabulary: Literal["same", "added"] = identity(
         "same",
         doc="same: equal tokens at equal ids, whatever the encoder. added: every token of the checkpoint and more; an "

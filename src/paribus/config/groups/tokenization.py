@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, NonNegativeReal, Positive, Probability, Strings
+from paribus.config.groups.types import NonNegative, NonNegativeReal, PathText, Positive, Probability, Strings
 from paribus.config.units import Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
@@ -38,7 +38,7 @@ class PredictiveEntropyPretokenizer:
     """Boundaries where a causal language model is least sure of the next character (arXiv 2506.15889)."""
 
     kind: Literal["predictive_entropy"] = identity("predictive_entropy", doc="Boundaries by a causal language model.")
-    model: str = execution(
+    model: PathText = execution(
         doc="Directory of a causal language model whose tokens are characters; its files are the identity."
     )
     threshold: float | None = identity(None, doc="Smallest entropy of a boundary, in bits; null takes all maxima.")
@@ -122,7 +122,7 @@ class ExistingTokenizer:
     """A tokenizer that is there already, with its pre-tokenizer and its ids; the encoder is that of the run."""
 
     kind: Literal["existing"] = identity("existing", doc="No training: a tokenizer of ours or of Hugging Face.")
-    path: str = execution(
+    path: PathText = execution(
         doc="Directory of a tokenizer, a run or a checkpoint, or a tokenizer.json; its files are the identity."
     )
     lossless: bool = identity(True, doc="Refuse a tokenizer that loses whitespace or characters.")

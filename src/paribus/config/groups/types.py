@@ -3,7 +3,9 @@
 from typing import Annotated
 
 from annotated_types import Ge, Gt, Le, Lt, MinLen
-from pydantic import Field
+from pydantic import AfterValidator, Field
+
+from paribus.config.names import proper_name, proper_path, proper_run_id
 
 Positive = Annotated[int, Gt(0)]
 NonNegative = Annotated[int, Ge(0)]
@@ -13,6 +15,10 @@ PositiveFloat = Annotated[float, Gt(0)]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
 Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
+PathText = Annotated[str, AfterValidator(proper_path)]
+Paths = Annotated[tuple[PathText, ...], Field(strict=False), MinLen(1)]
+Name = Annotated[str, AfterValidator(proper_name)]
+RunId = Annotated[str, AfterValidator(proper_run_id)]
 Tasks = Annotated[tuple[str, ...], Field(strict=False)]
 Shots = Annotated[tuple[NonNegative, ...], Field(strict=False), MinLen(1)]
 ShotsOf = dict[str, Shots]
