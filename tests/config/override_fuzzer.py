@@ -1,8 +1,8 @@
 """Override after override, made from the schema and from what is nasty, composed in one process that may write nothing.
 
 `python override_fuzzer.py COUNT SEED` prints one JSON object: how many overrides there were, how many commands were
-composed or refused, and `wrong`, the commands of which something else came: another exception, a problem without a path,
-a file opened for writing, a process, a socket.
+composed or refused, and `wrong`, the commands of which something else came: another exception, a problem without a
+path, a file opened for writing, a process, a socket.
 """
 
 import dataclasses
@@ -34,22 +34,24 @@ WRITING = (
 CHANGING = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 
 NASTY = (
-    "", " ", "null", "true", "1", "-1", "0", "1e400", "nan", "-inf", "9" * 400, "0x10", "1_000", "1B", "388GiB", "1e-5",
-    "[]", "[1,2]", "[[]]", "{}", "{a:1}", "{a:{b:[1]}}", "[1", "{a:", "'", '"', "\\", "'a", "a'b", "'a,b'", "a,b", ",",
-    "${seed}", "${root}", "${nothing}", "${", "${}", "${a.b", "${oc.env:HOME}", "${oc.env:NOPE,x}", "${now:%Y}",
-    "${hydra:runtime.cwd}", "${oc.create:{a:1}}", "${oc.decode:'[1]'}", "${oc.select:seed}", "${oc.dict.keys:model}",
-    "${${root}}", "???", "_target_", "os.system", "$(touch x)", "`touch x`", "a;b", "a&&b", "|x", ">x", "../x", "/", "~",
-    "~nobody/x", ".", "..", "-rf", "--help", "con", "nul", "😀", "河", "e\u0301", "\u202eabc", "\x00", "a\x00b", "a\nb",
-    "\t", "\udcff", "x" * 300, "x" * 5000, "!!python/object:os.system", "!function x", "*", "&a", "%s", "{0}", "a=b",
-    "choice(1,2)", "range(1,3)", "glob(*)", "interval(0,1)", "sort(2,1)", "shuffle(1,2)", "tag(a,1)", "str(1)", "int(x)",
-    "json_str(1)", "extend_list(1)", "'\x00'", "'../x'", "'a;b'", "'😀'", "'a\nb'", "'$(touch x)'", "' '", "'-rf'",
+    "", " ", "null", "true", "1", "-1", "0", "1e400", "nan", "-inf", "9" * 400, "0x10", "1_000", "1B", "388GiB",
+    "1e-5", "[]", "[1,2]", "[[]]", "{}", "{a:1}", "{a:{b:[1]}}", "[1", "{a:", "'", '"', "\\", "'a", "a'b", "'a,b'",
+    "a,b", ",", "${seed}", "${root}", "${nothing}", "${", "${}", "${a.b", "${oc.env:HOME}", "${oc.env:NOPE,x}",
+    "${now:%Y}", "${hydra:runtime.cwd}", "${oc.create:{a:1}}", "${oc.decode:'[1]'}", "${oc.select:seed}",
+    "${oc.dict.keys:model}", "${${root}}", "???", "os.system", "$(touch x)", "`touch x`", "a;b", "a&&b", "|x", ">x",
+    "../x", "/", "~", "~nobody/x", ".", "..", "-rf", "--help", "con", "nul", "😀", "河", "e\u0301", "\u202eabc",
+    "\x00", "a\x00b", "a\nb", "_target_", "\t", "\udcff", "x" * 300, "x" * 5000, "!!python/object:os.system",
+    "!function x", "*", "&a", "%s", "{0}", "a=b", "choice(1,2)", "glob(*)", "interval(0,1)", "sort(2,1)",
+    "shuffle(1,2)", "tag(a,1)", "str(1)", "int(x)", "range(1,3)", "json_str(1)", "extend_list(1)", "'\x00'",
+    "'../x'", "'a;b'", "'😀'", "'a\nb'", "'$(touch x)'", "' '", "'-rf'",
 )  # fmt: skip
 OTHER_KEYS = (
-    "", "=", ".", "..", "a", "model.", ".model", "model..width", "model.width.x", "_target_", "model._target_", "defaults",
-    "hydra", "hydra.run.dir", "hydra.launcher", "hydra/launcher", "hydra.launcher._target_", "hydra.callbacks.x._target_",
-    "hydra.sweeper", "hydra.sweeper.params", "hydra.mode", "hydra.job.name", "hydra.searchpath", "hydra.output_subdir",
-    "hydra.job_logging.handlers.x.class", "hydra.verbose", "model@x", "model@_global_", "@", "experiment", "sweep", "😀",
-    "a b", "a-b", "1", "null", "${root}", "__class__", "model.__init__", "$(touch x)", "../x", "x" * 300, "a\x00b", "-m",
+    "", "=", ".", "..", "a", "model.", ".model", "model..width", "model.width.x", "_target_", "model._target_",
+    "defaults", "hydra", "hydra.launcher", "hydra/launcher", "hydra.launcher._target_",
+    "hydra.callbacks.x._target_", "hydra.run.dir", "hydra.sweeper", "hydra.sweeper.params", "hydra.mode",
+    "hydra.job.name", "hydra.searchpath", "hydra.output_subdir", "hydra.job_logging.handlers.x.class",
+    "hydra.verbose", "model@x", "model@_global_", "@", "experiment", "sweep", "😀", "a b", "a-b", "1", "null",
+    "${root}", "__class__", "model.__init__", "$(touch x)", "../x", "x" * 300, "a\x00b", "-m",
 )  # fmt: skip
 PREFIXES = ("", "", "", "", "+", "++", "~", "~+", "-", "--", " ")
 

@@ -231,7 +231,10 @@ def _is_choice(override: Override) -> bool:
 
 
 def _options(group: str) -> list[str]:
-    return GlobalHydra.instance().config_loader().get_group_options(group)
+    try:
+        return GlobalHydra.instance().config_loader().get_group_options(group)
+    except OSError:  # a name that no directory can have
+        return []
 
 
 def _choices_of(override: Override) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 LONGEST_PART = 255
 """Bytes of a file's name, the limit of Linux' file systems."""
 LONGEST_NAME = 200
-_RUN_ID = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,199}")
+_RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
 def proper_path(value: str) -> str:

@@ -10,7 +10,7 @@ from paribus.evaluation.suites.benchmark import Record as Fields
 from paribus.evaluation.suites.benchmark import entry, string
 from paribus.evaluation.suites.files import DataFile, read_lines
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """What a set may be called: it names a directory, a metric and a column."""
 
 

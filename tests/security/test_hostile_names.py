@@ -1,0 +1,143 @@
+"""Names that would lead out of the store, or mean something to a shell: refused by their path, or only a name."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.cli import main
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition, Job, compose_command
+from paribus.config.groups.execution import TrackingConfig
+from paribus.config.identity import everything
+from paribus.config.validate import build_run
+from paribus.errors import ParibusError
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.remaining import write_stages
+from paribus.tracking.destination import Destination
+
+HOSTILE = (
+    "../x", "../../x", "a;touch x", "a\0b", "x" * 300, "😀", "$(touch x)", "`touch x`", "a\nb", "-rf", "--help", "nul",
+    "..", ".", "", " ", "~nobody/x", "/dev/null/x", "\udcff", "a/../../x", "x\x1b[2J",
+)  # fmt: skip
+FILES = {"kind": "files", "paths": ["texts.txt"], "text_field": "text", "heldout": 0.2}
+SCROLLS = {"kind": "scrolls", "tasks": ["qmsum"], "data": "benchmarks", "answer_characters": 32}
+FIELDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("root", {}),
+    ("tracking.experiment", {}),
+    ("tracking.uri", {}),
+    ("experiment.name", {"experiment": {"name": "", "title": "A title"}}),
+    ("corpus.paths[0]", {}),
+    ("corpus.text_field", {}),
+    ("corpus.name", {"corpus": {"kind": "huggingface", "name": "", "heldout": 0.2}}),
+    ("corpus.source[0]", {"corpus": {"kind": "parallel", "source": [""], "heldout": 0.2}}),
+    ("evaluation.tasks[0]", {}),
+    ("evaluation.texts[0]", {"texts": [""]}),
+    ("evaluation.data", {}),
+    ("start.run", {"start": {"kind": "checkpoint", "run": ""}}),
+    ("start.path", {"start": {"kind": "checkpoint", "path": ""}}),
+    ("start.root", {"start": {"kind": "checkpoint", "run": "a", "root": ""}}),
+    ("tokenizer.path", {"tokenizer": {"kind": "existing", "path": ""}, "pretokenizer": {"kind": "existing"}}),
+    ("embedder.path", {"embedder": {"kind": "static", "path": ""}}),
+    ("pretokenizer.model", {"pretokenizer": {"kind": "predictive_entropy", "model": ""}}),
+    ("finetuning.data", {"finetuning": SCROLLS}),
+    ("finetuning.tasks[0]", {"finetuning": SCROLLS}),
+    ("sweep.id", {"sweep": {"id": "", "name": "a", "invocation": "b", "jobs": 1}}),
+)
+WORDS = ("tracking.uri", "corpus.text_field")
+"""Fields of which any text may be meant; only what is no text is refused."""
+
+
+@pytest.fixture(scope="module")
+def configuration() -> dict[str, Any]:
+    config = compose_command(parse(["scale=tiny", "corpus=files", "corpus.paths=[texts.txt]"])).jobs[0].config
+    return dict(everything(config))
+
+
+@pytest.fixture(autouse=True)
+def roots(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Path]]:
+    """A working directory beside which, and in which outside the output roots, nothing may appear."""
+    (tmp_path / "below" / "here").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "below" / "here")
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    before = everything_below(tmp_path)
+    allowed = [tmp_path / "below" / "here" / "paribus_runs"]
+    yield allowed
+    appeared = everything_below(tmp_path) - before
+    assert not [path for path in appeared if not any(path.is_relative_to(root) for root in allowed)]
+
+
+def everything_below(directory: Path) -> set[Path]:
+    return set(directory.rglob("*"))
+
+
+def with_value(configuration: dict[str, Any], path: str, groups: dict[str, Any], value: str) -> dict[str, Any]:
+    """The configuration with one value at a path such as `corpus.paths[0]`."""
+    changed = {**configuration, **{name: block for name, block in groups.items() if name in configuration}}
+    *parents, last = path.split(".")
+    for name in parents:
+        changed[name] = dict(changed[name])
+    block = changed[parents[0]] if parents else changed
+    block[last.removesuffix("[0]")] = [value] if last.endswith("[0]") else value
+    return changed
+
+
+@pytest.mark.parametrize(("path", "groups"), FIELDS, ids=[path for path, _ in FIELDS])
+def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
+    configuration: dict[str, Any], path: str, groups: dict[str, Any], roots: list[Path]
+) -> None:
+    refused = 0
+    for value in HOSTILE:
+        try:
+            config = build_run(with_value(configuration, path, groups, value))
+            runs = prepare(Composition((Job((), config),), (), False))
+        except ParibusError as error:
+            assert re.search(r"\n  [\w.\[\]]+: ", str(error))
+            refused += 1
+            continue
+        except OSError as error:
+            assert path == "root" and error.filename is not None
+            continue
+        layout = Layout.of(config)
+        if path == "root":
+            roots.append(layout.root)
+        assert layout.root in roots
+        write_stages(layout, describe_sweep(Composition((Job((), config),), (), False), runs), runs)
+        Recorder(config, runs[0].nodes, layout).finish(None)
+    assert refused >= (1 if path in WORDS else 4), "an empty name, NUL and a line break name nothing"
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_artefacts_of_any_experiment_stay_below_the_root(name: str, tmp_path: Path) -> None:
+    location = Destination.resolve(TrackingConfig(experiment=name), tmp_path).artifact_location
+    if name.strip("."):
+        assert location is not None
+    folder = Path(str(location).removeprefix("file://"))
+    assert folder.parent == tmp_path / "mlartifacts" or folder == tmp_path / "mlartifacts"
+    assert folder.name not in ("..", ".")
+
+
+VERBS = (
+    ("rerun", "{}"),
+    ("rerun", "0123456789abcdef", "root={}"),
+    ("sync", "root={}"),
+    ("sync", "tracking.experiment={}"),
+    ("sync", "{}"),
+    ("tokenize", "tokenizer={}"),
+    ("{}",),
+)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_verbs_refuse_hostile_names_in_a_line(verb: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
+    Path("paribus_runs").mkdir()
+    for value in HOSTILE:
+        status = main([part.replace("{}", value) for part in verb])
+        told = capsys.readouterr()
+        assert status in (0, 1, 2)
+        assert told.out if status == 0 else told.err
+        assert "Traceback" not in told.err
