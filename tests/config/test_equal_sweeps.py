@@ -13,7 +13,7 @@ from paribus.config.validate import dataclasses_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.plan import make_plan
+from paribus.pipeline.planning.plan import make_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.records import collect, factor_labels

@@ -13,7 +13,7 @@ from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTok
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.plan import make_plan
+from paribus.pipeline.planning.plan import make_plan
 from paribus.pipeline.prepare import prepare
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import ended_early, locate, open_existing, vocabulary_size

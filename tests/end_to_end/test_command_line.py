@@ -13,6 +13,11 @@ from pathlib import Path
 import pytest
 from command_line import OVERRIDES, command, paribus, write_corpus
 
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.pipeline.planning.plan import make_plan
+from paribus.pipeline.prepare import prepare
+
 
 @pytest.fixture(scope="module")
 def sweep(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -44,6 +49,18 @@ def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
         "prompts": 2,
         "scores": 4,
     }
+
+
+def test_a_plan_in_a_fresh_root_names_exactly_what_the_sweep_made(
+    sweep: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(sweep)
+    plan = make_plan(prepare(compose_command(parse(["-m", *OVERRIDES, *SWEEP, f"root={tmp_path}"]))))
+    assert {stage.state for stage in plan.stages} == {"missing"}
+    artifacts = (path.parent for path in (sweep / "paribus_runs/artifacts").glob("*/*/record.json"))
+    assert {(stage.name, stage.key) for stage in plan.stages} == {(path.parent.name, path.name) for path in artifacts}
+    assert len(plan.stages) == len({(stage.name, stage.key) for stage in plan.stages})
+    assert len(plan.trainings) == made(sweep)["checkpoints"]
 
 
 def test_the_same_command_again_makes_nothing(sweep: Path) -> None:

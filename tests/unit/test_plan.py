@@ -16,9 +16,10 @@ from paribus.modeling.counts import training_flops
 from paribus.modeling.memory import Training, training_memory
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.machine import has_gpu
-from paribus.pipeline.plan import PlannedRun, make_plan
+from paribus.pipeline.planning.hours import Hours
+from paribus.pipeline.planning.plan import PlannedRun, make_plan
+from paribus.pipeline.planning.show import show_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
-from paribus.pipeline.show import show_plan
 from paribus.store.record import write_record
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
@@ -51,7 +52,7 @@ def planned(root: Path, *overrides: str) -> PlannedRun:
 )
 def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tuple[str, ...], estimated: set) -> None:
     run = planned(tmp_path, *overrides)
-    assert run.estimated == estimated | UNKNOWN
+    assert run.length.estimated == estimated | UNKNOWN
     assert run.padded == any("packing" in override for override in overrides)
 
 
@@ -80,7 +81,7 @@ def test_a_plan_names_a_set_of_texts_that_is_torn(tmp_path: Path) -> None:
 
 
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
-    run = planned(tmp_path, "budget.tokens=1000", "training.warmup_steps=1")
+    run = planned(tmp_path, "budget.tokens=1000", "training.warmup_steps=1").length
     model = prepared(tmp_path).job.config.model
     assert (run.steps, run.tokens) == (2, 2 * 8 * 64)
     assert run.flops == training_flops(model, 512, 2 * 8 * 64)
@@ -92,13 +93,8 @@ def test_flops_and_steps_are_planned_to_the_step(tmp_path: Path) -> None:
     for packing in ("concatenate", "best_fit"):
         for override, steps in ((f"budget.flops={6 * step + 1}", 7), ("budget.steps=7", 7), ("budget.steps=1K", 1000)):
             kind = "equal_flops" if "flops" in override else "equal_steps"
-            run = planned(tmp_path, f"budget={kind}", override, f"packing={packing}")
+            run = planned(tmp_path, f"budget={kind}", override, f"packing={packing}").length
             assert (run.steps, run.tokens, run.flops) == (steps, steps * 8 * 64, steps * step)
-
-
-def test_device_hours_are_the_flops_at_the_speed_of_the_device(tmp_path: Path) -> None:
-    run = planned(tmp_path, "engine.device_tflops=0.5")
-    assert run.device_hours == pytest.approx(run.flops / 0.5e12 / 3600)
 
 
 def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
@@ -106,7 +102,7 @@ def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
     key = run.nodes[stage].key
     directory = Layout.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
-    write_record(directory, {"stage": stage, "key": key, "files": {}, "result": result})
+    write_record(directory, {"stage": stage, "key": key, "files": {}, "inputs": {}, "result": result})
 
 
 RESULT = {
@@ -118,22 +114,23 @@ RESULT = {
 def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
     run = prepared(tmp_path, "packing=best_fit")
     stored(run, "checkpoints", RESULT)
-    shown = make_plan([run]).runs[0]
+    planned_run = make_plan([run]).runs[0]
+    shown = planned_run.length
     assert (shown.tokens, shown.text_bytes, shown.steps, shown.flops) == (70_000, 250_000, 176, 123_456_789.0)
-    assert (shown.epochs, shown.device_hours) == (1.25, 0.5)
+    assert (shown.epochs, planned_run.hours) == (1.25, Hours(0.5))
     assert shown.estimated == frozenset()
 
 
 def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
     run = prepared(tmp_path, "budget.tokens=51200")
-    assert make_plan([run]).runs[0].epochs is None
+    assert make_plan([run]).runs[0].length.epochs is None
     stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
-    assert make_plan([run]).runs[0].epochs == pytest.approx(51_200 * 4.3 / 44_000)
+    assert make_plan([run]).runs[0].length.epochs == pytest.approx(51_200 * 4.3 / 44_000)
     stored(run, "tokens", {"bytes": 44_000, "tokens": 21_900, "documents": 100})
-    shown = make_plan([run]).runs[0]
+    shown = make_plan([run]).runs[0].length
     assert (shown.text_bytes, shown.epochs) == (102_400, pytest.approx(51_200 / 22_000))
     stored(run, "order", {"documents": 50, "removed": 50, "entries": 50})
-    assert make_plan([run]).runs[0].epochs == pytest.approx(2 * 51_200 / 22_000)
+    assert make_plan([run]).runs[0].length.epochs == pytest.approx(2 * 51_200 / 22_000)
 
 
 def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None:
@@ -159,7 +156,7 @@ def test_a_budget_of_padded_contexts_is_judged_when_they_are_known(tmp_path: Pat
     short = ("budget.tokens=500", "training.warmup_steps=5")
     with pytest.raises(ConfigurationError, match="less than one step"):
         prepared(tmp_path, *short)
-    assert planned(tmp_path, *short, f"packing={packing}").steps == 1
+    assert planned(tmp_path, *short, f"packing={packing}").length.steps == 1
 
 
 def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from paribus.pipeline import commands
 from paribus.pipeline.display import open_console
 from paribus.pipeline.failure import Failure
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.plan import make_plan
+from paribus.pipeline.planning.plan import make_plan
+from paribus.pipeline.planning.show import show_plan
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.show import show_plan
 from paribus.pipeline.status import show_status
 
 FILES = ("[/abs/x.jsonl]", "[rel.jsonl]")

@@ -28,6 +28,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.identity import everything
+from paribus.config.plan_combinations import impossible_plan
 from paribus.config.schema import RunConfig
 from paribus.config.scoring_combinations import impossible_scoring
 from paribus.modeling.counts import training_flops
@@ -42,6 +43,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _model(config)
     yield from _start(config)
     yield from _training(config)
+    yield from impossible_plan(config.plan)
     yield from impossible_scoring(config)
 
 

@@ -25,6 +25,7 @@ from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning
 from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import OrderingConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
+from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.start import ScratchStart, StartConfig
 from paribus.config.groups.tokenization import (
     EncoderConfig,
@@ -70,6 +71,7 @@ class RunConfig:
     )
     tracking: TrackingConfig = execution(doc="MLflow.")
     engine: EngineConfig = execution(doc="Processes, threads and claims.")
+    plan: PlanConfig = execution(_defaults(PlanConfig), doc="Hours of training, and how many are allowed.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")
     seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")
     factors: tuple[str, ...] = execution(

@@ -30,11 +30,15 @@ def _run(command: Command, console: Console) -> int:
 
 
 def _plan(command: Command, console: Console) -> int:
-    from paribus.pipeline.plan import make_plan
+    from paribus.pipeline.planning.limit import check_limit
+    from paribus.pipeline.planning.plan import make_plan
+    from paribus.pipeline.planning.show import show_plan
     from paribus.pipeline.prepare import prepare
-    from paribus.pipeline.show import show_plan
 
-    show_plan(make_plan(prepare(compose_command(command), tolerate_missing=True)), console)
+    say = partial(console.print, markup=False, soft_wrap=True)
+    plan = make_plan(prepare(compose_command(command), tolerate_missing=True), say)
+    show_plan(plan, console)
+    check_limit(plan)
     return 0
 
 

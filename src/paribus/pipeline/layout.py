@@ -32,7 +32,7 @@ class Layout:
 
     @property
     def cache(self) -> Path:
-        """Digests of files outside the store, by path, size and time."""
+        """What may be made again: digests of files outside the store, probes of the speed of training."""
         return self.root / "cache"
 
     def run(self, run_id: str) -> Path:

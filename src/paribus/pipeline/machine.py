@@ -1,12 +1,16 @@
 """What a plan takes the training device to be, without importing torch."""
 
 import os
+import platform
 from pathlib import Path
 
 from paribus.config.groups.training import TrainingConfig
+from paribus.store.provenance import gpu_names
 
 NVIDIA = Path("/proc/driver/nvidia/version")
 """There where NVIDIA's driver is loaded."""
+PROCESSORS = Path("/proc/cpuinfo")
+"""Where Linux describes its processors."""
 
 
 def has_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
@@ -14,3 +18,23 @@ def has_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
+
+
+def device_name(training: TrainingConfig, processors: Path = PROCESSORS) -> str:
+    """Name of the device a run would train on, as the driver or the kernel gives it."""
+    if has_gpu(training):
+        number = training.device.partition(":")[2]
+        listed = gpu_names()
+        place = int(number) if number.isdigit() else 0
+        return listed[place] if place < len(listed) else training.device
+    return next(iter(_named_processors(processors)), platform.processor() or platform.machine())
+
+
+def _named_processors(file: Path) -> list[str]:
+    """Names of the processors, one each; of ARM the kernel says none."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return []
+    pairs = (line.partition(":") for line in lines)
+    return [value.strip() for name, _, value in pairs if name.strip() == "model name"]

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 
 from rich.console import Console
 
@@ -23,6 +24,7 @@ from paribus.pipeline.equality import undeclared
 from paribus.pipeline.failure import RETRIED
 from paribus.pipeline.job import JobFunction, allow_start, is_done
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.planning.limit import refuse_over_limit
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, labels, prepare
 from paribus.pipeline.remaining import write_stages
 from paribus.pipeline.run_state import LOST, RunState, read_state, settle
@@ -39,13 +41,15 @@ SECONDS_BETWEEN_LOOKS = 0.5
 def run_command(command: Command, console: Console) -> int:
     """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1.
 
-    FairnessError, before anything runs, where the runs' table would be refused.
+    FairnessError, before anything runs, where the runs' table would be refused; ConfigurationError where they would
+    take more than `plan.max_device_hours`.
     """
     started = time.time()
     composition = compose_command(command)
     runs = prepare(composition)
     if unfair := undeclared(runs):
         raise unfair
+    refuse_over_limit(runs, partial(console.print, markup=False, soft_wrap=True))
     sweep = describe_sweep(composition, runs)
     config = runs[0].job.config
     layout = Layout.of(config)

@@ -30,6 +30,11 @@ PEAK_FLOPS = (
 
 
 def peak_flops(device: str) -> float | None:
-    """Peak FLOP/s of a device by its name, such as `NVIDIA H100 80GB HBM3`; None for one that is not known."""
-    words = set(re.split(r"[\s-]+", device))
-    return next((peak for named, peak in PEAK_FLOPS if words.issuperset(named)), None)
+    """Peak FLOP/s of a device by its name, such as `NVIDIA H100 80GB HBM3` or `h100`; None for an unknown one."""
+    words = set(re.split(r"[\s_-]+", device.upper()))
+    return next((peak for named, peak in PEAK_FLOPS if words.issuperset(map(str.upper, named))), None)
+
+
+def known_devices() -> list[str]:
+    """Names of the devices with a known peak, as people write them: `h100_pcie`."""
+    return ["_".join(named).lower() for named, peak in PEAK_FLOPS if peak is not None]

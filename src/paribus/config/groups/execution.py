@@ -25,7 +25,6 @@ class EngineConfig:
     workers: NonNegative = execution(0, doc="Processes that map over shards; 0 takes one a core.")
     threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage; 0 takes one a core.")
     lease_seconds: PositiveFloat = execution(30.0, doc="A claim without heartbeat for this long is taken over.")
-    device_tflops: PositiveFloat = execution(150.0, doc="TFLOP/s a device achieves; turns FLOPs into device-hours.")
 
 
 @group

@@ -1,4 +1,4 @@
-"""Plans on the terminal."""
+"""A plan on the terminal."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.pipeline.plan import Plan, PlannedRun
+from paribus.pipeline.planning.bill import bill
+from paribus.pipeline.planning.plan import Plan, PlannedRun
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 READ = ("tokens", "text", "steps", "epochs")
@@ -18,7 +19,7 @@ WIDE = 110
 
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print the unique stages, what each run costs, and the totals."""
+    """Print the unique stages, what each run costs, and the bill."""
     for problem in plan.problems:
         console.print(f"not here: {problem}", style="yellow", markup=False)
     if plan.unfair:
@@ -26,29 +27,27 @@ def show_plan(plan: Plan, console: Console) -> None:
     console.print(_stage_table(plan))
     for headings in (READ + COST,) if console.width >= WIDE else (READ, COST):
         console.print(_run_table(plan, headings))
-    for line in _remarks(plan):
+    for line in (*_remarks(plan), *bill(plan)):
         console.print(line, markup=False, soft_wrap=True)
-    hours = f"{format_hours(plan.device_hours)} device-hours at {plan.device_tflops:g} TFLOP/s (engine.device_tflops)"
-    console.print(f"still to train: {plan.flops:.3g} FLOPs, {hours}; {format_size(plan.disk_bytes)} of checkpoints")
 
 
 def _remarks(plan: Plan) -> Iterator[str]:
     """How to read the figures of the runs."""
-    padded = [run for run in plan.runs if run.padded and "tokens" in run.estimated]
+    padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
     yield from _memory_remarks(plan)
-    if any(run.estimated for run in plan.runs):
+    if any(run.length.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
-    if any("steps" in run.estimated for run in padded):
+    if any("steps" in run.length.estimated for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
-    if any("steps" not in run.estimated for run in padded):
+    if any("steps" not in run.length.estimated for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
-    if any(run.pairs and run.estimated for run in plan.runs):
+    if any(run.pairs and run.length.estimated for run in plan.runs):
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
-    if any(run.epochs is not None and run.epochs > 1 for run in plan.runs):
+    if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
     for run in plan.runs:
         if run.refused:
-            shown = f"{_mark(run, 'epochs')}{run.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
+            shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
             yield f"paribus run would refuse {run.label}: {shown}"
 
 
@@ -92,18 +91,19 @@ def _run_table(plan: Plan, headings: Sequence[str]) -> Table:
 
 
 def _figures(run: PlannedRun) -> dict[str, str]:
+    length = run.length
     return {
-        "tokens": _mark(run, "tokens") + format_count(run.tokens),
-        "text": _mark(run, "text_bytes") + format_size(run.text_bytes),
-        "steps": _mark(run, "steps") + f"{run.steps:,}",
-        "epochs": "—" if run.epochs is None else _mark(run, "epochs") + f"{run.epochs:.3g}",
+        "tokens": _mark(run, "tokens") + format_count(length.tokens),
+        "text": _mark(run, "text_bytes") + format_size(length.text_bytes),
+        "steps": _mark(run, "steps") + f"{length.steps:,}",
+        "epochs": "—" if length.epochs is None else _mark(run, "epochs") + f"{length.epochs:.3g}",
         "params": format_count(run.parameters),
-        "FLOPs": _mark(run, "flops") + f"{run.flops:.3g}",
-        "hours": _mark(run, "device_hours") + format_hours(run.device_hours),
+        "FLOPs": _mark(run, "flops") + f"{length.flops:.3g}",
+        "hours": "—" if run.hours is None else _mark(run, "device_hours") + format_hours(run.hours.value),
         "disk": format_size(run.disk_bytes),
         "memory": "—" if run.memory is None else format_size(run.memory),
     }
 
 
 def _mark(run: PlannedRun, figure: str) -> str:
-    return "~" if figure in run.estimated else ""
+    return "~" if figure in run.length.estimated else ""

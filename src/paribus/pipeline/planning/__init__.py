@@ -1,0 +1,1 @@
+"""What a command would run and what that costs, before anything runs."""

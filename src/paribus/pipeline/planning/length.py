@@ -1,0 +1,128 @@
+"""How long a training is: tokens, text, steps, epochs and FLOPs, before and after it has run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.packing import PairPacking, pads
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.modeling.counts import training_flops
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+
+BYTES_PER_TOKEN = 4.3
+"""English text with a 32K vocabulary; used where the real number is not known yet."""
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is known of the text that a run would read."""
+
+    bytes_per_token: float
+    """Of predicted tokens, those that end documents among them."""
+    epoch_bytes: float | None
+    """What one pass over the ordered documents reads; None where there is no corpus yet."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a training is; `estimated` names the figures that are not exact yet."""
+
+    tokens: int
+    text_bytes: int
+    steps: int
+    epochs: float | None
+    """None where nothing says yet how much text there is."""
+    flops: float
+    estimated: frozenset[str] = frozenset()
+
+
+def known_vocabulary_size(config: RunConfig) -> int:
+    """That of the configuration; of an existing tokenizer that of its files, the scale's where they are not here."""
+    tokenizer = config.tokenizer
+    if not isinstance(tokenizer, ExistingTokenizer):
+        return vocabulary_size(tokenizer)
+    from paribus.tokenization.existing import vocabulary_size as size_of_files
+
+    try:
+        return size_of_files(Path(tokenizer.path))
+    except DataError:
+        return config.scale.vocab_size
+
+
+def known_text(run: PreparedRun, layout: Layout) -> Text:
+    """What the records of corpus, tokens and order say, and what is assumed where there are none."""
+    results = {name: _result(run, layout, name) for name in ("corpus", "tokens", "order")}
+    corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
+    bytes_per_token = 1.0 if isinstance(run.job.config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
+    if encoded:
+        # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
+        ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
+        bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
+    # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
+    read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
+    training = corpus["train"] if corpus else {}
+    predicted = training.get("target_bytes", training.get("bytes"))
+    return Text(bytes_per_token, None if predicted is None else predicted * read)
+
+
+def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:
+    found = layout.store.find(stage, run.nodes[stage].key)
+    return found.record()["result"] if found else None
+
+
+def trained_length(result: dict[str, Any]) -> Length:
+    """The length of a finished training, from its record's result."""
+    return Length(
+        tokens=int(result["tokens"]),
+        text_bytes=int(result["text_bytes"]),
+        steps=int(result["steps"]),
+        epochs=float(result["epochs"]),
+        flops=float(result["flops"]),
+    )
+
+
+def planned_length(config: RunConfig, vocabulary: int, text: Text) -> Length:
+    """The length of a training that has not run, as if every context were full."""
+    step_tokens = config.training.global_batch * config.model.context_length
+    step_flops = training_flops(config.model, vocabulary, step_tokens, source_tokens=step_tokens)
+    steps = _planned_steps(config, step_tokens, step_flops, text)
+    tokens = steps * step_tokens
+    text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token
+    return Length(
+        tokens=tokens,
+        text_bytes=round(text_bytes),
+        steps=steps,
+        epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
+        flops=float(steps * step_flops),
+        estimated=_estimated(config),
+    )
+
+
+def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:
+    match config.budget:
+        case EqualTokensBudget(tokens=tokens):
+            return -(-tokens // step_tokens)
+        case EqualTextBudget(text=text_bytes):
+            return max(1, round(text_bytes / text.bytes_per_token / step_tokens))
+        case EqualFlopsBudget(flops=flops):
+            return -(-flops // step_flops)
+        case EqualStepsBudget(steps=steps):
+            return steps
+
+
+def _estimated(config: RunConfig) -> frozenset[str]:
+    """Figures of an untrained run that are not exact: those that documents, packing or the device decide."""
+    match config.budget:
+        case EqualTextBudget():
+            decided = {"tokens", "steps", "flops"}
+        case EqualTokensBudget():
+            decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
+        case EqualFlopsBudget() | EqualStepsBudget():
+            decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+    if isinstance(config.packing, PairPacking):
+        decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
+    return frozenset(decided | {"epochs", "device_hours"})

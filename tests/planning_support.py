@@ -1,0 +1,40 @@
+"""Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paribus.config.compose import Job
+from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+from run_config import run_config
+
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=32)
+TRAINING = TrainingConfig(global_batch=8, micro_batch=4, device="cpu", warmup_steps=2)
+TOKENS = 100 * 8 * 32
+STATED = PlanConfig(device="h800", utilisation=0.4)
+
+
+def planned_run(root: Path, plan: PlanConfig = STATED, seed: int = 0, **groups: Any) -> PreparedRun:
+    """A run of 100 steps of a model of a few thousand parameters, unless `groups` say otherwise."""
+    defaults = {"model": MODEL, "training": TRAINING, "budget": EqualTokensBudget(tokens=TOKENS)}
+    config = run_config(plan=plan, seed=seed, root=str(root), **(defaults | groups))
+    config = replace(config, engine=replace(config.engine, threads=1))
+    nodes = build_graph(config, Layout.of(config).cache, tolerate_missing=True)
+    return PreparedRun(Job((f"seed={seed}",), config), nodes)
+
+
+def store_record(run: PreparedRun, stage: str, result: dict[str, Any], key: str | None = None, **fields: Any) -> None:
+    """An artefact of a run's stage that is no more than its record; under another `key`, one of another run."""
+    node = run.nodes[stage]
+    directory = Layout.of(run.job.config).store.path(stage, key or node.key)
+    directory.mkdir(parents=True)
+    inputs = {name: other.key for name, other in node.inputs.items()}
+    record = {"identity": node.identity["identity"], "inputs": inputs, "result": result, "seconds": 1.0}
+    (directory / "record.json").write_text(json.dumps(record | fields), encoding="utf-8")
