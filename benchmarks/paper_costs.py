@@ -1,0 +1,172 @@
+"""The bills of the papers' own experiments on 16 nodes of 8 H800, as `paribus plan` reckons them.
+
+python benchmarks/paper_costs.py > docs/costs.md
+
+Seconds; nothing is trained and no corpus is needed.
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.config.units import format_count, format_hours, format_size
+from paribus.pipeline.planning.plan import Plan, make_plan
+from paribus.pipeline.prepare import prepare
+
+CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8 training.parallel=fsdp training.micro_batch=1"
+PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
+CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
+PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
+CONTINUED = "budget.tokens=5B training.warmup_steps=100 training.checkpoint_every=500"
+ORDERINGS = "ordering=standard,nn,in_context"
+CONTEXTS = "scale=paper training.global_batch=512 budget=tokens_300b"
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A row: what it is, and the overrides that it is planned with."""
+
+    title: str
+    overrides: str
+
+
+EXPERIMENTS = (
+    *(
+        Experiment(f"LBPE, encodings, {size}", f"experiment=lbpe/table_1 scale={scale} {PILE}")
+        for size, scale in (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
+    ),
+    Experiment("LBPE, encodings, 468M, 300B tokens", f"experiment=lbpe/table_1 scale=paper budget=tokens_300b {PILE}"),
+    Experiment("LBPE, encodings, 468M, equal text", f"experiment=lbpe/table_1 scale=paper budget=text_388gib {PILE}"),
+    Experiment("LBPE, going on: the two that go on", f"experiment=lbpe/table_3 scale=paper {CONTINUED} {PILE}"),
+    *(
+        Experiment(f"Scaffold-BPE, {size}", f"experiment=scaffold_bpe/table_1 scale={scale} {PILE}")
+        for size, scale in (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
+    ),
+    *(
+        Experiment(
+            f"Scaffold-BPE, 468M, {size:,} tokens of vocabulary",
+            f"experiment=scaffold_bpe/table_1 scale=paper tokenizer.vocab_size={size} {PILE}",
+        )
+        for size in (64_000, 128_000)
+    ),
+    Experiment("Scaffold-BPE, translation", f"experiment=scaffold_bpe/table_5 scale=paper {PAIRS}"),
+    *(
+        Experiment(
+            f"In-Context, orders, {size.upper()}",
+            f"experiment=in_context/orderings {ORDERINGS} model=in_context_{size} {CONTEXTS} {CRAWL}",
+        )
+        for size in ("0.3b", "0.7b", "1.5b", "7b")
+    ),
+    Experiment(
+        "In-Context, near duplicates, 1.5B",
+        f"experiment=in_context/duplicates model=in_context_1.5b {CONTEXTS} {CRAWL}",
+    ),
+    Experiment(
+        "In-Context, SCROLLS, 7B",
+        f"experiment=in_context/scrolls model=in_context_7b finetuning.answer_characters=4000 {CONTEXTS} {CRAWL}",
+    ),
+)
+HEADINGS = (
+    "experiment",
+    "trainings",
+    "tokens each",
+    "parameters",
+    "FLOPs",
+    "device-hours",
+    "hours on 128",
+    "disk",
+    "GPU",
+)
+
+
+def plan_of(experiment: Experiment) -> Plan:
+    """The plan of an experiment on the cluster, in an output root that is empty."""
+    with tempfile.TemporaryDirectory() as root:
+        words = [word.replace("'", "") for word in f"{experiment.overrides} {CLUSTER}".split()]
+        return make_plan(prepare(compose_command(parse([*words, f"root={root}"])), tolerate_missing=True))
+
+
+def row(experiment: Experiment, plan: Plan) -> str:
+    """A line of the table."""
+    length, run = plan.runs[0].length, plan.runs[0]
+    hours, wall = plan.device_hours, plan.wall_hours
+    assert hours is not None
+    assert wall is not None
+    at_most = "at most " if run.pairs else ""
+    cells = (
+        experiment.title,
+        str(len(plan.trainings)),
+        at_most + format_count(length.tokens),
+        format_count(run.parameters),
+        f"{plan.flops:.2e}",
+        at_most + format_hours(hours.value),
+        at_most + format_hours(wall),
+        format_size(plan.disk_bytes),
+        "—" if run.memory is None else format_size(run.memory),
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def total(plans: Sequence[Plan]) -> str:
+    """All of them, a training that several share once."""
+    unique = {run.checkpoints.key: run for plan in plans for run in plan.trainings}
+    hours = sum(run.hours.value for run in unique.values() if run.hours is not None)
+    flops = sum(run.length.flops for run in unique.values())
+    shared = sum(len(plan.trainings) for plan in plans) - len(unique)
+    return (
+        f"All of them: {len(unique)} trainings ({shared} more are shared and counted once), {flops:.3g} FLOPs, "
+        f"**{format_hours(hours)} device-hours**, {format_hours(hours / 128)} hours with all 128 devices always in use."
+    )
+
+
+def page() -> Iterator[str]:
+    """The lines of docs/costs.md."""
+    plans = [plan_of(experiment) for experiment in EXPERIMENTS]
+    yield HEADER
+    yield f"| {' | '.join(HEADINGS)} |"
+    yield f"|---|{'---:|' * (len(HEADINGS) - 1)}"
+    yield from (row(experiment, plan) for experiment, plan in zip(EXPERIMENTS, plans, strict=True))
+    yield f"\n{total(plans)}\n"
+    yield COMMANDS
+    yield from (f"- {experiment.title}: `paribus plan {experiment.overrides} CLUSTER`" for experiment in EXPERIMENTS)
+
+
+HEADER = f"""# What the papers' experiments cost
+
+Made by `python benchmarks/paper_costs.py > docs/costs.md`. These are plans: none of it was trained at this scale.
+
+16 nodes of 8 NVIDIA H800, that is `{CLUSTER}`.
+
+- **FLOPs**: 6 N + 12 · layers · width · context length a token, forward and backward (PaLM, arXiv 2204.02311,
+  appendix B; [how-to.md](how-to.md#choose-the-model-and-the-budget)), N being all parameters but the input
+  embedding. Attention is that over a full context, which at 8,192 tokens overstates what is computed under a causal
+  mask: of the 7B model's FLOPs a quarter are attention.
+- **Device-hours**: FLOPs / (0.4 · 989e12) / 3600. 989 TFLOP/s is the H800's dense bfloat16 peak, as the H100 SXM's
+  (NVIDIA's data sheet: 1,979 with sparsity); what an H800 has less of is NVLink and float64.
+- **40 %** is assumed, not measured. Llama 3 (arXiv 2407.21783, table 4) had 38 to 43 % on 8,192 and 16,384 H100 at
+  405B parameters; PaLM 46 % on TPU v4. Small models, slow links and much reading give less: with
+  `plan.utilisation=0.2` every hour here is two.
+- **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
+  global batch. Data parallelism is taken to lose no more than the 40 % say.
+- **Disk**: checkpoints kept, five a training, and AdamW's moments. **GPU**: bytes of one process with FSDP over 128
+  devices and one context at a time; an H800 has 80 GB.
+- Not in it, because nobody knows it before it is timed: reading, tokenizing, embedding, searching and scoring.
+  `paribus plan` adds them as soon as such stages were timed in its output root, or the items of the tasks are
+  there.
+- Rows of pairs are taken to be full, 256 tokens a side, so translation costs less than is said; the number of its
+  steps is that of `scale=paper`, as the paper's own is not known here. Nor is the number of tokens of In-Context's
+  ablation on near duplicates: here it is that of the other runs. The sizes of In-Context's models are those of
+  [models.md](models.md).
+- LBPE's models that go on start from the 100B-token BPE model of its first row.
+- Entropy-Driven Pre-Tokenization (arXiv 2506.15889) trains no language model: it trains tokenizers of 12,000 tokens
+  on 2,255 sentences and takes a GPT-2 that is there, so it has no experiment file and no bill
+  ([segmentation.md](segmentation.md)).
+"""
+COMMANDS = "The commands, where CLUSTER is what is written above:\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write("\n".join(page()) + "\n")

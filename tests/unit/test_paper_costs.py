@@ -1,0 +1,38 @@
+"""The bills of the papers' experiments in the documentation are those that `paribus plan` gives."""
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def costs(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    return importlib.import_module("paper_costs")
+
+
+def test_a_documented_bill_is_what_the_plan_gives_and_what_a_hand_reckons(costs: ModuleType) -> None:
+    experiment = next(each for each in costs.EXPERIMENTS if each.title == "LBPE, encodings, 468M")
+    plan = costs.plan_of(experiment)
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    assert costs.row(experiment, plan) in page.splitlines(), "run: python benchmarks/paper_costs.py > docs/costs.md"
+    step = 1024 * 1024
+    tokens = -(-100_000_000_000 // step) * step
+    token_flops = 6 * (468_239_360 - 32_000 * 1024) + 12 * 24 * 1024 * 1024
+    hours = 2 * tokens * token_flops / (0.4 * 989e12) / 3600
+    assert plan.device_hours.value == pytest.approx(hours)
+    assert plan.wall_hours == pytest.approx(hours / 128)
+    assert f"| {hours:,.0f} | {hours / 128:.2g} |" in costs.row(experiment, plan)
+
+
+def test_every_experiment_for_which_a_paper_trains_models_has_a_bill(costs: ModuleType) -> None:
+    files = {path.relative_to(ROOT / "experiments").with_suffix("") for path in (ROOT / "experiments").glob("*/*.yaml")}
+    billed = {experiment.overrides.split()[0].removeprefix("experiment=") for experiment in costs.EXPERIMENTS}
+    assert {str(file) for file in files} == billed
+    page = (ROOT / "docs" / "costs.md").read_text(encoding="utf-8")
+    assert [experiment.title for experiment in costs.EXPERIMENTS if f"| {experiment.title} |" not in page] == []
+    assert costs.HEADER in page
