@@ -68,4 +68,5 @@ def _stages(stages: StageHours, unit: str, computed: str) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(f"{number} {name}" for name, number in Counter(names).items())
+    """Stages, with their number where it is not one."""
+    return ", ".join(name if number == 1 else f"{name} ({number})" for name, number in Counter(names).items())
