@@ -13,6 +13,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
+from paribus.store.record import write_record
 from run_config import run_config
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=32)
@@ -33,8 +34,9 @@ def planned_run(root: Path, plan: PlanConfig = STATED, seed: int = 0, **groups: 
 def store_record(run: PreparedRun, stage: str, result: dict[str, Any], key: str | None = None, **fields: Any) -> None:
     """An artefact of a run's stage that is no more than its record; under another `key`, one of another run."""
     node = run.nodes[stage]
-    directory = Layout.of(run.job.config).store.path(stage, key or node.key)
+    key = key or node.key
+    directory = Layout.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
     inputs = {name: other.key for name, other in node.inputs.items()}
-    record = {"identity": node.identity["identity"], "inputs": inputs, "result": result, "seconds": 1.0}
-    (directory / "record.json").write_text(json.dumps(record | fields), encoding="utf-8")
+    made = {"stage": stage, "key": key, "files": {}, "seconds": 1.0}
+    write_record(directory, made | {"identity": node.identity["identity"], "inputs": inputs, "result": result} | fields)

@@ -13,7 +13,7 @@ VERBS = {
     "order": "what orderings do to contexts, when a document is read, and what is near to it",
     "tokenize": "encode standard input with a trained tokenizer",
     "sync": "replay what MLflow has not seen yet",
-    "rerun": "run a recorded run again from nothing and compare every artefact",
+    "rerun": "run a recorded run again from nothing and compare every artefact and score",
     "doctor": "verify the artefacts and clean what killed processes left",
 }
 

@@ -27,7 +27,11 @@ PACKAGES = (
     "hydra-core",
     "mlflow",
 )
-LONGEST_DIFF = 200_000
+LONGEST_DIFF, MOST_UNTRACKED = 200_000, 100
+DIFF = (
+    "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
+    "--src-prefix=a/", "--dst-prefix=b/",
+)  # fmt: skip
 
 
 def provenance() -> dict[str, Any]:
@@ -57,16 +61,23 @@ def package_versions() -> dict[str, str]:
 
 
 def git_state(file: Path) -> dict[str, Any] | None:
-    """Commit and uncommitted difference of the checkout that tracks `file`; None where none does.
+    """Commit, uncommitted difference and unknown files of the checkout that tracks `file`; None where none does.
 
-    An installed package may lie inside somebody's repository, which says nothing about it.
+    The difference is what `git apply` takes, whatever the user's settings of git are. An installed package may lie
+    inside somebody's repository, which says nothing about it.
     """
     git = ["git", "-C", str(file.parent)]
     commit = _output([*git, "rev-parse", "HEAD"])
     if commit is None or _output([*git, "ls-files", "--error-unmatch", file.name]) is None:
         return None
-    diff = _output([*git, "diff", "HEAD"]) or ""
-    return {"commit": commit, "diff": diff[:LONGEST_DIFF], "diff_truncated": len(diff) > LONGEST_DIFF}
+    diff = _output([*git, *DIFF, "HEAD"]) or ""
+    unknown = _output([*git, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/"]) or ""
+    return {
+        "commit": commit.strip(),
+        "diff": diff[:LONGEST_DIFF],
+        "diff_truncated": len(diff) > LONGEST_DIFF,
+        "untracked": unknown.split("\0")[:-1][:MOST_UNTRACKED],
+    }
 
 
 def gpu_names() -> list[str]:
@@ -85,5 +96,5 @@ def container() -> str | None:
 def _output(command: list[str]) -> str | None:
     if shutil.which(command[0]) is None:
         return None
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.strip() if done.returncode == 0 else None
+    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", errors="replace", check=False)
+    return done.stdout if done.returncode == 0 else None

@@ -15,7 +15,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.length import known_vocabulary_size
 from paribus.pipeline.stages import FINETUNED, SCORES
-from paribus.store.artifact import RECORD
+from paribus.store.record import RECORD
 
 ITEMS_OF = {SCORES: "tasks", FINETUNED: "finetuning_data"}
 """Stages that read a model, and their input of items."""

@@ -1,0 +1,55 @@
+"""What a recorded run was made with, beside what there is here: commit, uncommitted changes, packages, Python."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.stages import FINETUNED, SCORES
+
+SHORT_COMMIT = 12
+RESULTS = (FINETUNED, SCORES, "checkpoints")
+
+
+def recorded_provenance(record: Mapping[str, Any], layout: Layout) -> dict[str, Any] | None:
+    """Provenance of the artefact with a run's results, else of another of its artefacts; None where all are gone."""
+    stages = record["stages"]
+    names = sorted(stages, key=lambda name: RESULTS.index(name) if name in RESULTS else len(RESULTS))
+    found = [layout.store.find(name, stages[name]["key"]) for name in names]
+    last = next((artifact for artifact in found if artifact is not None), None)
+    return None if last is None else dict(last.record()["provenance"])
+
+
+def environment_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> list[str]:
+    """A line for everything of two provenances that may change a number; none where they agree."""
+    return [*_code_changes(recorded, here), *_version_changes(recorded, here)]
+
+
+def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    before, now = recorded["git"] or {}, here["git"] or {}
+    if before.get("commit") != now.get("commit"):
+        yield f"commit {_commit(before)}, here {_commit(now)}"
+    if before.get("diff", "") != now.get("diff", ""):
+        yield f"uncommitted changes in {_changed_files(before)}, here in {_changed_files(now)}"
+    if recorded["paribus"] != here["paribus"]:
+        yield f"paribus {recorded['paribus']}, here {here['paribus']}"
+
+
+def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(recorded["packages"].keys() | here["packages"].keys()):
+        before, now = recorded["packages"].get(name), here["packages"].get(name)
+        if before != now:
+            yield f"{name} {before or 'absent'}, here {now or 'absent'}"
+    if recorded["python"] != here["python"]:
+        yield f"Python {recorded['python']}, here {here['python']}"
+    if recorded["gpu"] != here["gpu"]:
+        yield f"GPU {', '.join(recorded['gpu']) or 'none'}, here {', '.join(here['gpu']) or 'none'}"
+
+
+def _commit(git: Mapping[str, Any]) -> str:
+    return str(git["commit"])[:SHORT_COMMIT] if git else "unknown (no checkout)"
+
+
+def _changed_files(git: Mapping[str, Any]) -> str:
+    lines = [line for line in git.get("diff", "").splitlines() if line.startswith("diff --git ")]
+    names = [line.rpartition(" b/")[2] for line in lines]
+    return ", ".join(names) or "nothing"

@@ -1,0 +1,85 @@
+"""How far two output roots hold the same run: artefact by artefact, and the numbers of those that differ."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from paribus.config.identity import digest
+from paribus.pipeline.graph import Node
+from paribus.store.artifact import Artifact, Store
+
+METRICS = "metrics.jsonl"
+
+Numbers = Mapping[tuple[str, int], float]
+"""Values by measure and step."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A number that is not the same; NaN where one side lacks it."""
+
+    measure: str
+    step: int
+    original: float
+    again: float
+
+    @property
+    def size(self) -> float:
+        """How far they are apart; infinite where one side has no number."""
+        apart = abs(self.again - self.original)
+        return math.inf if math.isnan(apart) else apart
+
+
+@dataclass(frozen=True)
+class Match:
+    """One artefact in both roots."""
+
+    stage: str
+    original: str | None
+    """Digest of the artefact's files (SHA-256, 12 characters); None where it is gone."""
+    again: str | None
+    files: tuple[str, ...] = ()
+    """Files that differ."""
+    numbers: int = 0
+    """How many numbers its metrics have."""
+    differences: tuple[Difference, ...] = field(default=())
+
+    @property
+    def identical(self) -> bool:
+        """Whether every byte is the same."""
+        return self.original is not None and self.original == self.again
+
+
+def match(node: Node, original: Store, again: Store) -> Match:
+    """Compare the artefact of a node in two stores."""
+    before, after = original.find(node.name, node.key), again.find(node.name, node.key)
+    if before is None or after is None:
+        return Match(node.name, _digest(before), _digest(after))
+    first, second = before.record()["files"], after.record()["files"]
+    files = tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
+    numbers = _numbers(before.path), _numbers(after.path)
+    counted = len(numbers[0].keys() | numbers[1].keys())
+    return Match(node.name, _digest(before), _digest(after), files, counted, _differences(*numbers))
+
+
+def _digest(artifact: Artifact | None) -> str | None:
+    return None if artifact is None else digest(artifact.record()["files"])[:12]
+
+
+def _numbers(path: Path) -> Numbers:
+    file = path / METRICS
+    lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
+    found: dict[tuple[str, int], float] = {}
+    for values in map(json.loads, lines):
+        step = int(values.pop("step"))
+        found |= {(name, step): float(value) for name, value in values.items()}
+    return found
+
+
+def _differences(original: Numbers, again: Numbers) -> tuple[Difference, ...]:
+    """In the order of steps."""
+    places = sorted(original.keys() | again.keys(), key=lambda place: (place[1], place[0]))
+    pairs = [(*place, original.get(place, math.nan), again.get(place, math.nan)) for place in places]
+    return tuple(Difference(*pair) for pair in pairs if repr(pair[2]) != repr(pair[3]))
