@@ -1,6 +1,7 @@
 """What a training run says of itself while it runs: in the metrics file, to the tracker and on the terminal."""
 
 import json
+import math
 from pathlib import Path
 
 import numpy as np
@@ -89,13 +90,24 @@ def test_what_depends_on_the_device_is_reported_and_not_written(tmp_path: Path) 
     found = {(name, step): value for name, value, step in report.metrics}
     assert sorted({step for _, step in found}) == [7, 14, 21, 28, 30]
     measured = {"train/tokens_per_second", "train/device_hours", "train/model_flops_utilization"}
-    assert {name for name, _ in found} - measured == set(json.loads((tmp_path / "metrics.jsonl").open().readline())) - {
-        "step"
-    }
+    assert {name for name, _ in found} - measured - {"train/bits_per_byte"} == set(
+        json.loads((tmp_path / "metrics.jsonl").open().readline())
+    ) - {"step"}
     for step in (7, 14, 21, 28, 30):
         assert found["train/device_hours", step] == pytest.approx(1.0, abs=0.01)
         speed, utilization = (found[f"train/{name}", step] for name in ("tokens_per_second", "model_flops_utilization"))
         assert utilization == pytest.approx(speed / 12 * STEP_FLOPS / 4e12)
+
+
+def test_the_loss_is_reported_in_bits_per_byte_of_the_text_of_the_step(tmp_path: Path) -> None:
+    meter, batches, report = metered(tmp_path / "metrics.jsonl", ConcatenatePacking())
+    run(meter, batches)
+    for step in (7, 30):
+        targets = batches.rows(step - 1)[1]
+        targets = targets[targets >= 0]
+        expected = 2.0 / math.log(2) * len(targets) / LENGTHS[targets].sum()
+        found = [value for name, value, at in report.metrics if (name, at) == ("train/bits_per_byte", step)]
+        assert found == [pytest.approx(expected)]
 
 
 def test_the_utilization_of_an_unknown_device_is_not_reported(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.text_axes import TextAxes
 
 RUN_RECORD, UNREADABLE = "run.json", "unreadable"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
@@ -49,6 +50,7 @@ class Recorder:
             "ended": None,
         }
         self.events = EventLog(self.directory / FILE_NAME)
+        self._axes = TextAxes()
         self._begin(layout)
 
     @property
@@ -71,8 +73,9 @@ class Recorder:
         self.events.artifact("config.json", "")
 
     def metric(self, name: str, value: float, step: int) -> None:
-        """A number of the run at a step; what is known already is not repeated."""
-        self.events.metric(name, value, step)
+        """A number of the run at a step, one in bits per byte also by tokens and text; nothing known is repeated."""
+        for point in self._axes.points(name, value, step):
+            self.events.metric(*point)
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """An artefact of the run is there, `made` or `cached`."""

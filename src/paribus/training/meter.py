@@ -21,7 +21,8 @@ class Meter:
     """Counts steps, tokens, text, FLOPs, epochs and device-hours, and reports them with what a step says of itself.
 
     The metrics file gets, every step, what the run's identity determines; the reporter gets, every `log_every` steps,
-    that and what depends on the device: tokens a second, device-hours, and the utilisation where the device is known.
+    that, the loss in bits per byte of the step's text, and what depends on the device: tokens a second, device-hours,
+    and the utilisation where the device is known.
     """
 
     budget: Budget
@@ -54,8 +55,9 @@ class Meter:
 
     def record(self, step: int, indices: Integers, *, loss: float, rate: float, norm: float, skipped: int) -> None:
         """Step `step` (1-based) is done and read the contexts `indices`; `skipped` steps so far changed nothing."""
-        self._tokens += int(self.targets[indices].sum())
-        self._text += int(self.text_bytes[indices].sum())
+        tokens, text = int(self.targets[indices].sum()), int(self.text_bytes[indices].sum())
+        self._tokens += tokens
+        self._text += text
         values = {
             "train/loss": loss,
             "train/learning_rate": rate,
@@ -72,7 +74,8 @@ class Meter:
         self.metrics.append(step, values)
         self._progress(step, now)
         if step % self.log_every == 0 or step == self.budget.steps:
-            self._publish(step, values | self._measured(step, now))
+            bits = {"train/bits_per_byte": loss * tokens / (text * math.log(2))} if text and math.isfinite(loss) else {}
+            self._publish(step, values | bits | self._measured(step, now))
             self._since = now, self._tokens, step
 
     def _flops(self, steps: int) -> int:
