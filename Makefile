@@ -1,5 +1,5 @@
 # make demo   set up and run the comparison on the embedded corpus
-# make test   set up, lint, type-check and test; make kill-matrix is the slow one
+# make test   set up, lint, type-check and test; the slow suites have targets of their own, below
 # make bench-training   training beside transformers.Trainer, on the device that is there
 PYTHON ?= python3
 VENV ?= .venv
@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests bench-training setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress bench-training setup clean
 
 setup: $(READY)
 
@@ -45,6 +45,14 @@ kill-matrix: $(READY)
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m 'launchers or not launchers' tests/end_to_end/test_launchers.py
+
+# 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; and 8 into SQLite.
+tracking-load: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/concurrency/test_tracking_server.py
+
+# Eight processes on one store for 200 rounds, and 10,000 overrides that nobody should write.
+stress: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress tests/concurrency tests/config
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

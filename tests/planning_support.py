@@ -1,6 +1,5 @@
 """Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

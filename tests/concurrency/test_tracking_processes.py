@@ -7,55 +7,19 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
-import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.files import read_json
 from paribus.tracking.follower import Follower
-from paribus.tracking.mlflow_sink import mlflow_environment
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
+from tracking_runs import steps_shown, write_run
 
 TRACKING = TrackingConfig(kind="mlflow")
-
-
-def write_run(root: Path, run_id: str, steps: int = 50) -> Path:
-    directory = root / "runs" / run_id
-    with EventLog(directory / "events.jsonl") as log:
-        log.start(run_id, run_id, {"id": "sweep"}, {})
-        for step in range(steps):
-            log.metric("loss", float(step), step)
-        (directory / "config.json").write_text("{}")
-        log.artifact("config.json")
-        log.end("FINISHED")
-    return directory
-
-
-def steps_shown(uri: str) -> dict[str, list[int]]:
-    """Steps of the metric `loss` by run; the parent of the sweep must be there once."""
-    with mlflow_environment():
-        from mlflow import MlflowClient
-
-        client: Any = MlflowClient(uri)
-        runs = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
-        assert [run.data.tags.get("paribus.sweep_id") for run in runs].count("sweep") == 1
-        children = [run for run in runs if "paribus.run_id" in run.data.tags]
-        assert len({run.data.tags["paribus.run_id"] for run in children}) == len(children)
-        return {
-            run.data.tags["paribus.run_id"]: [
-                metric.step for metric in client.get_metric_history(run.info.run_id, "loss")
-            ]
-            for run in children
-        }
 
 
 def start_sync(root: Path, *options: str) -> subprocess.Popen[str]:
@@ -158,51 +122,3 @@ def test_without_a_tracker_nothing_is_started(tmp_path: Path) -> None:
     message = Follower(tmp_path / "runs" / "one", TrackingConfig(kind="none"), tmp_path).finish(1)
     assert message == f"tracking.kind is none: the run is recorded in {tmp_path}/runs/one/events.jsonl only"
     assert not (tmp_path / "tracking").exists()
-
-
-@pytest.fixture
-def mlflow_server(tmp_path: Path) -> Iterator[str]:
-    with closing(socket.create_server(("127.0.0.1", 0))) as probe:
-        port = probe.getsockname()[1]
-    store, artifacts = f"sqlite:///{tmp_path}/server.db", str(tmp_path / "served")
-    environment = os.environ | {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false", "MLFLOW_DISABLE_TELEMETRY": "true"}
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", store, "--workers", "1"]
-    command += ["--artifacts-destination", artifacts, "--host", "127.0.0.1", "--port", str(port)]
-    with (tmp_path / "server.log").open("wb") as log:
-        server = subprocess.Popen(
-            command, cwd=tmp_path, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        wait_for(f"http://127.0.0.1:{port}/health", server)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        os.killpg(server.pid, signal.SIGTERM)
-        server.wait(20)
-
-
-def wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 90
-    while True:
-        try:
-            with urllib.request.urlopen(url, timeout=2) as response:
-                response.read()
-            return
-        except (urllib.error.URLError, OSError):
-            assert server.poll() is None
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
-
-
-@pytest.mark.slow
-def test_a_real_server_shows_followed_and_synced_runs_once(mlflow_server: str, tmp_path: Path) -> None:
-    tracking = TrackingConfig(kind="mlflow", uri=mlflow_server)
-    root = tmp_path / "root"
-    follower = Follower(root / "runs" / "one", tracking, root)
-    write_run(root, "one")
-    assert follower.finish(60) == f"in MLflow at {mlflow_server}, experiment 'paribus'"
-    directory = write_run(root, "two", steps=1500)
-    assert sync(root, tracking).sent == 1503
-    cursor_path(directory, Destination.resolve(tracking, root)).unlink()
-    assert sync(root, tracking).sent == 1503
-    assert steps_shown(mlflow_server) == {"one": list(range(50)), "two": list(range(1500))}
-    assert len(list((tmp_path / "served").rglob("config.json"))) == 2

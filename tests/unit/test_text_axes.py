@@ -30,8 +30,8 @@ def test_the_loss_of_a_step_is_told_in_bits_of_its_own_text_on_three_axes() -> N
     bits = [LOSS[step] * (TOKENS[step] - TOKENS[step - 1]) / 250 / math.log(2) for step in range(1, 4)]
     assert found == {
         "train/bits_per_byte": pytest.approx(dict(zip((1, 2, 3), bits, strict=True))),
-        "train/bits_per_byte_by_tokens": pytest.approx(dict(zip(TOKENS[1:], bits, strict=True))),
-        "train/bits_per_byte_by_text_bytes": pytest.approx(dict(zip(TEXT[1:], bits, strict=True))),
+        "bits_per_byte/train_by_tokens": pytest.approx(dict(zip(TOKENS[1:], bits, strict=True))),
+        "bits_per_byte/train_by_text_bytes": pytest.approx(dict(zip(TEXT[1:], bits, strict=True))),
     }
 
 
@@ -44,11 +44,11 @@ def test_a_step_whose_own_text_is_not_known_is_left_out_until_it_is() -> None:
 def test_scores_in_bits_per_byte_stand_at_what_training_had_read_by_their_step() -> None:
     axes = TextAxes()
     told(axes, range(1, 4))
-    for name in ("eval/bits_per_byte", "eval/web/bits_per_byte"):
+    for name, of in (("eval/bits_per_byte", "eval"), ("eval/web/bits_per_byte", "eval_web")):
         assert list(axes.points(name, 2.5, 3)) == [
             (name, 2.5, 3),
-            (f"{name}_by_tokens", 2.5, 300),
-            (f"{name}_by_text_bytes", 2.5, 750),
+            (f"bits_per_byte/{of}_by_tokens", 2.5, 300),
+            (f"bits_per_byte/{of}_by_text_bytes", 2.5, 750),
         ]
     assert list(axes.points("eval/bits_per_byte", 2.5, 9)) == [("eval/bits_per_byte", 2.5, 9)]
 
@@ -65,7 +65,7 @@ def test_what_training_said_live_is_not_changed_when_its_metrics_are_read_again(
                     log.metric(*point)
     events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text(encoding="utf-8").splitlines()]
     by_tokens = [
-        (event["step"], event["value"]) for event in events if event["name"] == "train/bits_per_byte_by_tokens"
+        (event["step"], event["value"]) for event in events if event["name"] == "bits_per_byte/train_by_tokens"
     ]
     assert sorted(step for step, _ in by_tokens) == [100, 220, 300]
     assert (300, 1.5) in by_tokens

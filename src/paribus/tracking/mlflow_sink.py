@@ -224,13 +224,18 @@ class MlflowSink:
         if not sweep or _is_sweep(replay):
             return
         parent = self._parent(sweep, time)
-        _, experiment = self._connect()
-        children = client.search_runs([experiment], f"tags.`{_PARENT_TAG}` = '{parent}'", max_results=10_000)
-        statuses = {child.info.status for child in children}
-        if "RUNNING" in statuses:
+        if self._has_child(client, parent, "= 'RUNNING'"):
             client.update_run(parent, status="RUNNING")
         else:
-            client.set_terminated(parent, "FINISHED" if statuses <= {"FINISHED"} else "FAILED", end_time=time)
+            failed = self._has_child(client, parent, "!= 'FINISHED'")
+            client.set_terminated(parent, "FAILED" if failed else "FINISHED", end_time=time)
+
+    def _has_child(self, client: Any, parent: str, status: str) -> bool:
+        """Whether a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""
+        _, experiment = self._connect()
+        self._on_step()
+        wanted = f"tags.`{_PARENT_TAG}` = '{parent}' AND attributes.status {status}"
+        return bool(client.search_runs([experiment], wanted, max_results=1))
 
 
 _SENDERS: Mapping[str, Callable[[MlflowSink, Any, str, Event, Replay], list[str]]] = {

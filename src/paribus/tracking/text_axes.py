@@ -1,7 +1,8 @@
 """Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text.
 
 A tracker's axis is the step, which counts different amounts of text in runs with different tokenizers. So every number
-in bits per byte is told three times: by training step, by tokens read and by bytes of text read.
+in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`, which
+MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes of text read.
 """
 
 import math
@@ -10,8 +11,8 @@ from dataclasses import dataclass, field
 
 LOSS, TOKENS, TEXT_BYTES = "train/loss", "train/tokens", "train/text_bytes"
 TRAINING_BITS = "train/bits_per_byte"
-SUFFIX = "bits_per_byte"
-BY_TOKENS, BY_TEXT_BYTES = "_by_tokens", "_by_text_bytes"
+SECTION = "bits_per_byte"
+AXES = {TOKENS: "by_tokens", TEXT_BYTES: "by_text_bytes"}
 
 Point = tuple[str, float, int]
 """Name, value, step."""
@@ -35,7 +36,7 @@ class TextAxes:
             self._seen[name][step] = value
         if name == TEXT_BYTES:
             yield from self._training(step)
-        if name.endswith(SUFFIX):
+        if name.endswith(f"/{SECTION}"):
             yield from self._against_text(name, value, step)
 
     def _training(self, step: int) -> Iterator[Point]:
@@ -51,10 +52,11 @@ class TextAxes:
             yield from self._against_text(TRAINING_BITS, bits, step)
 
     def _against_text(self, name: str, value: float, step: int) -> Iterator[Point]:
-        for amount, suffix in ((TOKENS, BY_TOKENS), (TEXT_BYTES, BY_TEXT_BYTES)):
+        of = name.removesuffix(f"/{SECTION}").replace("/", "_")
+        for amount, axis in AXES.items():
             read = self._seen[amount].get(step)
             if read is not None:
-                yield name + suffix, value, int(read)
+                yield f"{SECTION}/{of}_{axis}", value, int(read)
 
     def _at(self, step: int) -> dict[str, float]:
         return {name: values[step] for name, values in self._seen.items() if step in values}

@@ -1,0 +1,137 @@
+"""Many runs at once into one MLflow, whose server is killed in the middle; looked at by SQL, not through MLflow."""
+
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import logged_run
+from logged_run import METRICS, PARAMETERS, TAGS, value
+from paribus.config.groups.execution import TrackingConfig
+from paribus.tracking.sync import main, sync
+from tracking_servers import MlflowServer, PostgreSQL, mlflow_server, postgresql
+
+Query = Callable[[str], list[tuple[Any, ...]]]
+
+
+def start_runs(roots: list[Path], steps: int, gate: Path, uri: str) -> list[subprocess.Popen[str]]:
+    """A process a run, `run-00` and so on, each below its root; half of what they log waits for `gate`."""
+    program = str(Path(logged_run.__file__))
+    options = [str(steps), str(gate), uri, "5"]
+    return [
+        subprocess.Popen(
+            [sys.executable, program, str(root), f"run-{number:02d}", str(number), *options],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for number, root in enumerate(roots)
+    ]
+
+
+def assert_everything_is_there_once(query: Query, runs: int, steps: int) -> None:
+    """Every event of every run is in the tables of MLflow, with its value, and nothing is there twice."""
+    expected = {
+        (f"run-{number:02d}", f"metric/{metric}"): [value(number, metric, step) for step in range(steps)]
+        for number in range(runs)
+        for metric in range(METRICS)
+    }
+    points = query(
+        "SELECT t.value, m.key, m.step, m.value FROM metrics m JOIN tags t ON t.run_uuid = m.run_uuid "
+        "AND t.key = 'paribus.run_id' ORDER BY 1, 2, 3"
+    )
+    assert len(points) == runs * steps * METRICS
+    found: dict[tuple[str, str], list[float]] = {}
+    for run, key, step, number in points:
+        series = found.setdefault((run, key), [])
+        assert step == len(series)
+        series.append(number)
+    assert found == expected
+    assert query("SELECT count(*) FROM metrics") == [(len(points),)]
+    latest = query(
+        "SELECT t.value, l.key, l.step, l.value FROM latest_metrics l JOIN tags t ON t.run_uuid = l.run_uuid "
+        "AND t.key = 'paribus.run_id'"
+    )
+    assert sorted(latest) == sorted((*name, steps - 1, series[-1]) for name, series in expected.items())
+    assert query("SELECT count(*) FROM params") == [(runs * PARAMETERS,)]
+    assert query("SELECT value, count(*) FROM tags WHERE key = 'tag.0' GROUP BY value ORDER BY value") == sorted(
+        (str(number), 1) for number in range(runs)
+    )
+    assert query("SELECT count(*) FROM tags WHERE key LIKE 'tag.%'") == [(runs * TAGS,)]
+    assert query("SELECT status, count(*) FROM runs GROUP BY status") == [("FINISHED", runs + 1)]
+    assert query("SELECT count(*) FROM tags WHERE key = 'paribus.sweep_id'") == [(1,)]
+    assert query("SELECT count(*) FROM tags WHERE key = 'mlflow.parentRunId'") == [(runs,)]
+    assert query("SELECT count(*) FROM inputs") == [(runs,)]
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[PostgreSQL]:
+    with postgresql() as started:
+        yield started
+
+
+@pytest.fixture
+def server(database: PostgreSQL, tmp_path: Path) -> Iterator[MlflowServer]:
+    with mlflow_server(database.uri, tmp_path / "server") as started:
+        yield started
+
+
+def points_in(database: PostgreSQL) -> int:
+    return int(database.rows("SELECT count(*) FROM metrics")[0][0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("runs", "points"), [(4, 4_000), pytest.param(16, 100_000, marks=pytest.mark.load)])
+def test_a_server_killed_in_the_middle_has_every_event_once_after_sync(
+    database: PostgreSQL, server: MlflowServer, tmp_path: Path, runs: int, points: int
+) -> None:
+    root, gate, steps = tmp_path / "root", tmp_path / "gate", points // runs // METRICS
+    processes = start_runs([root] * runs, steps, gate, server.uri)
+    while points_in(database) < points / 8:
+        assert all(process.poll() is None for process in processes)
+        time.sleep(0.2)
+    server.stop(signal.SIGKILL)
+    gate.touch()
+    assert points_in(database) <= points / 2
+    server.start()
+    said = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, said
+    assert main([f"root={root}", f"tracking.uri={server.uri}"]) == 0
+    assert_everything_is_there_once(database.rows, runs, steps)
+    artifacts = sorted(path.read_text(encoding="utf-8") for path in server.artifacts.rglob("config.json"))
+    assert artifacts == sorted(f'{{"run": {number}}}' for number in range(runs))
+    for cursor in root.glob("runs/*/tracking-*.json"):
+        cursor.unlink()
+    tracking = TrackingConfig(kind="mlflow", uri=server.uri)
+    assert sync(root, tracking).sent > points
+    assert_everything_is_there_once(database.rows, runs, steps)
+    password = database.password.encode()
+    assert not [path for path in root.rglob("*") if path.is_file() and password in path.read_bytes()]
+
+
+@pytest.mark.slow
+@pytest.mark.load
+def test_eight_processes_fill_an_sqlite_store_that_none_of_them_found(tmp_path: Path) -> None:
+    runs, steps = 8, 2_500
+    roots = [tmp_path / f"root-{number}" for number in range(runs)]
+    database = tmp_path / "shared.db"
+    (tmp_path / "gate").touch()
+    processes = start_runs(roots, steps, tmp_path / "gate", f"sqlite:///{database}")
+    said = [process.communicate(timeout=300) for process in processes]
+    assert [process.returncode for process in processes] == [0] * runs, said
+    for root in roots:
+        assert main([f"root={root}", f"tracking.uri=sqlite:///{database}", "tracking.patience=300"]) == 0
+
+    def query(text: str) -> list[tuple[Any, ...]]:
+        with closing(sqlite3.connect(database)) as connection:
+            return list(connection.execute(text))
+
+    assert query("PRAGMA integrity_check") == [("ok",)]
+    assert_everything_is_there_once(query, runs, steps)
