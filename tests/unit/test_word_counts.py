@@ -18,7 +18,7 @@ from paribus.tokenization.kernels.layout import PATTERNS as NAMES
 from paribus.tokenization.pretokenizers import PATTERNS, Pretokenizer
 from paribus.tokenization.training import count_pretokens
 from paribus.tokenization.unicode_classes import class_table
-from paribus.tokenization.word_counts import WordCounts, count_words
+from paribus.tokenization.word_counts import WordCounts, count_words, sum_counts
 
 POOL = "  \n\r\t''sdmtlrev abcABC019.,!é\u00a0\u3000世界语文٣½😀👩\u200d🚀\u0301नमस्तेمرحبا"
 
@@ -154,3 +154,15 @@ def test_counts_given_as_a_mapping_keep_64_bits() -> None:
     words = WordCounts.of({"é": 2**40, "": 1, "long enough for the heap": 3})
     assert dict(words) == {"é".encode(): 2**40, b"long enough for the heap": 3}
     assert words.counts.dtype == np.int64
+
+
+def test_counts_made_apart_are_added_up_to_those_of_the_whole() -> None:
+    draw = random.Random(2)
+    words = ["fifteen-bytes--", "sixteen-bytes---", "世界语文" * 5, "", "a", "12345678", "123456789"]
+    texts = [random_text(draw) + draw.choice(words) for _ in range(300)]
+    texts += [" ".join(f"w{number} much-longer-than-inline-{number}" for number in range(5_000))]
+    parts = [count_words(texts[begin::4], NAMES.index("gpt2"), class_table()) for begin in range(4)]
+    total = sum_counts(parts)
+    assert dict(total) == counted(texts, "gpt2")
+    assert len(dict(total)) == len(total)
+    assert len(sum_counts([])) == 0

@@ -43,6 +43,7 @@ KERNELS: dict[str, Signature] = {
     "find_invalid_text": _tokenization("count", "i64*"),
     "count_texts": _tokenization("count", "i64*"),
     "add_counts": _tokenization("count", "i64* i64*"),
+    "add_words": _tokenization("count", "i64* i64 i64* i64 i64*"),
     "list_words": _tokenization("count", "i64* u8* i64* i64*"),
     "observe_characters": _tokenization("symbols", "u8* i64 u8*"),
     "lay_out_bytes": _tokenization("symbols", "u8* i64* i64 i64* i64 i32* i64*"),

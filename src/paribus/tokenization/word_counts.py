@@ -17,7 +17,9 @@ from paribus.native.kernel_state import KernelState
 from paribus.native.loader import address, kernel
 from paribus.native.table_memory import table_zeros
 from paribus.tokenization.kernels import counting_layout as slot
+from paribus.tokenization.kernels import layout
 from paribus.tokenization.key_masks import key_masks
+from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.units import utf8
 
 _BATCH_BYTES = 4 * 2**20
@@ -79,6 +81,14 @@ def count_words(texts: Iterable[str | bytes], pattern: int, classes: Bytes, *, t
     for other in tables[1:]:
         tables[0].add(other)
     return tables[0].words()
+
+
+def sum_counts(parts: Iterable[WordCounts]) -> WordCounts:
+    """The counts of several parts of a corpus together; one part is in memory at a time."""
+    table = _Table(layout.NONE, class_table())
+    for part in parts:
+        table.add_words(part)
+    return table.words()
 
 
 class _Batch:
@@ -187,6 +197,15 @@ class _Table:
         """Add the counts of another table."""
         other._state[slot.NEXT_SLOT] = 0
         while (status := kernel("add_counts")(self._state.address, other._state.address)) != slot.DONE:
+            self._grow(status)
+
+    def add_words(self, words: WordCounts) -> None:
+        """Add counts that may have been made elsewhere."""
+        arrays = [np.ascontiguousarray(array) for array in (words.spellings, words.offsets, words.counts)]
+        spellings, offsets, counts = map(address, arrays)
+        self._state[slot.NEXT_SLOT] = 0
+        add = kernel("add_words")
+        while (status := add(self._state.address, spellings, offsets, len(words), counts)) != slot.DONE:
             self._grow(status)
 
     def words(self) -> WordCounts:

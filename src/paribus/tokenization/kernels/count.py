@@ -290,6 +290,32 @@ def add_counts(state, other):
     return np.int64(DONE)
 
 
+def add_words(state, address, offsets, words, counts):
+    """Add counts of words that lie one after another at `address`, from word NEXT_SLOT on; returns as `add_counts`."""
+    spellings = u8_at(address)
+    while state[NEXT_SLOT] < words:
+        word = state[NEXT_SLOT]
+        start, size, count = offsets[word], offsets[word + 1] - offsets[word], np.uint64(counts[word])
+        short = size < SHORTEST_LONG
+        status = lacking(state, np.int64(short), np.int64(not short), np.int64(0) if short else size)
+        if status != DONE:
+            return status
+        if short:
+            low, high = ZERO, np.uint64(size) << LENGTH_SHIFT
+            for offset in range(size):
+                byte = np.uint64(spellings[start + offset]) << np.uint64((offset & 7) << 3)
+                if offset < 8:
+                    low |= byte
+                else:
+                    high |= byte
+            first = np.int64(hash_words(low, high) >> np.uint64(state[SHORT_SHIFT]))
+            add_short(state, u64_at(state[SHORT]), first, slots(state[SHORT_SHIFT]) - 1, low, high, count)
+        else:
+            add_long(state, u8_at(address + start), size, count)
+        state[NEXT_SLOT] += 1
+    return np.int64(DONE)
+
+
 def list_words(state, spellings, offsets, counts):
     """Write the bytes, offsets (n + 1) and counts of all distinct pre-tokens, in no order; returns how many."""
     number, place = np.int64(0), np.int64(0)

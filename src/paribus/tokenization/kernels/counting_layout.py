@@ -33,7 +33,7 @@
     BYTES_SIZE,
     BYTES_USED,
     TOTAL_BYTES,  # of all distinct pre-tokens
-    NEXT_SLOT,  # of the table being added to another
+    NEXT_SLOT,  # of the table, or of the words, being added to another
     WANTED,  # what a buffer must hold before the kernel can go on
     COUNTING_SLOTS,
 ) = range(35)
