@@ -52,7 +52,7 @@ tracking-load: $(READY)
 
 # Eight processes on one store for 200 rounds, and 10,000 overrides that nobody should write.
 stress: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress tests/concurrency tests/config
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress tests/concurrency tests/config tests/contract/test_torn_artefacts.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

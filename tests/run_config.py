@@ -5,7 +5,7 @@ from typing import Any
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, TrackingConfig
+from paribus.config.groups.execution import LocalEngineConfig, ScaleConfig, TrackingConfig
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.ordering import StandardOrdering
 from paribus.config.groups.tokenization import BytesTokenizer, MergeRankEncoder, PatternPretokenizer
@@ -26,7 +26,7 @@ def run_config(**groups: Any) -> RunConfig:
         "training": TrainingConfig(),
         "evaluation": EvaluationConfig(),
         "tracking": TrackingConfig(),
-        "engine": EngineConfig(),
+        "engine": LocalEngineConfig(),
         "scale": ScaleConfig(),
     }
     return RunConfig(**(defaults | groups))

@@ -6,13 +6,14 @@ from pathlib import Path
 from paribus.config.groups.corpus import FilesCorpus, PydocsCorpus
 from paribus.corpus.sources.files import FilesSource
 from paribus.corpus.sources.pydocs import PydocsSource
-from paribus.corpus.sources.source import Found
+from paribus.corpus.sources.source import Found, Source
 from paribus.engine.local import LocalEngine
 
 
 def documents(path: Path | None) -> Iterator[str]:
     """The documents of a file that paribus can read, or docstrings of installed packages."""
-    source = (
-        PydocsSource(PydocsCorpus(), LocalEngine()) if path is None else FilesSource(FilesCorpus(paths=(str(path),)))
-    )
+    engine = LocalEngine()
+    source: Source = PydocsSource(PydocsCorpus(), engine)
+    if path is not None:
+        source = FilesSource(FilesCorpus(paths=(str(path),)), engine, path.parent)
     return (item.text for item in source.items() if isinstance(item, Found))

@@ -19,7 +19,7 @@ from paribus.config.groups.embedding import (
     TfidfEmbedder,
 )
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import EngineConfig, ScaleConfig, SweepConfig, TrackingConfig
+from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig, ScaleConfig, SweepConfig, TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning
 from paribus.config.groups.model import ModelConfig
@@ -70,7 +70,7 @@ class RunConfig:
         _defaults(NoFinetuning), doc="Tasks that the trained model is fine-tuned on and scored on."
     )
     tracking: TrackingConfig = execution(doc="MLflow.")
-    engine: EngineConfig = execution(doc="Processes, threads and claims.")
+    engine: LocalEngineConfig | RayEngineConfig = execution(doc="Where shards are computed, and claims.")
     plan: PlanConfig = execution(_defaults(PlanConfig), doc="Hours of training, and how many are allowed.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")
     seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")

@@ -14,7 +14,7 @@ from paribus.corpus.sources.huggingface import HuggingFaceSource
 from paribus.corpus.sources.parallel import ParallelSource
 from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Found, Skipped, Source
-from paribus.engine.local import LocalEngine
+from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON, Reporter, StageContext
 
@@ -30,7 +30,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
-    source = open_source(config, context.engine)
+    source = open_source(config, context.engine, context.work)
     census, pairs = Census(), isinstance(config, ParallelCorpus)
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
         copy = _Copy(source, writer, census, config.limit, context.output / SKIPPED_FILE, context.report)
@@ -43,13 +43,13 @@ def build(context: StageContext) -> dict[str, JSON]:
     return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
 
 
-def open_source(config: CorpusConfig, engine: LocalEngine) -> Source:
-    """The source that `config` describes."""
+def open_source(config: CorpusConfig, engine: Engine, work: Path) -> Source:
+    """The source that `config` describes; what its workers read ahead lies in directory `work`."""
     match config:
         case PydocsCorpus():
             return PydocsSource(config, engine)
         case FilesCorpus():
-            return FilesSource(config)
+            return FilesSource(config, engine, work)
         case HuggingFaceCorpus():
             return HuggingFaceSource(config)
         case ParallelCorpus():

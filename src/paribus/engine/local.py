@@ -8,14 +8,16 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
-from typing import TypeVar
+from types import TracebackType
+from typing import Self
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+from paribus.engine.engine import Item, Result
 
 
 class LocalEngine:
     """Processes of this machine; `workers=1` stays in this process, 0 takes one a core."""
+
+    shares_memory = True
 
     def __init__(self, workers: int = 1) -> None:
         self.workers = workers or os.cpu_count() or 1
@@ -23,16 +25,20 @@ class LocalEngine:
     def map(
         self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
     ) -> Iterator[Result]:
-        """Results in item order. `function` must be importable (module level); its exceptions propagate.
-
-        One that `releases_gil`, the global interpreter lock, for most of its time and that threads may call at once is
-        called by threads of this process, which share what it carries.
-        """
+        """Results in item order, as `Engine` says; what `releases_gil` is called by threads of this process."""
         if self.workers == 1:
             yield from map(function, items)
             return
         with self._pool(releases_gil) as pool:
             yield from _in_order(pool, function, items, 2 * self.workers)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Nothing is held between maps."""
 
     def _pool(self, releases_gil: bool) -> Executor:
         if releases_gil:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.engine.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.embedder import PartEmbedding
@@ -32,7 +33,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     parts = corpus_parts(corpus, context.work / "parts", bytes=ENCODER_BYTES if slow else None)
     embed = PartEmbedding(context.config.embedder, _directory(context, parts))
     facts = embed.embedder.facts()
-    engine = LocalEngine(1) if embed.embedder.exclusive else context.engine
+    engine: Engine = LocalEngine(1) if embed.embedder.exclusive else context.engine
     _watch(engine.map(embed, parts), parts, context)
     writer = EmbeddingsWriter(context.output)
     for _, shard in itertools.groupby(parts, key=lambda part: part.shard):

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from paribus.config.validate import build_run
-from paribus.engine.local import LocalEngine
+from paribus.engine.opening import open_engine
 from paribus.engine.parent import die_with_parent
 from paribus.errors import classify
 from paribus.pipeline.context import StageContext
@@ -72,15 +72,16 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
     # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
     config = build_run(job["config"])
-    context = StageContext(
-        config=config,
-        inputs={name: Path(path) for name, path in job["inputs"].items()},
-        output=Path(job["output"]),
-        work=Path(job["work"]),
-        report=reporter,
-        engine=LocalEngine(config.engine.workers),
-    )
-    return STAGES[job["stage"]].load()(context)
+    with open_engine(config.engine, Path(job["work"])) as engine:
+        context = StageContext(
+            config=config,
+            inputs={name: Path(path) for name, path in job["inputs"].items()},
+            output=Path(job["output"]),
+            work=Path(job["work"]),
+            report=reporter,
+            engine=engine,
+        )
+        return STAGES[job["stage"]].load()(context)
 
 
 def _stop_at_once() -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from paribus.config.schema import RunConfig
-from paribus.engine.local import LocalEngine
+from paribus.engine.engine import Engine
 
 JSON = None | bool | int | float | str | list["JSON"] | dict[str, "JSON"]
 
@@ -40,7 +40,7 @@ class StageContext:
     work: Path
     """Scratch directory of this artefact that survives a kill; removed once the artefact is published."""
     report: Reporter
-    engine: LocalEngine
+    engine: Engine
 
 
 class SilentReporter:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -65,7 +65,9 @@ def execute(
     with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
         _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
         answer = _listen(channel, held, listener)
-    return _conclude(answer, child.wait(), log, out_of_memory_kills() - killed_before)
+    code = child.wait()
+    _sweep(child)
+    return _conclude(answer, code, log, out_of_memory_kills() - killed_before)
 
 
 def child_environment(engine: EngineConfig) -> dict[str, str]:
@@ -103,12 +105,19 @@ def _stopped(child: subprocess.Popen[bytes]) -> Iterator[None]:
         except subprocess.TimeoutExpired:
             _signal(child, signal.SIGKILL)
             child.wait()
+        _sweep(child)
         raise
 
 
 def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
     if child.poll() is None:
         os.killpg(child.pid, number)
+
+
+def _sweep(child: subprocess.Popen[bytes]) -> None:
+    """Kill what a dead child started and left behind: helpers of Ray outlive a killed one by a minute."""
+    with suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
 
 
 def _listen(channel: Any, held: Claim, listener: Listener) -> dict[str, Any] | None:

@@ -9,6 +9,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
+from paribus.engine import opening
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
@@ -62,6 +63,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     runs: list[PreparedRun] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
+        found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems
         found += [Problem(*problem) for problem in judge(job.config.evaluation)]
         judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems

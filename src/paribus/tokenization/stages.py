@@ -1,7 +1,6 @@
 """The stages `vocabulary` and `tokens`."""
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,10 +24,12 @@ from paribus.config.groups.tokenization import (
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
-from paribus.pipeline.context import JSON, Reporter, StageContext
+from paribus.pipeline.context import JSON, StageContext
+from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.existing import open_existing
 from paribus.tokenization.pretokenization import Cutter
+from paribus.tokenization.sample import Sample
 from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.spans import PredictiveEntropyPretokenizer as ModelPretokenizer
 from paribus.tokenization.spans import SpanPretokenizer, SpanSettings
@@ -36,7 +37,6 @@ from paribus.tokenization.tokenizer import Tokenizer
 
 _PART_BYTES = 8 * 2**20
 """Text of one unit of work; it decides what is repeated after a kill, never what is written."""
-_REPORT_BYTES = 2**20
 
 
 def build_vocabulary(context: StageContext) -> dict[str, JSON]:
@@ -53,7 +53,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     corpus = CorpusArtifact(context.inputs["corpus"])
     sample = None if isinstance(config, BytesTokenizer) else config.sample
     total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
-    texts = _Sample(corpus, total, context.report)
+    texts = Sample(corpus, total, context.report)
     compile_kernels("tokenization", context.report)
     pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
@@ -75,28 +75,7 @@ def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
     }
 
 
-class _Sample:
-    """The first documents of the training split up to a number of bytes, counted and reported as they pass."""
-
-    def __init__(self, corpus: CorpusArtifact, total: int, report: Reporter) -> None:
-        self._corpus, self._total, self._report = corpus, total, report
-        self.documents = self.bytes = 0
-
-    def __iter__(self) -> Iterator[str]:
-        reported = self.documents = self.bytes = 0
-        for document in self._corpus.documents("train"):
-            if self.documents and self.bytes + document.bytes > self._total:
-                break
-            self.documents += 1
-            self.bytes += document.bytes
-            if self.bytes - reported >= _REPORT_BYTES:
-                reported = self.bytes
-                self._report.progress(self.bytes, self._total, unit="bytes", doing="counting pre-tokens")
-            yield from document.texts
-        self._report.progress(self.bytes, self.bytes, unit="bytes", doing="counting pre-tokens")
-
-
-def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
+def _pretokenizer(config: PretokenizerConfig, texts: Sample) -> str | Cutter:
     if isinstance(config, SpansPretokenizer):
         settings = SpanSettings(
             max_length=config.max_length,
@@ -111,7 +90,7 @@ def _pretokenizer(config: PretokenizerConfig, texts: _Sample) -> str | Cutter:
 
 
 def _train(
-    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: _Sample, context: StageContext
+    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: Sample, context: StageContext
 ) -> Tokenizer:
     if isinstance(config, BytesTokenizer):
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
@@ -119,8 +98,9 @@ def _train(
     def progress(done: int) -> None:
         context.report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
 
+    counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
     return Tokenizer.train(
-        texts,
+        counted,
         algorithm=config.kind,
         vocab_size=config.vocab_size,
         unit=config.unit,
@@ -129,7 +109,7 @@ def _train(
         unknown=config.unknown,
         demolish=config.demolish if isinstance(config, ScaffoldBPETokenizer) else "parents",
         lossless=config.lossless,
-        threads=context.engine.workers,
+        threads=context.engine.workers if context.engine.shares_memory else 1,
         progress=progress,
     )
 
@@ -238,7 +218,5 @@ def _encode(
 
 
 def _publish(target: Path, **arrays: np.ndarray) -> None:
-    unfinished = target.with_suffix(f".{os.getpid()}.tmp")
-    with unfinished.open("wb") as file:
+    with atomic.replacing(target) as aside, aside.open("wb") as file:
         np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle
-    unfinished.replace(target)

@@ -20,6 +20,7 @@ from paribus.tokenization.spans import SpanPretokenizer
 from paribus.tokenization.training import TrainingRequest, count_pretokens, train_vocabulary
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+from paribus.tokenization.word_counts import WordCounts
 from paribus.tokenization.workspace import Ids
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class Tokenizer:
     @classmethod
     def train(
         cls,
-        texts: Iterable[str],
+        texts: Iterable[str] | WordCounts,
         *,
         algorithm: Algorithm = "bpe",
         vocab_size: int | None = None,
@@ -67,7 +68,7 @@ class Tokenizer:
         threads: int = 1,
         progress: Progress | None = None,
     ) -> "Tokenizer":
-        """Train on `texts`.
+        """Train on `texts`, or on the counts of their pre-tokens that `pretokenizer` made.
 
         `pretokenizer` is a name of `PATTERNS`, `spans` (found in the texts with the default settings; all texts are
         then held in memory), or an object such as `SpanPretokenizer` makes. `encoder=None` is the algorithm's own:
@@ -81,7 +82,7 @@ class Tokenizer:
         Raises ConfigurationError for unknown names, a size below the alphabet and special tokens, or, with `lossless`,
         for settings that lose text; DataError for text that has no UTF-8.
         """
-        if pretokenizer == "spans":
+        if pretokenizer == "spans" and not isinstance(texts, WordCounts):
             texts = list(texts)
             pretokenizer = SpanPretokenizer.train(texts)
         name = kind_of(pretokenizer)
@@ -110,7 +111,11 @@ class Tokenizer:
         if lossless:
             check_lossless(settings)
         cutter = None if isinstance(pretokenizer, str) else pretokenizer
-        words = count_pretokens(() if algorithm == "bytes" else texts, cutter or Pretokenizer(name), threads=threads)
+        if isinstance(texts, WordCounts):
+            words = texts
+        else:
+            given = () if algorithm == "bytes" else texts
+            words = count_pretokens(given, cutter or Pretokenizer(name), threads=threads)
         trained = train_vocabulary(words, request, progress)
         settings = dataclasses.replace(
             settings,

@@ -10,7 +10,7 @@ from typing import Any
 
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
-from paribus.engine.local import LocalEngine
+from paribus.engine.opening import open_engine
 from paribus.errors import classify
 from paribus.pipeline.context import Reporter, StageContext
 from paribus.store.atomic import write_json
@@ -49,7 +49,7 @@ def stage_context(job: dict[str, Any], report: Reporter) -> StageContext:
         output=Path(job["output"]),
         work=Path(job["work"]),
         report=report,
-        engine=LocalEngine(config.engine.workers),
+        engine=open_engine(config.engine, Path(job["work"])),
     )
 
 

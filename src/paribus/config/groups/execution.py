@@ -19,12 +19,36 @@ class TrackingConfig:
 
 @group
 class EngineConfig:
-    """Where stages and shards are computed."""
+    """What every engine has."""
 
-    kind: Literal["local"] = execution("local", doc="This machine.")
-    workers: NonNegative = execution(0, doc="Processes that map over shards; 0 takes one a core.")
-    threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage; 0 takes one a core.")
+    workers: NonNegative = execution(0, doc="Shards that are computed at once; 0 takes one a core of the engine.")
+    threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage's process; 0 takes one a core.")
     lease_seconds: PositiveFloat = execution(30.0, doc="A claim without heartbeat for this long is taken over.")
+
+
+@group
+class LocalEngineConfig(EngineConfig):
+    """Stages and their shards are computed on this machine."""
+
+    kind: Literal["local"] = execution("local", doc="Processes and threads of this machine.")
+
+
+@group
+class RayEngineConfig(EngineConfig):
+    """Shards are computed by a Ray cluster whose nodes share the file system; stages still run on this machine."""
+
+    kind: Literal["ray"] = execution("ray", doc="A Ray cluster.")
+    address: str | None = execution(
+        None,
+        doc="The cluster to join: host:port, or auto for the one of this machine; null starts Ray on this machine, on "
+        "the loopback interface, for each stage.",
+    )
+    retries: NonNegative = execution(
+        3, doc="How often a shard is handed out again after the worker or node that had it died."
+    )
+    patience: PositiveFloat = execution(
+        600.0, doc="Seconds to wait for the first worker where there is none, because others use the cluster."
+    )
 
 
 @group

@@ -1,8 +1,9 @@
 """Documents from text files, in the order in which the files are given."""
 
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Literal
 
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.corpus.readers.compression import ArchiveError, open_decompressed
@@ -11,22 +12,27 @@ from paribus.corpus.readers.jsonl import read_jsonl
 from paribus.corpus.readers.parquet import read_parquet
 from paribus.corpus.readers.record import Fields, Item
 from paribus.corpus.readers.txt import read_txt
+from paribus.corpus.sources.extracts import Extraction, Reader, extracted
 from paribus.corpus.sources.paths import labels, resolve
 from paribus.corpus.sources.source import Found, Intake, Skipped
+from paribus.engine.engine import Engine
 from paribus.errors import ConfigurationError, DataError
+
+TxtDocument = Literal["file", "line", "paragraph"]
 
 
 class FilesSource:
     """The documents of `corpus=files`; ids are `<file name>:<line or row>` unless a field holds them.
 
+    Workers of an engine that are elsewhere read whole files ahead, and keep what they read in directory `work`.
     Progress is in bytes of the files as they lie on disk. DataError where a file or record cannot be read,
     ConfigurationError where plain text is asked for ids.
     """
 
     unit = "B"
 
-    def __init__(self, config: FilesCorpus) -> None:
-        self._config = config
+    def __init__(self, config: FilesCorpus, engine: Engine, work: Path) -> None:
+        self._config, self._engine, self._work = config, engine, work
         self._files = resolve(config.paths)
         self._fields = Fields(config.text_field, config.id_field)
         plain = [path for path in self._files if _kind(path) == "txt"]
@@ -45,18 +51,30 @@ class FilesSource:
         """Documents file by file, and what was left out between them."""
         intake = Intake(self._config.on_invalid)
         before = 0
-        for path, label in zip(self._files, labels(self._files), strict=True):
-            with path.open("rb") as raw:
-                yield from self._file(path, label, raw, before, intake)
+        for path, label, items in zip(self._files, labels(self._files), self._items(), strict=True):
+            yield from self._file(path, label, items, before, intake)
             before += path.stat().st_size
             self.done = float(before)
 
-    def _file(self, path: Path, label: str, raw: BinaryIO, before: int, intake: Intake) -> Iterator[Found | Skipped]:
+    def _items(self) -> Iterator[Iterator[tuple[Item, int]]]:
+        """For each file its items, and how many bytes of it were read by then."""
+        read = partial(_records, fields=self._fields, txt_document=self._config.txt_document)
+        if self._engine.shares_memory:
+            yield from (_read(path, read) for path in self._files)
+            return
+        directory = self._work / "extracts"
+        directory.mkdir(exist_ok=True)
+        extraction = Extraction(read, directory, self._config.limit)
+        yield from map(extracted, self._engine.map(extraction, enumerate(self._files)))
+
+    def _file(
+        self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
+    ) -> Iterator[Found | Skipped]:
         unit = "row" if _kind(path) == "parquet" else "line"
         last = 0
         try:
-            for item in self._records(path, raw):
-                self.done = float(before + raw.tell())
+            for item, read in items:
+                self.done = float(before + read)
                 last = item.position
                 yield intake.take(item, path=str(path), label=label, unit=unit)
         except ArchiveError as error:
@@ -65,16 +83,23 @@ class FilesSource:
         if not last:
             raise DataError(f"{path}: the file has no document, only blank lines or nothing")
 
-    def _records(self, path: Path, raw: BinaryIO) -> Iterator[Item]:
-        format = format_of(path)
-        stream = open_decompressed(path, raw, format.compression if format else None)
-        match _kind(path):
-            case "jsonl":
-                return read_jsonl(stream, self._fields)
-            case "parquet":
-                return read_parquet(path, stream, self._fields)
-            case _:
-                return read_txt(stream, self._config.txt_document)
+
+def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:
+    with path.open("rb") as raw:
+        for item in read(path, raw):
+            yield item, raw.tell()
+
+
+def _records(path: Path, raw: BinaryIO, *, fields: Fields, txt_document: TxtDocument) -> Iterator[Item]:
+    format = format_of(path)
+    stream = open_decompressed(path, raw, format.compression if format else None)
+    match _kind(path):
+        case "jsonl":
+            return read_jsonl(stream, fields)
+        case "parquet":
+            return read_parquet(path, stream, fields)
+        case _:
+            return read_txt(stream, txt_document)
 
 
 def _kind(path: Path) -> str:

@@ -11,7 +11,7 @@ from functools import partial
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.corpus.sources.distributions import Module, modules
 from paribus.corpus.sources.source import Found, Skipped
-from paribus.engine.local import LocalEngine
+from paribus.engine.engine import Engine
 
 MODULES_A_TASK = 32
 DOCUMENTED = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
@@ -35,7 +35,7 @@ class PydocsSource:
 
     unit = "files"
 
-    def __init__(self, config: PydocsCorpus, engine: LocalEngine) -> None:
+    def __init__(self, config: PydocsCorpus, engine: Engine) -> None:
         self._config, self._engine = config, engine
         self._modules = modules(config.packages)
         self.done = 0.0

@@ -6,13 +6,13 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from paribus.engine.local import LocalEngine
+from paribus.engine.engine import Engine
 from paribus.ordering.parts import Part
 
 Chosen = tuple[Part, npt.NDArray[np.int64]]
 
 
-def sample_texts(parts: Sequence[Part], size: int, max_characters: int, engine: LocalEngine) -> Iterator[str]:
+def sample_texts(parts: Sequence[Part], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
     """The beginnings of `size` documents, document i n / `size` for i in 0, 1, ...; of all n where there are fewer."""
     for texts in engine.map(partial(_read, max_characters), _chosen(parts, size)):
         yield from texts

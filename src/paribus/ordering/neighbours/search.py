@@ -12,19 +12,18 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.groups.embedding import NeighboursConfig
+from paribus.engine.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
 from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.neighbours.block_search import BlockSearch
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import (
     GPU_CODE_SIZES,
     ExactShard,
     InvertedShard,
-    Shard,
     has_gpu,
-    let_faiss_use_one_thread,
     load_index,
-    nearest_documents,
     one_thread,
     save_index,
     train,
@@ -32,6 +31,7 @@ from paribus.ordering.neighbours.index import (
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, Sample, share_found
 from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
+from paribus.ordering.neighbours.source import ShardSource
 from paribus.store import atomic
 
 PLAN, TRAINED = "plan.json", "trained.faiss"
@@ -44,7 +44,7 @@ class Search:
 
     embeddings: Embeddings
     config: NeighboursConfig
-    engine: LocalEngine
+    engine: Engine
     work: Path
     progress: Progress
 
@@ -60,21 +60,16 @@ class Search:
         for number, start in enumerate(starts):
             if blocks.are_searched(number + 1) and sample.blocks.are_searched(number + 1):
                 continue
-            base, rows = self._load(start, min(start + self.config.shard_documents, documents))
+            stop = min(start + self.config.shard_documents, documents)
+            source = ShardSource(self.embeddings, start, stop, self.config.candidates)
+            base, rows = source.load()
             if plan is None and len(base):
                 plan = self._plan(base)
             with one_thread():
-                exact = ExactShard(base)
-                sample.compare(number, exact, rows, self.embeddings)
-                shard = exact if plan is None or not len(base) else self._shard(base, plan)
-                self._search(number, len(starts), shard, rows, blocks)
+                sample.compare(number, ExactShard(base), rows, self.embeddings)
+                search = BlockSearch(source, blocks, number, plan if len(base) else None, self.work / TRAINED)
+                self._search(search, base, rows, len(starts))
         return plan or SearchPlan("flat"), blocks, sample
-
-    def _load(self, start: int, stop: int) -> tuple[Vectors, Ids]:
-        """The vectors of a shard that have a direction, and which documents they are of."""
-        vectors = self.embeddings.rows(start, stop)
-        real = np.flatnonzero(vectors.any(axis=1))
-        return vectors if len(real) == len(vectors) else vectors[real], real + start
 
     def _saved_plan(self) -> SearchPlan | None:
         path = self.work / PLAN
@@ -134,39 +129,19 @@ class Search:
                 before, probes = share, 2 * probes
         return plan.lists
 
-    def _shard(self, base: Vectors, plan: SearchPlan) -> Shard:
-        if plan.index == "flat":
-            return ExactShard(base)
-        trained = load_index(self.work / TRAINED)
-        return InvertedShard(base, trained, plan.probes, self.config.candidates, gpu=self._takes_gpu(plan))
+    def _takes_gpu(self, plan: SearchPlan | None) -> bool:
+        inverted = plan is not None and plan.index != "flat" and plan.code_size in GPU_CODE_SIZES
+        return inverted and self.config.device != "cpu" and has_gpu()
 
-    def _takes_gpu(self, plan: SearchPlan) -> bool:
-        return self.config.device != "cpu" and has_gpu() and plan.code_size in GPU_CODE_SIZES
-
-    def _search(self, number: int, shards: int, shard: Shard, rows: Ids, blocks: Blocks) -> None:
+    def _search(self, search: BlockSearch, base: Vectors, rows: Ids, shards: int) -> None:
+        blocks, number = search.blocks, search.number
         left = [block for block in range(blocks.count) if blocks.searched(block) <= number]
         done = number * blocks.count + blocks.count - len(left)
-        search = _BlockSearch(self.embeddings, shard, rows, blocks, number)
+        gpu = self._takes_gpu(search.plan)
         # A GPU answers one thread at a time.
-        engine = LocalEngine(1) if isinstance(shard, InvertedShard) and shard.is_on_gpu else self.engine
+        engine: Engine = LocalEngine(1) if gpu else self.engine
+        if engine.shares_memory:
+            search.open(base, rows, gpu=gpu)
         for _ in engine.map(search, left, releases_gil=True):
             done += 1
             self.progress(done, shards * blocks.count, "searching neighbours")
-
-
-@dataclass(frozen=True)
-class _BlockSearch:
-    """Searches one shard for one block; several threads call it at once."""
-
-    embeddings: Embeddings
-    shard: Shard
-    rows: Ids
-    blocks: Blocks
-    number: int
-
-    def __call__(self, block: int) -> None:
-        let_faiss_use_one_thread()
-        first, last = self.blocks.bounds(block)
-        queries, documents = self.embeddings.rows(first, last), np.arange(first, last)
-        found = nearest_documents(self.shard, self.rows, queries, documents, self.blocks.width)
-        self.blocks.add(block, self.number, found)

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.config.groups.ordering import ClusterOrdering
-from paribus.engine.local import LocalEngine
+from paribus.engine.engine import Engine
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.seeding import CENTROIDS, CLUSTERS, SHUFFLE, permutation, seed_sequence
 
@@ -52,7 +52,7 @@ def cluster_count(documents: int) -> int:
 
 
 def by_cluster(
-    embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, *, seed: int, engine: LocalEngine
+    embeddings: Embeddings, kept: npt.NDArray[np.bool_], ordering: ClusterOrdering, *, seed: int, engine: Engine
 ) -> Clustered:
     """The kept documents, (n,) bool, cluster by cluster: clusters in random order, documents inside in random order.
 
@@ -108,7 +108,7 @@ def _evenly(count: int, wanted: int) -> Indices:
 
 
 def _assigned(
-    embeddings: Embeddings, centroids: Vectors, engine: LocalEngine
+    embeddings: Embeddings, centroids: Vectors, engine: Engine
 ) -> tuple[Indices, npt.NDArray[np.float32]]:
     """Cluster of every document, -1 for one without a direction, and its cosine with that centroid, both (n,)."""
     if not len(centroids):

@@ -1,0 +1,1 @@
+"""Maps over shards on a Ray cluster."""

@@ -1,0 +1,39 @@
+"""What every engine does: the same map over shards, with the same results in the same order, wherever it runs."""
+
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Protocol, Self, TypeVar
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+class Engine(Protocol):
+    """Where shards are computed; a context manager that gives back what it took."""
+
+    @property
+    def workers(self) -> int:
+        """Shards that are computed at once."""
+
+    @property
+    def shares_memory(self) -> bool:
+        """Whether all workers are on this machine, so that threads of this process can do what a map would."""
+
+    def map(
+        self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
+    ) -> Iterator[Result]:
+        """Results in item order. `function` must be importable (module level); its exceptions propagate.
+
+        No more than two items a worker are handed out that nobody has taken the result of. A function may be called
+        twice for one item where a worker died, so what it writes must appear in one step. What it loads at its first
+        call may stay loaded. One that `releases_gil`, the global interpreter lock, for most of its time and that
+        threads may call at once is called by threads, which share what it carries.
+        """
+
+    def __enter__(self) -> Self:
+        """The engine itself."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give back what it took."""

@@ -1,0 +1,33 @@
+"""Where the vectors and the index of one shard come from, so that any process can open it."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.neighbours.index import ExactShard, InvertedShard, Shard, load_index
+from paribus.ordering.neighbours.ranking import Ids, Vectors
+
+
+@dataclass(frozen=True)
+class ShardSource:
+    """The documents `start` to `stop` of `embeddings`."""
+
+    embeddings: Embeddings
+    start: int
+    stop: int
+    candidates: int
+    """How many candidates a neighbour are ranked."""
+
+    def load(self) -> tuple[Vectors, Ids]:
+        """The vectors that have a direction, and which documents they are of."""
+        vectors = self.embeddings.rows(self.start, self.stop)
+        real = np.flatnonzero(vectors.any(axis=1))
+        return vectors if len(real) == len(vectors) else vectors[real], real + self.start
+
+    def index(self, base: Vectors, trained: Path | None, probes: int, *, gpu: bool = False) -> Shard:
+        """The vectors `base` in a copy of the index in file `trained`, of which so many lists are searched."""
+        if trained is None:
+            return ExactShard(base)
+        return InvertedShard(base, load_index(trained), probes, self.candidates, gpu=gpu)
