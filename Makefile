@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress bench-training setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training setup clean
 
 setup: $(READY)
 
@@ -53,6 +53,10 @@ tracking-load: $(READY)
 # Eight processes on one store for 200 rounds, and 10,000 overrides that nobody should write.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress tests/concurrency tests/config tests/contract/test_torn_artefacts.py
+
+# Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
+cluster-tests: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/test_engines.py tests/concurrency/test_ray_nodes.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py
