@@ -12,6 +12,7 @@ from paribus.config.groups.ordering import ClusterOrdering, LexicalOrdering
 from paribus.config.groups.tokenization import BPETokenizer, LongestFirstEncoder, SpansPretokenizer
 from paribus.corpus import stages as corpus_stages
 from paribus.engine.engine import Engine
+from paribus.engine.local import LocalEngine
 from paribus.ordering import duplicates_stage, embeddings_stage, lexical_stage, neighbours_stage, order_stage
 from paribus.pipeline.context import JSON
 from paribus.tokenization import stages as tokenization_stages
@@ -73,3 +74,9 @@ class Made:
     def files(self, name: str) -> dict[str, bytes]:
         """Contents of the files of an artefact."""
         return files(self.root / name)
+
+
+class Elsewhere(LocalEngine):
+    """An engine whose workers have no memory in common with the stage's process, as those of a cluster."""
+
+    shares_memory = False
