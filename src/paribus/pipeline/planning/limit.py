@@ -28,7 +28,7 @@ def check_limit(plan: Plan) -> None:
         number = len(plan.trainings)
         noun = "training" if number == 1 else "trainings"
         what = f"{limit:g}, but {number} {noun} and what follows take {hours} device-hours"
-        raise refuse([Problem(PATH, f"{what}; run less, or allow {hours.value:.3g} or more")])
+        raise refuse([Problem(PATH, f"{what}; run less, or raise the limit")])
 
 
 def _unknown(plan: Plan) -> str:

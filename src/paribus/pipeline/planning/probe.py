@@ -10,7 +10,7 @@ import math
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.modeling.match import resolve_model
 from paribus.pipeline.execute import child_environment
+from paribus.pipeline.gpu_slots import gpu_slots
 from paribus.pipeline.machine import device_name, has_gpu
 from paribus.store import atomic
 
@@ -124,10 +125,14 @@ def _probe(stored: Mapping[str, Any]) -> Probe:
     )
 
 
-def measure(config: RunConfig, vocabulary: int, cache: Path) -> Probe:
-    """Probe the shape of `config` and remember it. Raises ProbeError where that cannot be done here."""
-    key = probe_key(config, vocabulary)
-    answer = _child(config, vocabulary)
+def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str], None]) -> Probe:
+    """Probe the shape of `config` and remember it; `say` is told of waiting for a GPU that jobs here have.
+
+    Raises ProbeError where a probe is not possible.
+    """
+    key, alone = probe_key(config, vocabulary), probed_config(config)
+    with gpu_slots("checkpoints", alone, lambda text: say("waiting for a GPU: jobs on this machine have all")) as slots:
+        answer = _child(alone, vocabulary, _threads(config), slots)
     if "problem" in answer:
         raise ProbeError(str(answer["problem"]))
     measured = answer | {"device": key["device"], "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
@@ -137,10 +142,10 @@ def measure(config: RunConfig, vocabulary: int, cache: Path) -> Probe:
     return _probe(measured)
 
 
-def _child(config: RunConfig, vocabulary: int) -> dict[str, Any]:
+def _child(alone: RunConfig, vocabulary: int, threads: int, slots: Mapping[str, str]) -> dict[str, Any]:
     """What the child says; a problem where it died or ran out of time."""
-    alone, limit = probed_config(config), config.plan.probe_seconds + SECONDS_TO_START[has_gpu(config.training)]
-    job = {"config": everything(alone), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
+    limit = alone.plan.probe_seconds + SECONDS_TO_START[has_gpu(alone.training)]
+    job = {"config": everything(alone), "vocab_size": vocabulary, "seconds": alone.plan.probe_seconds}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "paribus.training.probe"],
@@ -149,7 +154,7 @@ def _child(config: RunConfig, vocabulary: int) -> dict[str, Any]:
             text=True,
             timeout=limit,
             check=False,
-            env=child_environment(replace(config.engine, threads=_threads(config))),
+            env={**child_environment(replace(alone.engine, threads=threads)), **slots},
         )
     except subprocess.TimeoutExpired:
         return {"problem": f"{FEWEST_STEPS} steps were not done within {limit:.3g} s"}

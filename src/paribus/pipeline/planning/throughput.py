@@ -62,7 +62,8 @@ class Throughputs:
             return Throughput(None, f"{shape}: {NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:
-            return _measured(config, vocabulary, measure(config, vocabulary, self.cache), "probed now")
+            probe = measure(config, vocabulary, self.cache, self.say)
+            return _measured(config, vocabulary, probe, "probed now")
         except ProbeError as error:
             return Throughput(None, f"{shape} cannot be probed here: {error}")
 
