@@ -1,8 +1,8 @@
 """Bits per byte against what was read: numbers of a run that a tracker can draw over tokens and over bytes of text.
 
 A tracker's axis is the step, which counts different amounts of text in runs with different tokenizers. So every number
-in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`, which
-MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes of text read.
+in bits per byte is told three times: by training step as `train/bits_per_byte`, and in the section `bits_per_byte`,
+which MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose steps are tokens and bytes of text read.
 """
 
 import math

@@ -107,9 +107,7 @@ def _evenly(count: int, wanted: int) -> Indices:
     return np.arange(taken, dtype=np.int64) * count // max(1, taken)
 
 
-def _assigned(
-    embeddings: Embeddings, centroids: Vectors, engine: Engine
-) -> tuple[Indices, npt.NDArray[np.float32]]:
+def _assigned(embeddings: Embeddings, centroids: Vectors, engine: Engine) -> tuple[Indices, npt.NDArray[np.float32]]:
     """Cluster of every document, -1 for one without a direction, and its cosine with that centroid, both (n,)."""
     if not len(centroids):
         return np.full(len(embeddings), NOWHERE), np.zeros(len(embeddings), dtype=np.float32)
