@@ -68,7 +68,7 @@ def stored_tasks(run: PreparedRun) -> None:
         "texts": {},
         "heldout": {"documents": 3, "bytes": 6400},
     }
-    files = {"continuation.jsonl": {"bytes": 12_000}, "continuation.fewshot.jsonl": {"bytes": 240}}
+    files = {"continuation.jsonl": 12_000, "continuation.fewshot.jsonl": 240}
     store_record(run, "tasks", result, files=files)
 
 
@@ -89,7 +89,7 @@ def test_scoring_is_forward_passes_over_items_and_held_out_text(tmp_path: Path) 
 def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Path) -> None:
     run = planned_run(tmp_path, evaluation=EvaluationConfig(tasks=("triviaqa",), shots=(0,)))
     result = {"tasks": {"triviaqa": {"items": 1, "fewshot": 0}}, "heldout": {"documents": 1, "bytes": 10}}
-    store_record(run, "tasks", result, files={f"triviaqa{part}.jsonl": {"bytes": 9} for part in ("", ".fewshot")})
+    store_record(run, "tasks", result, files={f"triviaqa{part}.jsonl": 9 for part in ("", ".fewshot")})
     plan = make_plan([run])
     assert not plan.others.after.whole
     assert "still to score: at least ~" in "\n".join(bill(plan))
