@@ -85,7 +85,7 @@ class _Unrecorded:
         pass
 
 
-def in_this_process(job: dict[str, Any], *others: Any) -> Any:
+def in_this_process(job: dict[str, Any], *others: Any, **options: Any) -> Any:
     """The result of a stage, as a child would report it."""
     inputs = {name: Path(path) for name, path in job["inputs"].items()}
     context = StageContext(

@@ -328,7 +328,9 @@ def _parsed(error: ConfigurationError) -> list[Problem]:
 
 
 def _container(cfg: DictConfig) -> dict[str, Any]:
-    if forbidden := [Problem(*found) for found in refused_settings(OmegaConf.to_container(cfg.hydra, resolve=False))]:
+    # A job that Hydra runs has its own block no longer; it was judged when the command was composed.
+    block = OmegaConf.to_container(cfg.hydra, resolve=False) if "hydra" in cfg else {}
+    if forbidden := [Problem(*found) for found in refused_settings(block)]:
         raise refuse(forbidden)
     run = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
     with _without_environment():

@@ -35,7 +35,9 @@ def announce(layout: Layout, config: RunConfig, display: Display) -> None:
     if config.sweep is None or config.sweep.jobs == 1:
         return
     path = layout.sweep(config.sweep.id) / STAGES_FILE
-    stages = read_json(path).get("stages", [])
+    stages = read_json(path).get("stages")
+    if not isinstance(stages, list):
+        return
     done, seconds, unknown = estimate(layout, stages)
     if done == len(stages):
         return
