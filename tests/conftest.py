@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -41,3 +41,24 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting a small disk needs root")
     yield mount
     subprocess.run(["umount", "-l", str(mount)], check=True)
+
+
+@pytest.fixture
+def read_only() -> Iterator[Callable[[Path], None]]:
+    """Makes a directory one that may only be read; root, who ignores modes, needs a mount for that."""
+    mounted: list[Path] = []
+
+    def protect(directory: Path) -> None:
+        if os.geteuid() != 0:
+            for path in (*directory.rglob("*"), directory):
+                path.chmod(0o555 if path.is_dir() else 0o444)
+            return
+        bind = ["mount", "--bind", str(directory), str(directory)]
+        if shutil.which("mount") is None or subprocess.run(bind, check=False).returncode:
+            pytest.skip("root needs mount to make a directory read only")
+        mounted.append(directory)
+        subprocess.run(["mount", "-o", "remount,ro,bind", str(directory)], check=True)
+
+    yield protect
+    for directory in mounted:
+        subprocess.run(["umount", "-l", str(directory)], check=True)

@@ -54,6 +54,12 @@ def _data_set(config: HuggingFaceCorpus, cache: Path) -> dict[str, JSON]:
     return {"files": _described(((path.relative_to(directory).as_posix(), path) for path in files), cache)}
 
 
+def is_writable(directory: Path) -> bool:
+    """Whether a directory may be written, or made; below a root that is read only nothing is remembered."""
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.is_dir())
+    return os.access(existing, os.W_OK)
+
+
 def _described(files: Iterable[tuple[str, Path]], cache: Path) -> list[JSON]:
     return [[name, path.stat().st_size, file_digest(path, cache)] for name, path in files]
 
@@ -89,6 +95,8 @@ def _remembered(entry: Path, state: list[JSON]) -> str | None:
 
 
 def _remember(entry: Path, content: dict[str, JSON]) -> None:
+    if not is_writable(entry.parent):
+        return
     entry.parent.mkdir(parents=True, exist_ok=True)
     aside = entry.with_suffix(f".{uuid.uuid4().hex}.tmp")
     aside.write_text(json.dumps(content), encoding="utf-8", errors="backslashreplace")

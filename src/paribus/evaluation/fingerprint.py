@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.corpus.fingerprint import file_digest
+from paribus.corpus.fingerprint import file_digest, is_writable
 from paribus.errors import ConfigurationError
 from paribus.evaluation.segmentation_corpus import read_segmented
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file
@@ -57,8 +57,9 @@ def _whole(path: Path, cache: Path, read: Callable[[Path], Any], of: str = "") -
     mark = cache / f"{digest}.{of or read.__name__}.whole"
     if not mark.is_file():
         read(path)
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        mark.touch()
+        if is_writable(cache):
+            cache.mkdir(parents=True, exist_ok=True)
+            mark.touch()
     return digest
 
 
