@@ -38,9 +38,15 @@ lint: $(READY)
 test: lint
 	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
 
-# Kill -9 in every stage, several times; about half an hour on two cores.
+# Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
 kill-matrix: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal tests/resume/test_kill_matrix.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal \
+	  tests/resume/test_kill_matrix.py tests/resume/test_every_write.py
+
+# Hundreds of rounds and thousands of cases of what make test does a few of; about half an hour on two cores.
+stress: $(READY)
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
+	  tests/concurrency tests/config tests/contract/test_torn_artefacts.py tests/security
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
@@ -49,10 +55,6 @@ launcher-tests: $(READY)
 # 16 runs at once, 100,000 metrics, into MLflow with PostgreSQL, killed in the middle; and 8 into SQLite.
 tracking-load: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m load tests/concurrency/test_tracking_server.py
-
-# Eight processes on one store for 200 rounds, and 10,000 overrides that nobody should write.
-stress: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress tests/concurrency tests/config tests/contract/test_torn_artefacts.py
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)

@@ -41,7 +41,7 @@ def store_record(
     files: Mapping[str, int] | None = None,
     **fields: Any,
 ) -> None:
-    """An artefact of a run's stage with its record and `files` of so many bytes; under another `key`, of another run."""
+    """An artefact of a run's stage with its record and `files` of so many bytes; a `key` is that of another run."""
     node = run.nodes[stage]
     key = key or node.key
     directory = Layout.of(run.job.config).store.path(stage, key)
