@@ -23,9 +23,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 from command_line import write_corpus, write_meetings
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
-CHEAP, TRAINED = "order", ("checkpoints",)
+CHEAP, TRAINED = "vocabulary", ("checkpoints",)
 QUICK, MANY = 3, 12
-"""Writes of a stage that are killed in `make test` and in the matrix; of training, which resumes, the matrix has all."""
+"""Writes of a stage that are killed in `make test` and in the matrix, which has all of training."""
 
 
 @pytest.fixture(scope="module")
