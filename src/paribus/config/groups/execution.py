@@ -47,7 +47,7 @@ class RayEngineConfig(EngineConfig):
         3, doc="How often a shard is handed out again after the worker or node that had it died."
     )
     patience: PositiveFloat = execution(
-        600.0, doc="Seconds to wait for the first worker where there is none, because others use the cluster."
+        3600.0, doc="Seconds to wait for the first worker where there is none, because others use the cluster."
     )
 
 
