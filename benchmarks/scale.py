@@ -44,7 +44,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.corpus.artifact import SHARD_BYTES, CorpusArtifact
+from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
 from paribus.pipeline.context import SilentReporter, StageContext
 
 GIB = 2**30
@@ -138,7 +138,7 @@ def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
         mapped=engine.seconds,
         serial=seconds - engine.seconds,
         artefact=size(output),
-        scratch=size(work),
+        scratch=size(work) - size(work / "tfidf_svd"),  # whose size does not follow the text
         memory=memory,
     )
 
@@ -156,8 +156,11 @@ def size(directory: Path) -> int:
     return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
 
 
-def search_cost(documents: int = 12_000, queries: int = 100) -> dict[str, float]:
-    """CPU seconds of a query of `neighbours=paper`: one code compared, all else with it, and the centroids."""
+def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]:
+    """CPU seconds of a query of `neighbours=paper`: one code compared, all else with it, and the centroids.
+
+    Queries come by the hundred, as the stage's blocks have them: faiss takes ten times as long for each of 100.
+    """
     import faiss
 
     from paribus.ordering.embed.unit import unit_rows
@@ -275,7 +278,7 @@ def corpus_table(corpus: Corpus, measured: dict[str, Any], cluster: Cluster) -> 
     """The stages of one corpus."""
     yield f"**{corpus.name}**: {corpus.text / GIB:,.0f} GiB, {corpus.documents / 1e6:,.0f}M documents\n"
     nodes = f"{cluster.nodes} x {cluster.cores} cores"
-    yield f"| stage | core-hours | h on {nodes} | h of the one process | shards | artefact GiB | scratch GiB |"
+    yield f"| stage | core-hours of shards | h on {nodes} | h of own process | shards | artefact GiB | scratch GiB |"
     yield "|---|---:|---:|---:|---:|---:|---:|"
     for name, cost in measured.items():
         if name not in ("search", "engine"):
@@ -291,8 +294,10 @@ def corpus_table(corpus: Corpus, measured: dict[str, Any], cluster: Cluster) -> 
 FEW_SHARDS: dict[str, Callable[[Corpus], float]] = {
     "corpus": lambda corpus: 0.0,  # as many as there are files
     "vocabulary": lambda corpus: corpus.text / SHARD_BYTES,
+    "embeddings": lambda corpus: corpus.text / ROW_GROUP_BYTES,
+    "duplicates": lambda corpus: corpus.text / ROW_GROUP_BYTES,
 }
-"""Shards of stages for which FILE is one."""
+"""Shards of stages for which FILE has one or two."""
 
 
 def search(corpus: Corpus, cost: dict[str, float], cluster: Cluster) -> tuple[float, float, float]:
@@ -320,7 +325,7 @@ def row(
         disk = [f"{corpus.documents * 50 * 8 / GIB:,.0f}", f"{corpus.documents * 50 * 12 / GIB:,.0f}"]
     else:
         disk = [f"{cost[key] / cost['text'] * corpus.text / GIB:,.0f}" for key in ("artefact", "scratch")]
-    hours = [f"{mapped / 3600:,.0f}", f"{spread:,.2f}", f"{alone:,.2f}"]
+    hours = [f"{hours:,.1f}" if hours >= 0.1 else f"{hours:.1g}" for hours in (mapped / 3600, spread, alone)]
     return f"| {' | '.join([name, *hours, f'{shards:,.0f}', *disk])} |"
 
 

@@ -115,7 +115,7 @@ def test_a_killed_worker_costs_its_own_shard_only(tmp_path: Path, ray_engine: En
 
 
 @on_ray
-@pytest.mark.slow
+@pytest.mark.cluster
 def test_a_shard_that_kills_every_worker_ends_the_map_and_is_named(tmp_path: Path, ray_engine: Engine) -> None:
     some = tasks(tmp_path)
     with pytest.raises(InfrastructureError, match=r"(?s)engine.retries=1: 2 workers died .*number=5"):
