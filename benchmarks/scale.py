@@ -47,7 +47,7 @@ from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import ROW_GROUP_BYTES, SHARD_BYTES, CorpusArtifact
 from paribus.pipeline.context import SilentReporter, StageContext
 
-GIB = 2**30
+GIB, ENCODER_BYTES = 2**30, 2**20
 PAPER_DOCUMENTS, PAPER_DIMENSIONS = 235_266_464, 768
 FIT_DOCUMENTS = TfidfEmbedder().fit_documents
 ENCODERS = (MergeRankEncoder(), LongestFirstEncoder(), LeftToRightEncoder(), FewestEncoder(), DropoutEncoder())
@@ -288,7 +288,10 @@ def corpus_table(corpus: Corpus, measured: dict[str, Any], cluster: Cluster) -> 
                 serial = cost["serial"] * min(corpus.documents, FIT_DOCUMENTS) / cost["documents"]
             shards = cost["shards"] * factor if name not in FEW_SHARDS else FEW_SHARDS[name](corpus)
             yield row(name, corpus, cluster, (cost["mapped"] * factor, serial, shards), cost)
-    yield row("neighbours, shards searched", corpus, cluster, search(corpus, measured["search"], cluster), None)
+    vectors = f"{corpus.documents * PAPER_DIMENSIONS * 2 / GIB:,.0f}"
+    shards = f"{corpus.text / ENCODER_BYTES:,.0f}"
+    yield f"| embeddings by an encoder, 768 dimensions | not measured | – | – | {shards} | {vectors} | {vectors} |"
+    yield row("neighbours, IVF32768,PQ256", corpus, cluster, search(corpus, measured["search"], cluster), None)
 
 
 FEW_SHARDS: dict[str, Callable[[Corpus], float]] = {
@@ -365,7 +368,12 @@ def main() -> None:
             options.json.write_text(json.dumps(measured, indent=1))
     document = measured["corpus"]["text"] / measured["corpus"]["documents"]
     cluster = Cluster(options.nodes, options.cores, measured["engine"]["shard"])
-    lines = [*rates_table(measured), "", *search_lines(measured["search"], cluster), ""]
+    largest = max(cost["memory"] for name, cost in measured.items() if name not in ("search", "engine")) / GIB
+    lines = [*rates_table(measured), "", *search_lines(measured["search"], cluster)]
+    lines += [
+        f"{cluster.cores} workers as large as the largest stage above hold {cluster.cores * largest:.0f} GiB.",
+        "",
+    ]
     for corpus in corpora(document):
         lines += [*corpus_table(corpus, measured, cluster), ""]
     sys.stdout.write("\n".join(lines))
