@@ -128,15 +128,19 @@ def measure(root: Path, uri: str | None, pairs: int, steps: int, threads: int) -
     told = pairs * int((1 + SHARE_BEFORE) * steps)
     step = statistics.median(pair["off"]["wall"] for pair in found) / steps
     telling = statistics.median(pair["on"]["telling"] for pair in found) / steps
-    print(f"a step takes {step * 1e3:.1f} ms, of which telling takes {telling * 1e6:.0f} us, {telling / step:.3%}")
+    say(f"a step takes {step * 1e3:.1f} ms, of which telling takes {telling * 1e6:.0f} us, {telling / step:.3%}")
     for name, clock in (("time of a step", "wall"), ("CPU time of the training process", "cpu")):
         ratios = [pair["on"][clock] / pair["off"][clock] for pair in found]
         low, high = interval(ratios)
         ratio = f"median {statistics.median(ratios):.4f}, 95 % interval {low:.4f} to {high:.4f}"
-        print(f"{name}, with tracking / without: {ratio}, {pairs} pairs")
+        say(f"{name}, with tracking / without: {ratio}, {pairs} pairs")
     for name, one, two in zip(("MLflow's process", "the parent"), before, after, strict=True):
-        print(f"CPU of {name}: {(two - one) / told * 1e3:.2f} ms for each step told")
-    print(f"({wall:.0f} s, {threads} threads, load {os.getloadavg()[0]:.1f})")
+        say(f"CPU of {name}: {(two - one) / told * 1e3:.2f} ms for each step told")
+    say(f"({wall:.0f} s, {threads} threads, load {os.getloadavg()[0]:.1f})")
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
 
 
 def interval(ratios: list[float], repeats: int = 10_000) -> tuple[float, float]:
