@@ -236,3 +236,11 @@ def test_a_launcher_is_chosen_as_in_hydra_and_a_misspelt_one_is_refused() -> Non
     assert compose("-m", "seed=0,1").launcher == "basic"
     assert "did you mean 'joblib'?" in problems("-m", "seed=0,1", "hydra/launcher=jobib")["hydra/launcher"]
     assert "n_job" in " ".join(problems("-m", "seed=0,1", "hydra/launcher=joblib", "hydra.launcher.n_job=2"))
+
+
+@pytest.mark.parametrize(
+    "override", ["model=[]", "model@x=[]", "seed=interval(0,1)", "model=glob(*)", "hydra.launcher={a:"]
+)
+def test_an_override_that_names_no_value_is_refused_by_its_path(override: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"\n  (model|seed|hydra\.launcher)\S*: "):
+        compose_command(parse(["scale=tiny", override]))

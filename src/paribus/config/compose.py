@@ -247,7 +247,10 @@ def _choices_of(override: Override) -> list[str]:
 def _unknown_choice(override: Override) -> list[Problem]:
     group = str(override.key_or_group)
     options = _options(group)
-    wrong = [] if override.is_delete() else [v for v in _choices_of(override) if v not in options and v != "None"]
+    chosen = [] if override.is_delete() else _choices_of(override)
+    if not chosen and not override.is_delete():
+        return [Problem(group, f"names no choice; known: {', '.join(options)}")]
+    wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in _options(f"{group}/{Path(v).parent}")]
     return [Problem(group, unknown(value, options)) for value in wrong if value not in nested]
 
