@@ -19,5 +19,5 @@ def test_fuzzed_overrides_are_composed_or_refused_by_path_and_touch_nothing(
     assert done.returncode == 0, done.stderr[-5000:]
     counts = json.loads(done.stdout)
     assert counts.pop("wrong") == []
-    assert counts["overrides"] >= count and counts["refused"] > counts["composed"] > 0
+    assert counts["overrides"] >= count and counts["problems"] > count / 2
     assert list(tmp_path.iterdir()) == []

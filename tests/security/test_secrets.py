@@ -59,7 +59,8 @@ def called(directory: Path, arguments: tuple[str, ...]) -> tuple[int, str]:
     return status, told.getvalue()
 
 
-@pytest.mark.parametrize("paribus", [called, pytest.param(typed, marks=pytest.mark.stress)])
+@pytest.mark.stress
+@pytest.mark.parametrize("paribus", [called, typed])
 def test_no_secret_is_in_any_file_of_a_run_a_failed_run_or_a_report(
     paribus: Callable[[Path, tuple[str, ...]], tuple[int, str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
