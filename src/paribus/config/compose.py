@@ -284,7 +284,10 @@ def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
 
 def _compose(overrides: list[str], problems: list[Problem]) -> DictConfig | None:
     try:
-        return hydra.compose("config", overrides=overrides, return_hydra_config=True)
+        composed = hydra.compose("config", overrides=overrides, return_hydra_config=True)
+        for path in ("hydra.mode", "hydra.sweeper.params"):  # read here, where an error of theirs is told
+            OmegaConf.select(composed, path)
+        return composed
     except Exception as error:  # Hydra and OmegaConf let pass whatever a malformed value makes them stumble over
         problems.append(Problem("overrides", _explain(error)))
         return None
