@@ -101,7 +101,7 @@ def test_metrics_are_reported_at_intervals_and_at_the_end(trained: tuple[Path, d
     assert sorted({step for _, _, step in reported}) == [5, 10, STEPS]
     assert {name for name, _, _ in reported} == {
         "train/loss", "train/learning_rate", "train/gradient_norm", "train/tokens", "train/text_bytes",
-        "train/flops", "train/epochs", "train/tokens_per_second", "train/device_hours",
+        "train/flops", "train/epochs", "train/tokens_per_second", "train/device_hours", "train/bits_per_byte",
     }  # fmt: skip
 
 

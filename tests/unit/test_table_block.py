@@ -247,7 +247,6 @@ def test_the_paper_s_number_and_our_difference_stand_beside_ours_on_request(tmp_
     assert "[60.5" in report.files["tables.tex"].read_text(encoding="utf-8")
 
 
-@pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")
 @pytest.mark.parametrize(
     ("parameters", "reference", "shown"),
     [
@@ -275,6 +274,7 @@ def test_a_paper_s_number_is_of_a_model_of_our_size_or_marked(
     assert cell["paper_parameters"] == {"[5": 468_000_000, "[6": 6_700_000_000, "": None}[shown[:2]]
 
 
+@pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")
 def test_the_latex_document_compiles(tmp_path: Path) -> None:
     report = write(tmp_path, paper=True)
     command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
