@@ -14,6 +14,7 @@ from command_line import OVERRIDES, paribus, write_corpus
 
 from paribus.ordering.packing.shuffle import permute
 from paribus.pipeline.orders import USAGE
+from paribus.store.artifact import NOT_STAGES
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
 OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.context_length=256")
@@ -145,7 +146,7 @@ def test_a_document_is_looked_up_before_anything_but_the_corpus_is_made(tmp_path
     write_corpus(tmp_path)
     done = paribus(tmp_path, "order", action, "no such id", *OPTIONS, "ordering=in_context", expect=2)
     assert "no document of the training split has this id" in done.stderr
-    assert {path.name for path in (tmp_path / "paribus_runs/artifacts").iterdir()} - {"claims", "partial"} == {"corpus"}
+    assert {path.name for path in (tmp_path / "paribus_runs/artifacts").iterdir()} - {*NOT_STAGES} == {"corpus"}
 
 
 def test_a_removed_document_is_named_with_the_one_that_stays(ordered: Path) -> None:
