@@ -20,8 +20,7 @@ from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.paths import resolve
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
-
-SETTLED_NANOSECONDS = 2 * 10**9
+from paribus.store.digest import SETTLED_NANOSECONDS, sha256
 
 
 def fingerprint(config: CorpusConfig, cache: Path) -> dict[str, JSON]:
@@ -72,11 +71,10 @@ def file_digest(path: Path, cache: Path) -> str:
     remembered = _remembered(entry, state)
     if remembered is not None:
         return remembered
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digest = sha256(path)
     if _state(path) != state:
         raise DataError(f"{path}: changed while it was read; wait until it is complete")
-    if time.time_ns() - path.stat().st_mtime_ns > SETTLED_NANOSECONDS:  # later writes may share a younger time stamp
+    if time.time_ns() - path.stat().st_mtime_ns > SETTLED_NANOSECONDS:
         _remember(entry, {"path": os.fspath(path), "state": state, "sha256": digest})
     return digest
 

@@ -4,7 +4,6 @@ An artefact exists when its directory does, which appears by one rename, and its
 Directories below `partial/` belong to the holder of the artefact's claim.
 """
 
-import hashlib
 import shutil
 import uuid
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from typing import Any
 from paribus.errors import InfrastructureError
 from paribus.store import atomic, verification
 from paribus.store.claim import Claim, acquire, exclusive
+from paribus.store.digest import sha256
 from paribus.store.record import RECORD, read_record, write_record
 from paribus.store.verification import Memory
 
@@ -140,9 +140,3 @@ def file_digests(directory: Path) -> dict[str, dict[str, Any]]:
     return {
         path.relative_to(directory).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }
-
-
-def sha256(path: Path) -> str:
-    """SHA-256 of a file's contents, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

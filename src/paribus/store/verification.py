@@ -5,7 +5,6 @@ times and inode of each file, and only files in which one of these has changed a
 but the disk itself is therefore found by `paribus doctor` alone, which hashes everything.
 """
 
-import hashlib
 import json
 import os
 import uuid
@@ -17,10 +16,9 @@ from typing import Any
 
 from paribus.errors import InfrastructureError
 from paribus.store.clock import file_time_ns
+from paribus.store.digest import SETTLED_NANOSECONDS, sha256
 from paribus.store.record import RECORD, read_record
 
-SETTLED_NANOSECONDS = 2 * 10**9
-"""A file younger than this when it was read may have been written again under the same time stamp."""
 SHOWN = 3
 Signature = list[int]
 """Size in bytes, times of the last write and of the last change of attributes in nanoseconds, inode."""
@@ -83,7 +81,7 @@ def hashed_damage(directory: Path, memory: Memory) -> str | None:
 def remember(directory: Path, memory: Memory, hashed: Mapping[str, Signature], began: int | None) -> None:
     """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
     same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
-    memory.write(_digest(directory / RECORD), same, began)
+    memory.write(sha256(directory / RECORD), same, began)
 
 
 def signatures(directory: Path) -> dict[str, Signature]:
@@ -116,7 +114,7 @@ def _examined(directory: Path, found: Mapping[str, Signature], known: Mapping[st
         return str(error)
     if [record.get("stage"), record.get("key")] != [directory.parent.name, directory.name]:
         return f"{RECORD} is that of {record.get('stage')} {record.get('key')}"
-    files, sealed = record["files"], _digest(directory / RECORD)
+    files, sealed = record["files"], sha256(directory / RECORD)
     remembered = known.get("files") if known.get("record") == sealed else None
     trusted = remembered if isinstance(remembered, dict) else {}
     changed = [name for name, state in found.items() if name in files and trusted.get(name) != state]
@@ -148,13 +146,8 @@ def _differing(path: Path, expected: str) -> str | None:
     if not path.is_file():
         return "is no regular file"
     try:
-        return None if _digest(path) == expected else "differs from its digest"
+        return None if sha256(path) == expected else "differs from its digest"
     except PermissionError as error:
         raise InfrastructureError(f"{path}: may not be read by this user, so it cannot be verified") from error
     except OSError as error:
         return f"cannot be read ({error.strerror})"
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -5,7 +5,6 @@ A checkpoint is a directory `step_00000123`: the model as a Hugging Face directo
 so far).
 """
 
-import hashlib
 import json
 import logging
 import re
@@ -24,6 +23,7 @@ from safetensors.torch import load_file, save_file
 from paribus.errors import DataError
 from paribus.modeling.build import save_model
 from paribus.store.atomic import publish_directory, write_json
+from paribus.store.digest import sha256
 from paribus.training.snapshot import Snapshot
 
 OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
@@ -76,7 +76,7 @@ class Checkpoints:
             save_model(snapshot.model, partial, snapshot.weights)
             save_file(snapshot.optimizer, partial / OPTIMIZER)
         write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
-        digests = {path.name: _digest(path) for path in sorted(partial.iterdir())}
+        digests = {path.name: sha256(path) for path in sorted(partial.iterdir())}
         write_json(partial / COMPLETE, {"digests": digests, "seconds": seconds})
         publish_directory(partial, final)
         self._drop_oldest()
@@ -116,7 +116,7 @@ class Checkpoints:
         path = self.directory / step_name(step)
         try:
             digests = json.loads((path / COMPLETE).read_text())["digests"]
-            changed = [name for name, digest in digests.items() if _digest(path / name) != digest]
+            changed = [name for name, digest in digests.items() if sha256(path / name) != digest]
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             return str(error)
         return f"{', '.join(changed)} changed" if changed else None
@@ -157,8 +157,3 @@ def _disk_errors(path: Path) -> Iterator[None]:
         if code is None:
             raise
         raise OSError(int(code[1]), str(error), str(path)) from error
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
