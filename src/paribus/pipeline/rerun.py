@@ -20,8 +20,9 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.matches import Difference, Match, match
-from paribus.pipeline.recorder import UNREADABLE, flatten, read_record
+from paribus.pipeline.recorder import UNREADABLE, read_record
 from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.reporting.equality import flatten
 from paribus.store.provenance import provenance
 
 EXIT_DIFFERS = 1
@@ -111,7 +112,7 @@ def _causes(record: Mapping[str, Any], config: RunConfig, nodes: Mapping[str, No
         before = record["code_versions"].get(name)
         if before != node.stage.code_version:
             yield f"code version of stage {name} {before}, here {node.stage.code_version}"
-    before, now = dict(flatten(record["identity"])), dict(flatten(run_identity(config, dict(nodes))))
+    before, now = flatten(record["identity"]), flatten(run_identity(config, dict(nodes)))
     for path in sorted(before.keys() | now.keys()):
         if before.get(path) != now.get(path):
             yield f"{path} {_short(before.get(path))}, here {_short(now.get(path))}"
