@@ -1,6 +1,5 @@
 """One run of a command, in whatever process the launcher put it."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,8 +13,9 @@ from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
 from paribus.pipeline.prepare import run_name
-from paribus.pipeline.recorder import Recorder, read_record
+from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.remaining import announce
+from paribus.pipeline.run_state import is_done
 from paribus.pipeline.runner import run_nodes
 from paribus.store import atomic
 from paribus.store.claim import acquire, describe, read_holder
@@ -65,14 +65,6 @@ def perform(config: RunConfig, display: Display) -> None:
         atomic.write_text(_stop_mark(layout, sweep), failure.shown)
     if failure is not None and failure.failure_class == "interrupted":
         raise KeyboardInterrupt
-
-
-def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
-    """Whether a run is recorded as done and every artefact of it is there."""
-    record = read_record(layout.run(identifier))
-    if record is None or record["status"] != "done":
-        return False
-    return all(layout.store.find(node.name, node.key) for node in nodes.values())
 
 
 def allow_start(layout: Layout, sweep: SweepConfig) -> None:

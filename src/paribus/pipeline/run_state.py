@@ -1,9 +1,11 @@
 """How a run stands: what its record says, and whether the process that wrote it is still there."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from paribus.pipeline.failure import Failure
+from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import fail_record, read_record
@@ -14,7 +16,7 @@ LOST = "lost"
 
 @dataclass(frozen=True)
 class RunState:
-    """`status` is that of the record, `not started` without one.
+    """`status` is that of the record, `not started` without one, `unreadable` where nobody can read it.
 
     It is `lost` where the record says running and the process is gone, `incomplete` where it says done and an artefact
     is gone or damaged.
@@ -31,21 +33,26 @@ class RunState:
         return "failed" if self.status == LOST else self.status
 
 
+def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
+    """Whether a run is recorded as done and every artefact of it is there."""
+    record = read_record(layout.run(identifier))
+    if record is None or record["status"] != "done":
+        return False
+    return all(layout.store.find(node.name, node.key) for node in nodes.values())
+
+
 def read_state(layout: Layout, run: PreparedRun) -> RunState:
-    """The state of a run; nothing is written. A record that nobody can read counts as none."""
+    """The state of a run; nothing is written."""
     path = layout.run_claim(run.run_id)
     holder = read_holder(path) if is_held(path, layout.lease_seconds) else None
-    try:
-        record = read_record(layout.run(run.run_id))
-    except ValueError:
-        record = None
+    record = read_record(layout.run(run.run_id))
     if holder is not None:
         return RunState("running", None, record, holder)
     if record is None:
         return RunState("not started", None, None, None)
     if record["status"] == "running":
         return RunState(LOST, lost(record), record, None)
-    if record["status"] == "done" and not all(layout.store.find(node.name, node.key) for node in run.nodes.values()):
+    if record["status"] == "done" and not is_done(run.run_id, run.nodes, layout):
         return RunState("incomplete", _damage(layout, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)

@@ -22,12 +22,12 @@ from paribus.pipeline.comparison import compare
 from paribus.pipeline.display import duration
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.failure import RETRIED
-from paribus.pipeline.job import JobFunction, allow_start, is_done
+from paribus.pipeline.job import JobFunction, allow_start
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.limit import refuse_over_limit
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, labels, prepare
 from paribus.pipeline.remaining import write_stages
-from paribus.pipeline.run_state import LOST, RunState, read_state, settle
+from paribus.pipeline.run_state import LOST, RunState, is_done, read_state, settle
 from paribus.pipeline.status import show_failures
 from paribus.pipeline.watch import watched
 from paribus.store.claim import describe

@@ -56,10 +56,7 @@ class _Watch:
     @staticmethod
     def _lines(path: Path) -> list[str]:
         """What a run's record says by now; of another attempt the first line is another."""
-        try:
-            record = read_record(path)
-        except ValueError:
-            record = None
+        record = read_record(path)
         if record is None:
             return []
         began = f"began as process {record.get('pid')} on {record.get('host')}"
