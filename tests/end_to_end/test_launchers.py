@@ -78,6 +78,26 @@ def scoring_job(directory: Path) -> psutil.Process | None:
     return None
 
 
+def killed_while_scoring(
+    directory: Path, *arguments: str, victim: Callable[[psutil.Process], psutil.Process]
+) -> tuple[int, str]:
+    """Exit status and output of a sweep in which the `victim` of a job that scores is killed, once."""
+    process = start(directory, "run", *ARMS, *arguments)
+    job = until(lambda: scoring_job(directory), process)
+    assert isinstance(job, psutil.Process)
+    victim(job).kill()
+    printed, _ = process.communicate(timeout=300)
+    return process.returncode, printed
+
+
+def its_stage(job: psutil.Process) -> psutil.Process:
+    return job.children()[0]
+
+
+def itself(job: psutil.Process) -> psutil.Process:
+    return job
+
+
 def start(directory: Path, *arguments: str) -> subprocess.Popen[str]:
     pipe = subprocess.PIPE
     return subprocess.Popen(command(arguments), cwd=directory, stdout=pipe, stderr=subprocess.STDOUT, text=True)
@@ -117,24 +137,16 @@ def test_a_sweep_has_the_same_result_and_table_under_each_launcher(
 
 
 def test_a_stage_that_is_killed_is_tried_again_and_ends_the_same(finished: Path, unscored: Path) -> None:
-    process = start(unscored, "run", *ARMS)
-    job = until(lambda: scoring_job(unscored), process)
-    assert isinstance(job, psutil.Process)
-    job.children()[0].kill()
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
+    status, printed = killed_while_scoring(unscored, victim=its_stage)
+    assert status == 0, printed
     assert "trying again (1 of 1): the process died without a word: SIGKILL" in printed
     assert scores(unscored) == scores(finished)
 
 
 @pytest.mark.launchers
 def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and_log(unscored: Path) -> None:
-    process = start(unscored, "run", *ARMS, "retries=0")
-    job = until(lambda: scoring_job(unscored), process)
-    assert isinstance(job, psutil.Process)
-    job.children()[0].kill()
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 1
+    ending, printed = killed_while_scoring(unscored, "retries=0", victim=its_stage)
+    assert ending == 1
     assert "1 of 2 runs done" in printed
     ended = {str(run["status"]): run for run in runs(unscored)}
     assert set(ended) == {"done", "failed"}
@@ -147,12 +159,8 @@ def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and
 
 
 def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) -> None:
-    process = start(unscored, "run", *ARMS, "retries=0", "on_failure=stop")
-    job = until(lambda: scoring_job(unscored), process)
-    assert isinstance(job, psutil.Process)
-    job.children()[0].kill()
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 1
+    status, printed = killed_while_scoring(unscored, "retries=0", "on_failure=stop", victim=its_stage)
+    assert status == 1
     assert "0 of 2 runs done" in printed
     assert "not started: another run has failed, and on_failure=stop" in printed
     assert scores(unscored) == {}
@@ -164,12 +172,8 @@ def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) 
 def test_a_job_that_is_killed_is_launched_again_and_the_sweep_ends_the_same(
     finished: Path, unscored: Path, launcher: str
 ) -> None:
-    process = start(unscored, "run", *ARMS, *LAUNCHERS[launcher])
-    job = until(lambda: scoring_job(unscored), process)
-    assert isinstance(job, psutil.Process)
-    job.kill()
-    printed, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, printed
+    status, printed = killed_while_scoring(unscored, *LAUNCHERS[launcher], victim=itself)
+    assert status == 0, printed
     assert f"launcher {launcher}: " in printed
     assert scores(unscored) == scores(finished)
 
