@@ -1,5 +1,8 @@
 """Every kind of artefact, small, made by the runner but in this process: starting a child costs a second a stage."""
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,9 @@ from paribus.pipeline.layout import Layout
 from paribus.pipeline.runner import StageRunner
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Artifact
+
+sys.path.insert(0, str(Path(__file__).resolve().parent / "end_to_end"))
+from command_line import write_corpus, write_meetings
 
 SMALL = (
     "scale=tiny",
@@ -72,6 +78,15 @@ class Maker:
     def ensure(self, node: Node) -> Artifact:
         """Find or make one artefact; what is said about it is appended to `console`."""
         return StageRunner(self.layout, Display(self.console), _Unrecorded(self.layout.root)).ensure(node)
+
+
+@contextmanager
+def small_maker(directory: Path) -> Iterator[Maker]:
+    """A maker of artefacts of a small corpus, with meetings to fine-tune on, that are written into `directory`."""
+    write_corpus(directory)
+    write_meetings(directory)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield Maker(directory, monkeypatch)
 
 
 class _Unrecorded:

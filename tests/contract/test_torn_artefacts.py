@@ -2,21 +2,17 @@
 
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from artefact_support import Maker
+from artefact_support import Maker, small_maker
 from paribus.errors import InfrastructureError
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Artifact
 from paribus.store.record import RECORD
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import write_corpus, write_meetings
 
 
 def truncate(path: Path) -> str:
@@ -75,11 +71,8 @@ def record_of(path: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def maker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maker]:
-    directory = tmp_path_factory.mktemp("torn")
-    write_corpus(directory)
-    write_meetings(directory)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        yield Maker(directory, monkeypatch)
+    with small_maker(tmp_path_factory.mktemp("torn")) as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -15,12 +15,9 @@ from typing import Any
 
 import pytest
 
-from artefact_support import Maker
+from artefact_support import Maker, small_maker
 from paribus.pipeline.stages import STAGES
 from paribus.store.doctor import remove_leftovers
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import write_corpus, write_meetings
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
 CHEAP, TRAINED = "vocabulary", ("checkpoints",)
@@ -30,11 +27,8 @@ QUICK, MANY = 3, 12
 
 @pytest.fixture(scope="module")
 def maker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Maker]:
-    directory = tmp_path_factory.mktemp("writes")
-    write_corpus(directory)
-    write_meetings(directory)
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        yield Maker(directory, monkeypatch)
+    with small_maker(tmp_path_factory.mktemp("writes")) as made:
+        yield made
 
 
 def forked(action: Callable[[], None]) -> int:
