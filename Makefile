@@ -16,8 +16,8 @@ setup: $(READY)
 # PyTorch goes first and alone: resolved together with the rest, it may come as a build of several gigabytes.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check $(TORCH_OPTIONS) $(TORCH)
-	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH_OPTIONS) $(TORCH)
+	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
 demo: $(READY)
