@@ -35,8 +35,9 @@ lint: $(READY)
 	$(BIN)/mypy
 
 # A test process a core, so none may take several: threads that wait for each other on shared cores cost the most.
+# Hundreds of processes are started, which should not compile the package again each.
 test: lint
-	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
 
 # Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
 kill-matrix: $(READY)
