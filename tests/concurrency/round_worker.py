@@ -44,7 +44,7 @@ def ensure(store: Store, stage: str, number: int) -> None:
 def make(store: Store, held: Claim, stage: str, number: int) -> None:
     key = key_of(number, stage)
     note(store, f"making {stage} {number}")
-    output = store.empty_output(stage, key)
+    output = store.empty_output(held, stage, key)
     (output / "first").write_text(held.token, encoding="utf-8")
     if stage == "vocabulary" and number % 10 in KILLED and first(store, f"killed-{number}"):
         note(store, f"killed {stage} {number}")

@@ -33,7 +33,7 @@ def make_once(root: str, made: str) -> None:
             if store.find("corpus", KEY) is None:
                 with Path(made).open("a", encoding="utf-8") as file:
                     file.write(f"{os.getpid()}\n")
-                (store.empty_output("corpus", KEY) / "data").write_text("content", encoding="utf-8")
+                (store.empty_output(held, "corpus", KEY) / "data").write_text("content", encoding="utf-8")
                 time.sleep(0.1)
                 store.publish(held, "corpus", KEY, {"result": {}})
 
@@ -102,7 +102,7 @@ def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None
     store = Store(tmp_path, lease_seconds=30.0)
     held = store.claim("corpus", KEY)
     assert held is not None
-    (store.empty_output("corpus", KEY) / "data").write_text("late", encoding="utf-8")
+    (store.empty_output(held, "corpus", KEY) / "data").write_text("late", encoding="utf-8")
     path = store.claim_path("corpus", KEY)
     holder = read_holder(path)
     assert holder is not None
@@ -110,6 +110,28 @@ def test_a_process_that_lost_its_claim_publishes_nothing(tmp_path: Path) -> None
     with pytest.raises(ClaimLostError, match="taken over"):
         store.publish(held, "corpus", KEY, {})
     assert store.find("corpus", KEY) is None
+
+
+def test_what_a_process_writes_late_does_not_reach_its_successor(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    held = store.claim("corpus", KEY)
+    assert held is not None
+    late = store.empty_output(held, "corpus", KEY)
+    with (late / "data").open("w", encoding="utf-8") as open_file:
+        store.claim_path("corpus", KEY).unlink()
+        successor = store.claim("corpus", KEY)
+        assert successor is not None
+        with successor:
+            output = store.empty_output(successor, "corpus", KEY)
+            (output / "data").write_text("content", encoding="utf-8")
+            late.mkdir(exist_ok=True)
+            for name in ("data", "more"):
+                (late / name).write_text("late", encoding="utf-8")
+            artifact = store.publish(successor, "corpus", KEY, {"result": {}})
+        open_file.write("later")
+    assert [path.name for path in artifact.path.iterdir() if path.name != "record.json"] == ["data"]
+    assert (artifact.path / "data").read_text(encoding="utf-8") == "content"
+    assert store.find("corpus", KEY) is not None
 
 
 def test_a_claim_is_kept_by_a_child_whose_parent_is_stopped(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def publish(store: Store, stage: str) -> None:
     held = store.claim(stage, KEY)
     assert held is not None
     with held:
-        (store.empty_output(stage, KEY) / "data").write_text("content", encoding="utf-8")
+        (store.empty_output(held, stage, KEY) / "data").write_text("content", encoding="utf-8")
         store.publish(held, stage, KEY, {"result": {"documents": 1}})
 
 

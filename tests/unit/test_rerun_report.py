@@ -64,7 +64,7 @@ def publish(root: Path, node: Node, scores: dict[str, float]) -> Store:
     held = store.claim(node.name, node.key)
     assert held is not None
     with held:
-        output = store.empty_output(node.name, node.key)
+        output = store.empty_output(held, node.name, node.key)
         (output / "metrics.jsonl").write_text(json.dumps({"step": 7, **scores}) + "\n", encoding="utf-8")
         store.publish(held, node.name, node.key, {"key": node.key, "result": {}})
     return store

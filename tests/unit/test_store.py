@@ -18,7 +18,7 @@ def publish(store: Store, text: str = "content") -> Artifact:
     held = store.claim("corpus", KEY)
     assert held is not None
     with held:
-        output = store.empty_output("corpus", KEY)
+        output = store.empty_output(held, "corpus", KEY)
         (output / "data").write_text(text, encoding="utf-8")
         return store.publish(held, "corpus", KEY, {"result": {"documents": 1}})
 
@@ -65,9 +65,13 @@ def test_the_doctor_finds_a_flipped_byte_and_sets_the_artefact_aside(tmp_path: P
 def test_the_doctor_keeps_resumable_work_and_removes_the_rest(tmp_path: Path) -> None:
     store = Store(tmp_path)
     (store.work("checkpoints", KEY) / "step_00000001").mkdir()
-    store.empty_output("checkpoints", KEY)
-    store.empty_output("tokens", KEY)
+    for stage in ("checkpoints", "tokens"):
+        held = store.claim(stage, KEY)
+        assert held is not None
+        with held:
+            store.empty_output(held, stage, KEY)
     assert examine(store, lambda text: None) == 0
+    assert [path.name for path in store.work("checkpoints", KEY).parent.iterdir()] == ["work"]
     assert (store.work("checkpoints", KEY) / "step_00000001").is_dir()
     assert sorted(path.name for path in (tmp_path / "partial").iterdir()) == [f"checkpoints-{KEY}"]
 

@@ -160,7 +160,7 @@ def test_a_torn_memory_of_what_was_sound_is_not_believed(tmp_path: Path, tear: T
     held = store.claim("corpus", key)
     assert held is not None
     with held:
-        (store.empty_output("corpus", key) / "data").write_text("content", encoding="utf-8")
+        (store.empty_output(held, "corpus", key) / "data").write_text("content", encoding="utf-8")
         store.publish(held, "corpus", key, {"result": {}})
     memory = store.memory("corpus", key).path
     tear(memory)

@@ -85,7 +85,7 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
 
 
 def _stop_at_once() -> None:
-    """Die with all workers: somebody else makes the artefact in the same directories."""
+    """Die with all workers: somebody else makes the artefact, and goes on with the same resumable work."""
     os.killpg(os.getpgrp(), signal.SIGKILL)
 
 

@@ -129,7 +129,7 @@ class StageRunner:
 
     def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
         store = self.layout.store
-        output = store.empty_output(node.name, node.key)
+        output = store.empty_output(held, node.name, node.key)
         inputs = {name: str(store.require(name, other.key).path) for name, other in node.inputs.items()}
         job = {
             "stage": node.name,

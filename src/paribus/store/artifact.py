@@ -99,18 +99,21 @@ class Store:
         path.mkdir(parents=True, exist_ok=True)
         return path
 
-    def empty_output(self, stage: str, key: str) -> Path:
-        """An empty directory to fill; leftovers of a killed attempt are removed."""
-        path = self.root / "partial" / f"{stage}-{key}" / "output"
-        if path.exists():
-            shutil.rmtree(path)
+    def empty_output(self, held: Claim, stage: str, key: str) -> Path:
+        """An empty directory to fill, of this claim alone; leftovers of earlier attempts are removed.
+
+        A process that lost the claim and does not know it yet goes on writing into a directory of its own.
+        """
+        self.discard_output(stage, key)
+        path = self._output(held, stage, key)
         path.mkdir(parents=True)
         return path
 
     def discard_output(self, stage: str, key: str) -> None:
-        """Remove what a failed attempt wrote; resumable work stays."""
+        """Remove what failed attempts wrote; resumable work stays."""
         partial = self.root / "partial" / f"{stage}-{key}"
-        shutil.rmtree(partial / "output", ignore_errors=True)
+        for output in partial.glob("output-*"):
+            shutil.rmtree(output, ignore_errors=True)
         for directory in (partial / "work", partial):
             if directory.is_dir() and not any(directory.iterdir()):
                 directory.rmdir()
@@ -120,8 +123,8 @@ class Store:
 
         ClaimLostError when the claim was taken over; InfrastructureError when something is there already.
         """
-        partial, target = self.root / "partial" / f"{stage}-{key}", self.path(stage, key)
-        output, memory = partial / "output", self.memory(stage, key)
+        output, target = self._output(held, stage, key), self.path(stage, key)
+        memory = self.memory(stage, key)
         held.check()
         began, hashed = memory.now(), verification.signatures(output)
         write_record(output, record | {"stage": stage, "key": key, "files": file_digests(output)})
@@ -129,9 +132,13 @@ class Store:
             held.check()
             if not atomic.publish_directory(output, target):
                 raise InfrastructureError(f"{target} is there already; nothing was published")
-        shutil.rmtree(partial)
+        # Who lost the claim may be writing there still; what stays is the doctor's.
+        shutil.rmtree(output.parent, ignore_errors=True)
         verification.remember(target, memory, hashed, began)
         return Artifact(stage, key, target)
+
+    def _output(self, held: Claim, stage: str, key: str) -> Path:
+        return self.root / "partial" / f"{stage}-{key}" / f"output-{held.token}"
 
 
 def file_digests(directory: Path) -> dict[str, dict[str, Any]]:

@@ -63,8 +63,8 @@ def remove_leftovers(store: Store) -> int:
             if store.find(stage, key) or not work.is_dir() or not any(work.iterdir()):
                 shutil.rmtree(partial)
                 removed += 1
-            elif (partial / "output").is_dir():
-                shutil.rmtree(partial / "output")
+            else:
+                store.discard_output(stage, key)
     for path in _abandoned(store):
         path.unlink(missing_ok=True)
         removed += 1
