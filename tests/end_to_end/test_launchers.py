@@ -204,10 +204,10 @@ def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path)
 
 @pytest.mark.launchers
 def test_a_stopped_sweep_of_several_jobs_leaves_none_behind(unscored: Path) -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite in the background may ignore it
     process = start(unscored, "run", *ARMS, *LAUNCHERS["joblib"])
     until(lambda: scoring_job(unscored), process)
     family = psutil.Process(process.pid).children(recursive=True)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.kill(process.pid, signal.SIGINT)
     process.communicate(timeout=120)
     assert process.returncode == 130
