@@ -7,6 +7,8 @@ VENV ?= .venv
 TORCH_OPTIONS ?=
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# Modules are compiled when they are first imported, and kept: compiling all that is installed takes minutes.
+export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
 .PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training setup clean
@@ -16,8 +18,8 @@ setup: $(READY)
 # PyTorch goes first and alone: resolved together with the rest, it may come as a build of several gigabytes.
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check $(TORCH_OPTIONS) $(TORCH)
-	$(BIN)/pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check $(TORCH_OPTIONS) $(TORCH)
+	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
 demo: $(READY)
@@ -35,9 +37,9 @@ lint: $(READY)
 	$(BIN)/mypy
 
 # A test process a core, so none may take several: threads that wait for each other on shared cores cost the most.
-# Hundreds of processes are started, which should not compile the package again each.
+# A file stays in one process, which makes what its tests share once; the files with the slow ones come first.
 test: lint
-	OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses auto --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 # Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
 kill-matrix: $(READY)

@@ -8,7 +8,7 @@ import pandas
 import pytest
 from command_line import paribus, write_corpus
 
-BUDGET = 150_000
+BUDGET = 60_000
 STEP_TEXT = 8 * 64 * 12
 """More bytes of text than one step of the tiny scale can hold: contexts x tokens x longest average token."""
 
