@@ -127,6 +127,7 @@ def test_a_kill_before_any_write_of_a_stage_leaves_nothing_half_made(maker: Make
 
 
 @pytest.mark.kill_matrix
+@pytest.mark.timeout(7200)
 @pytest.mark.parametrize("stage", STAGES)
 def test_two_kills_before_each_write_of_every_stage_change_no_byte(
     maker: Maker, stage: str, record_property: Callable[[str, object], None]

@@ -8,7 +8,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,14 +62,19 @@ class Finished:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Finished:
-    directory = tmp_path_factory.mktemp("undisturbed")
-    write_corpus(directory)
-    write_meetings(directory)
-    arguments = COMMANDS[request.param]
-    paribus(directory, *arguments)
-    assert {stage for name, stage in KILLED if name == request.param} <= set(artifacts(directory))
-    return Finished(arguments, directory)
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Finished]:
+    """Runs a command by its name, once; a parametrized fixture would be made again for every stage."""
+
+    @cache
+    def finished(name: str) -> Finished:
+        directory = tmp_path_factory.mktemp("undisturbed")
+        write_corpus(directory)
+        write_meetings(directory)
+        paribus(directory, *COMMANDS[name])
+        assert {stage for command, stage in KILLED if command == name} <= set(artifacts(directory))
+        return Finished(COMMANDS[name], directory)
+
+    return finished
 
 
 def test_every_stage_is_killed() -> None:
@@ -75,16 +82,17 @@ def test_every_stage_is_killed() -> None:
 
 
 @pytest.mark.parametrize("delay", DELAYS)
-@pytest.mark.parametrize(("undisturbed", "stage"), KILLED, indirect=["undisturbed"])
+@pytest.mark.parametrize(("name", "stage"), KILLED)
 def test_a_kill_in_any_stage_costs_nothing_but_time(
-    undisturbed: Finished, tmp_path: Path, stage: str, delay: float
+    undisturbed: Callable[[str], Finished], tmp_path: Path, name: str, stage: str, delay: float
 ) -> None:
-    shutil.copytree(undisturbed.directory, tmp_path, dirs_exist_ok=True)
+    finished = undisturbed(name)
+    shutil.copytree(finished.directory, tmp_path, dirs_exist_ok=True)
     store, names = tmp_path / "paribus_runs/artifacts", list(STAGES)
     for later in names[names.index(stage) :]:
         shutil.rmtree(store / later, ignore_errors=True)
     process = subprocess.Popen(
-        command(undisturbed.arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
+        command(finished.arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
     )
     while not list((store / "partial").glob(f"{stage}-*")) and process.poll() is None:
         time.sleep(0.01)
@@ -94,6 +102,6 @@ def test_a_kill_in_any_stage_costs_nothing_but_time(
     for path in store.glob("*/*/"):
         if path.parent.name not in ("claims", "partial"):
             assert (path / "record.json").is_file()
-    paribus(tmp_path, *undisturbed.arguments)
-    assert artifacts(tmp_path) == artifacts(undisturbed.directory)
+    paribus(tmp_path, *finished.arguments)
+    assert artifacts(tmp_path) == artifacts(finished.directory)
     assert list((store / "partial").iterdir()) == []
