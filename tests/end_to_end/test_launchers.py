@@ -1,5 +1,6 @@
 """Sweeps under Hydra's launchers: the same result, whichever runs them, and whatever is killed."""
 
+import io
 import json
 import os
 import shutil
@@ -7,11 +8,19 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
 import pytest
 from command_line import OVERRIDES, command, paribus, write_corpus
+from rich.console import Console
+
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.pipeline.comparison import compare
+from paribus.pipeline.prepare import prepare
+from paribus.store import atomic
 
 ARMS = ("-m", *OVERRIDES, "encoder=merge_rank,longest_first")
 LAUNCHERS = {
@@ -200,6 +209,27 @@ def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path)
     assert len(made) == 2
     assert scores(unscored) == scores(finished)
     assert all("Comparison by encoder" in text for text in printed)
+
+
+def test_reports_that_are_written_at_once_are_not_mixed(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(finished)
+    (directory,) = (finished / "paribus_runs/reports").iterdir()
+    (events,) = (finished / "paribus_runs/sweeps").glob("*/events.jsonl")
+    before = events.read_text(encoding="utf-8")
+    shutil.rmtree(directory)
+    composition = compose_command(parse(ARMS))
+    runs = prepare(composition)
+    sync_entry = atomic.sync_entry
+
+    def slowly(path: Path) -> None:
+        time.sleep(0.02)  # the file aside is there for so long
+        sync_entry(path)
+
+    monkeypatch.setattr(atomic, "sync_entry", slowly)
+    with ThreadPoolExecutor(2) as pool:
+        whole = [pool.submit(compare, composition, runs, Console(file=io.StringIO())) for _ in range(2)]
+        assert [future.result() for future in whole] == [True, True]
+    assert events.read_text(encoding="utf-8") == before
 
 
 @pytest.mark.launchers

@@ -1,19 +1,26 @@
 """From the runs of a command to the comparison table, through records alone."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command
+from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.records import collect
 from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.store.claim import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
+
+if TYPE_CHECKING:
+    from paribus.reporting.frame import MissingRun
+    from paribus.reporting.report import Report
 
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
 
@@ -39,12 +46,36 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
 
 
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
-    """Write the report, print the table and show it in the tracker; whether every run was there."""
-    from paribus.reporting.report import write_report
+    """Write the report, print the table and show it in the tracker; whether every run was there.
 
+    Commands that end at once write one after the other, each what it finds then, so that no report is a mixture.
+    """
     config = composition.jobs[0].config
     layout = Layout.of(config)
     sweep = describe_sweep(composition, runs)
+    events = layout.sweep(sweep.id)
+    events.mkdir(parents=True, exist_ok=True)
+    with exclusive(events):
+        report, missing = _write(composition, runs, sweep, layout)
+    console.print(report.terminal)
+    console.print(
+        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
+    )
+    message = Follower(events, config.tracking, layout.root).finish(config.tracking.patience)
+    console.print(message, style="dim", markup=False)
+    if config.tracking.kind == "mlflow":
+        how = Destination.resolve(config.tracking, layout.root).how_to_open
+        console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
+    return not missing and not any(row.missing for row in report.comparison.rows)
+
+
+def _write(
+    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, layout: Layout
+) -> tuple["Report", list["MissingRun"]]:
+    """The report on the disk and in the events of the sweep, and the runs that it lacks."""
+    from paribus.reporting.report import write_report
+
+    config = composition.jobs[0].config
     records, missing = collect(runs, composition.factors, layout)
     experiment = config.experiment
     directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
@@ -60,19 +91,10 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
         overlap=overlap,
         table=experiment.table if experiment else None,
     )
-    console.print(report.terminal)
-    console.print(
-        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
-    )
     with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
         for name, value in overlap.metrics().items() if overlap else ():
             events.metric(name, value, 0)
         events.artifact(directory, "report")
         events.end("FINISHED")
-    message = Follower(layout.sweep(sweep.id), config.tracking, layout.root).finish(config.tracking.patience)
-    console.print(message, style="dim", markup=False)
-    if config.tracking.kind == "mlflow":
-        how = Destination.resolve(config.tracking, layout.root).how_to_open
-        console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
-    return not missing and not any(row.missing for row in report.comparison.rows)
+    return report, missing

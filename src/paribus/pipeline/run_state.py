@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from paribus.pipeline.failure import Failure
@@ -42,20 +43,29 @@ def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
 
 
 def read_state(layout: Layout, run: PreparedRun) -> RunState:
-    """The state of a run; nothing is written."""
-    path = layout.run_claim(run.run_id)
-    holder = read_holder(path) if is_held(path, layout.lease_seconds) else None
-    record = read_record(layout.run(run.run_id))
-    if holder is not None:
+    """The state of a run; nothing is written.
+
+    A finished run is done whoever holds it: a job that finds it finished holds it for the moment of looking.
+    """
+    path, directory = layout.run_claim(run.run_id), layout.run(run.run_id)
+    record, holder = read_record(directory), _living_holder(path, layout)
+    if record is not None and record["status"] == "running" and holder is None and read_record(directory) != record:
+        return read_state(layout, run)  # its process ended it between the two looks, or another began
+    complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, layout)
+    if holder is not None and not complete:
         return RunState("running", None, record, holder)
     if record is None:
         return RunState("not started", None, None, None)
     if record["status"] == "running":
         return RunState(LOST, lost(record), record, None)
-    if record["status"] == "done" and not is_done(run.run_id, run.nodes, layout):
+    if record["status"] == "done" and not complete:
         return RunState("incomplete", _damage(layout, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
+
+
+def _living_holder(path: Path, layout: Layout) -> dict[str, Any] | None:
+    return read_holder(path) if is_held(path, layout.lease_seconds) else None
 
 
 def _damage(layout: Layout, run: PreparedRun) -> Failure | None:

@@ -121,9 +121,10 @@ def _terminal(document: Document) -> RenderableType:
 
 
 def _write(path: Path, content: bytes) -> Path:
-    """Replace the file in one step, so that nobody reads half a report."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(path, content)
+    """Replace the file in one step, so that nobody reads half a report; the same is left alone, for MLflow to read."""
+    if not path.is_file() or path.read_bytes() != content:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_bytes(path, content)
     return path
 
 

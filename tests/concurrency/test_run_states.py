@@ -1,0 +1,79 @@
+"""How a run stands, asked while another process takes it up, looks at it or ends it."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from paribus.pipeline import run_state
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.run_state import LOST, read_state
+from paribus.store.claim import Claim, acquire
+from planning_support import planned_run, store_record
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    """A run whose artefacts are all there, and which has no record."""
+    planned = planned_run(tmp_path)
+    for stage in planned.nodes:
+        store_record(planned, stage, {})
+    return planned
+
+
+def layout_of(run: PreparedRun) -> Layout:
+    return Layout.of(run.job.config)
+
+
+def recorded(run: PreparedRun) -> Recorder:
+    """A run that began."""
+    return Recorder(run.job.config, run.nodes, layout_of(run))
+
+
+def claimed(run: PreparedRun) -> Claim:
+    layout = layout_of(run)
+    held = acquire(layout.run_claim(run.run_id), layout.lease_seconds)
+    assert held is not None
+    return held
+
+
+def test_a_finished_run_is_done_while_another_job_looks_whether_it_is(run: PreparedRun) -> None:
+    recorded(run).finish(None)
+    with claimed(run):
+        assert read_state(layout_of(run), run).status == "done"
+
+
+def test_a_finished_run_that_is_made_again_is_running(run: PreparedRun) -> None:
+    recorded(run).finish(None)
+    path = layout_of(run).store.path("checkpoints", run.nodes["checkpoints"].key)
+    with claimed(run):
+        path.rename(path.with_name("gone"))
+        state = read_state(layout_of(run), run)
+    assert state.status == "running"
+    assert state.holder is not None
+    assert state.holder["pid"] == os.getpid()
+
+
+def test_a_run_that_ends_between_two_looks_is_not_lost(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    recorder, held = recorded(run), claimed(run)
+
+    def ends_just_now(path: Path, lease: float) -> bool:
+        if path.exists():
+            recorder.finish(None)
+            path.unlink()
+        return False
+
+    with held:
+        monkeypatch.setattr(run_state, "is_held", ends_just_now)
+        assert read_state(layout_of(run), run).status == "done"
+
+
+def test_a_run_that_nobody_holds_and_nobody_ended_is_lost(run: PreparedRun) -> None:
+    recorder = recorded(run)
+    recorder.events.close()
+    state = read_state(layout_of(run), run)
+    assert (state.status, state.shown) == (LOST, "failed")
+    assert state.failure is not None
+    assert f"process {os.getpid()}" in state.failure.message
