@@ -1,10 +1,15 @@
 """What tracking costs a training: the time of its steps with MLflow following the run and without, in turns.
 
-A training process tells its parent a dozen numbers a step through a pipe; the parent appends them to the run's events,
-and MLflow's process sends them on. All three share this machine's cores. Blocks of steps alternate between telling and
-not telling; each begins with unmeasured steps, so that MLflow's process is at work in the whole of a block that tells.
+A training process tells its parent a dozen numbers every `training.log_every` steps through a pipe; the parent appends
+them to the run's events, and MLflow's process sends them on. All three share this machine's cores. Blocks of steps take
+turns at telling and not telling; each begins with unmeasured steps, so that MLflow's process is at work in the whole of
+a block that tells.
 
-    python benchmarks/tracking.py [--pairs 30] [--steps 10] [--threads 1] [--uri http://127.0.0.1:5000]
+Where the speed of the machine itself varies, blocks differ by more than tracking costs. So the steps of telling blocks
+are compared among themselves too: a step in which the training tells or another process works for it, and the step
+after it, with the steps of its block before and after in which nothing of that happens.
+
+    python benchmarks/tracking.py [--pairs 60] [--steps 40] [--every 10] [--threads 1] [--uri http://127.0.0.1:5000]
 """
 
 import argparse
@@ -18,6 +23,7 @@ import tempfile
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
 from paribus.pipeline.child import PipeReporter
@@ -31,12 +37,20 @@ from paribus.tracking.text_axes import TextAxes
 
 NUMBERS = ("learning_rate", "gradient_norm", "loss", "tokens", "text_bytes", "flops", "epochs", "bits_per_byte",
            "tokens_per_second", "device_hours", "model_flops_utilization")  # fmt: skip
-SHARE_BEFORE = 0.5
+SHARE_BEFORE = 0.25
 """Unmeasured steps before a block, as a share of it."""
+WORKING_SECONDS = 1e-3
+"""CPU time of the parent and of MLflow's process in a step that counts as one in which they work; looking round takes
+less."""
+NEIGHBOURS = 3
+"""How many steps away another one is compared."""
 
 
-def train(writing: int, steps: int) -> None:
-    """The training process: for each line `on` or `off` of its input one block, answered by its seconds."""
+def train(writing: int, steps: int, every: int) -> None:
+    """The training process: for each line of its input one block, answered by its seconds.
+
+    A line is `on` or `off` and the numbers of the processes that work for it.
+    """
     import torch
 
     torch.manual_seed(0)
@@ -47,26 +61,29 @@ def train(writing: int, steps: int) -> None:
     with os.fdopen(writing, "w", encoding="utf-8") as channel:
         reporter, step = PipeReporter(channel), 0
         for line in sys.stdin:
-            told = 0.0
+            kind, *others = line.split()
+            steps_seen: list[tuple[float, float, float]] = []
             for place in range(-int(SHARE_BEFORE * steps), steps):
                 if place == 0:
-                    began, cpu, told = time.perf_counter(), time.process_time(), 0.0
+                    cpu, steps_seen = time.process_time(), []
+                began, helping = time.perf_counter(), sum(map(cpu_seconds, others))
                 optimizer.zero_grad()
                 loss = model(batch).square().mean()
                 loss.backward()
                 optimizer.step()
                 step += 1
                 value, before = loss.item(), time.perf_counter()
-                if line.strip() == "on":
+                if kind == "on" and step % every == 0:
                     for name in NUMBERS:
                         reporter.metric(f"train/{name}", value + step, step=step)
-                told += time.perf_counter() - before
-            seconds = {"wall": time.perf_counter() - began, "cpu": time.process_time() - cpu, "telling": told}
-            reporter.send({"type": "block", **seconds})
+                after = time.perf_counter()
+                steps_seen.append((after - began, after - before, sum(map(cpu_seconds, others)) - helping))
+            sums = dict(zip(("wall", "telling", "others"), map(sum, zip(*steps_seen, strict=True)), strict=True))
+            reporter.send({"type": "block", "cpu": time.process_time() - cpu, "steps": steps_seen, **sums})
 
 
 def listen(
-    channel: "os.PathLike[str] | int", log: EventLog, blocks: list[dict[str, float]], ready: threading.Event
+    channel: "os.PathLike[str] | int", log: EventLog, blocks: list[dict[str, Any]], ready: threading.Event
 ) -> None:
     """The parent: events of numbers, and the seconds of blocks."""
     axes = TextAxes()
@@ -81,22 +98,22 @@ def listen(
                     log.metric(*point)
 
 
-def cpu_seconds(pid: int) -> float:
-    """CPU time of a process so far."""
-    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def cpu_seconds(pid: str | int) -> float:
+    """CPU time of a process so far, by its clock of nanoseconds (see clock_getcpuclockid(3))."""
+    return time.clock_gettime((~int(pid) << 3) | 2)
 
 
-def measure(root: Path, uri: str | None, pairs: int, steps: int, threads: int) -> None:
+def measure(root: Path, options: argparse.Namespace) -> None:
     """Run the blocks and print the figures."""
-    tracking, directory = TrackingConfig(kind="mlflow", uri=uri), root / "runs" / "run"
+    pairs, steps, every = options.pairs, options.steps, options.every
+    tracking, directory = TrackingConfig(kind="mlflow", uri=options.uri), root / "runs" / "run"
     destination = Destination.resolve(tracking, root)
     reading, writing = os.pipe()
-    environment = child_environment(EngineConfig(threads=threads))
-    words = [sys.executable, __file__, "--child", str(writing), "--steps", str(steps)]
+    environment = child_environment(EngineConfig(threads=options.threads))
+    words = [sys.executable, __file__, "--child", str(writing), "--steps", str(steps), "--every", str(every)]
     child = subprocess.Popen(words, stdin=subprocess.PIPE, pass_fds=[writing], env=environment, text=True)
     os.close(writing)
-    blocks: list[dict[str, float]] = []
+    blocks: list[dict[str, Any]] = []
     ready, found = threading.Event(), []
     with EventLog(directory / "events.jsonl") as log:
         log.start("run", "run", None, {})
@@ -104,7 +121,7 @@ def measure(root: Path, uri: str | None, pairs: int, steps: int, threads: int) -
         listener = threading.Thread(target=listen, args=(reading, log, blocks, ready), daemon=True)
         listener.start()
 
-        def block(kind: str) -> dict[str, float]:
+        def block(kind: str) -> dict[str, Any]:
             while not is_delivered(directory, destination):
                 time.sleep(0.2)
             ready.clear()
@@ -114,55 +131,87 @@ def measure(root: Path, uri: str | None, pairs: int, steps: int, threads: int) -
             return blocks[-1]
 
         block("on"), block("off")
-        service = int(read_json(destination.service_directory / "state.json")["pid"])
-        before, began = (cpu_seconds(service), cpu_seconds(os.getpid())), time.monotonic()
+        helpers = f" {os.getpid()} {read_json(destination.service_directory / 'state.json')['pid']}"
+        began = time.monotonic()
         shuffled = random.Random(0)
         for _ in range(pairs):
-            found.append({kind: block(kind) for kind in shuffled.sample(["on", "off"], 2)})
-        after, wall = (cpu_seconds(service), cpu_seconds(os.getpid())), time.monotonic() - began
+            found.append({kind: block(kind + helpers) for kind in shuffled.sample(["on", "off"], 2)})
+        wall = time.monotonic() - began
         child.stdin.close()
         child.wait()
         listener.join()
         log.end("FINISHED")
     follower.finish(60)
-    told = pairs * int((1 + SHARE_BEFORE) * steps)
-    step = statistics.median(pair["off"]["wall"] for pair in found) / steps
-    telling = statistics.median(pair["on"]["telling"] for pair in found) / steps
-    say(f"a step takes {step * 1e3:.1f} ms, of which telling takes {telling * 1e6:.0f} us, {telling / step:.3%}")
-    for name, clock in (("time of a step", "wall"), ("CPU time of the training process", "cpu")):
-        ratios = [pair["on"][clock] / pair["off"][clock] for pair in found]
-        low, high = interval(ratios)
-        ratio = f"median {statistics.median(ratios):.4f}, 95 % interval {low:.4f} to {high:.4f}"
-        say(f"{name}, with tracking / without: {ratio}, {pairs} pairs")
-    for name, one, two in zip(("MLflow's process", "the parent"), before, after, strict=True):
-        say(f"CPU of {name}: {(two - one) / told * 1e3:.2f} ms for each step told")
-    say(f"({wall:.0f} s, {threads} threads, load {os.getloadavg()[0]:.1f})")
+    show(found)
+    say(f"({pairs} pairs, {wall:.0f} s, {options.threads} threads, load {os.getloadavg()[0]:.1f})")
+
+
+def show(pairs: list[dict[str, dict[str, Any]]]) -> None:
+    """Print the figures of pairs of blocks, one `on` and one `off` each."""
+    on = [pair["on"] for pair in pairs]
+    total = sum(block["wall"] for block in on)
+    telling, others = (sum(block[name] for block in on) / total for name in ("telling", "others"))
+    say(f"a step takes {total / sum(len(block['steps']) for block in on) * 1e3:.1f} ms; telling takes {telling:.3%}")
+    say(f"CPU time of the parent and of MLflow's process: {others:.2%} of a core; with telling {telling + others:.2%}")
+    for name, clock in (("time", "wall"), ("CPU time of the training process", "cpu")):
+        ratio, low, high = total_ratio([(pair["on"][clock], pair["off"][clock]) for pair in pairs])
+        say(f"{name}, blocks with tracking / without: {ratio:.4f}, 95 % interval {low:.4f} to {high:.4f}")
+    excess = [seconds for block in on for seconds in excesses(block["steps"])]
+    mean, low, high = mean_interval(excess)
+    share = len(excess) / total
+    say(f"{len(excess)} steps with work of tracking are longer by {mean * 1e3:.2f} ms: {mean * share:.3%} of all time,")
+    say(f"95 % interval {low * share:.3%} to {high * share:.3%}")
+
+
+def excesses(steps: list[list[float]]) -> list[float]:
+    """Seconds by which each step with work of tracking, and the one after it, is longer than its neighbours without."""
+    works = [telling > 1e-5 or others > WORKING_SECONDS for _, telling, others in steps]
+    touched = [now or before for now, before in zip(works, [False, *works], strict=False)]
+    found = []
+    for place, (wall, _, _) in enumerate(steps):
+        near = range(max(0, place - NEIGHBOURS), min(len(steps), place + NEIGHBOURS + 1))
+        quiet = [steps[other][0] for other in near if not touched[other]]
+        if touched[place] and quiet:
+            found.append(wall - statistics.mean(quiet))
+    return found
 
 
 def say(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def interval(ratios: list[float], repeats: int = 10_000) -> tuple[float, float]:
-    """Percentile bootstrap of the median."""
+def total_ratio(pairs: list[tuple[float, float]], repeats: int = 10_000) -> tuple[float, float, float]:
+    """The first numbers' sum by that of the second, with the 95 % percentile bootstrap over pairs."""
     drawn = random.Random(1)
-    medians = sorted(statistics.median(drawn.choices(ratios, k=len(ratios))) for _ in range(repeats))
-    return medians[int(0.025 * repeats)], medians[int(0.975 * repeats)]
+
+    def ratio(chosen: list[tuple[float, float]]) -> float:
+        return sum(one for one, _ in chosen) / sum(two for _, two in chosen)
+
+    ratios = sorted(ratio(drawn.choices(pairs, k=len(pairs))) for _ in range(repeats))
+    return ratio(pairs), ratios[int(0.025 * repeats)], ratios[int(0.975 * repeats)]
+
+
+def mean_interval(values: list[float], repeats: int = 10_000) -> tuple[float, float, float]:
+    """The mean with its 95 % percentile bootstrap."""
+    drawn = random.Random(1)
+    means = sorted(statistics.fmean(drawn.choices(values, k=len(values))) for _ in range(repeats))
+    return statistics.fmean(values), means[int(0.025 * repeats)], means[int(0.975 * repeats)]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=30)
-    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--pairs", type=int, default=60)
+    parser.add_argument("--steps", type=int, default=40, help="of a measured block")
+    parser.add_argument("--every", type=int, default=10, help="steps between those that are told")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--uri", help="MLflow; an SQLite file where it is not given")
     parser.add_argument("--child", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child is not None:
-        train(options.child, options.steps)
+        train(options.child, options.steps, options.every)
         return
     with tempfile.TemporaryDirectory() as root:
-        measure(Path(root), options.uri, options.pairs, options.steps, options.threads)
+        measure(Path(root), options)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ from paribus.tracking.files import locked, read_json
 from paribus.tracking.mlflow_sink import MlflowSink
 from paribus.tracking.replay import is_delivered
 
-INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, TICK_SECONDS = 3.0, 20.0, 120.0, 0.1
+INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, TICK_SECONDS = 10.0, 20.0, 120.0, 0.1
 
 
 @dataclass(frozen=True)
