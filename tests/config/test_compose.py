@@ -2,12 +2,15 @@
 
 from pathlib import Path
 
+import hydra
 import pytest
+from omegaconf import OmegaConf
 
 from paribus.config.arguments import parse
-from paribus.config.compose import Composition, compose_command
+from paribus.config.compose import Composition, compose_command, configuration_directory
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
+from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 
 
@@ -244,3 +247,29 @@ def test_a_launcher_is_chosen_as_in_hydra_and_a_misspelt_one_is_refused() -> Non
 def test_an_override_that_names_no_value_is_refused_by_its_path(override: str) -> None:
     with pytest.raises(ConfigurationError, match=r"\n  (model|seed|overrides)\S*: "):
         compose_command(parse(["scale=tiny", override]))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("-m", "experiment=demo", "seed=1,2"),
+        (
+            "-m",
+            "tokenizer=bpe,bytes",
+            "encoder=merge_rank",
+            "seed=0,1",
+            "training.learning_rate=1e-4,2e-4",
+            "scale=tiny",
+        ),
+        ("-m", "evaluation.shots=[0],[0,5]", "++seed=3", "budget.tokens=10M", "budget=equal_text,equal_tokens"),
+        ("-m", "seed=1,2", "hydra.job.name=x", "++training.gradient_clip=0.5", "root=/tmp/${seed}"),
+        ("seed=5", "scale=tiny", "seed=6", "evaluation.limit=7", "corpus=files", "corpus.paths=[a,b]"),
+    ],
+)
+def test_each_job_is_what_hydra_makes_of_its_overrides(arguments: tuple[str, ...]) -> None:
+    jobs = compose(*arguments).jobs
+    with hydra.initialize_config_dir(str(configuration_directory()), version_base="1.3"):
+        for job in jobs:
+            container = OmegaConf.to_container(hydra.compose("config", list(job.overrides)), resolve=True)
+            assert build_run(container) == job.config  # type: ignore[arg-type]
+    assert len({repr(job.config) for job in jobs}) == len(jobs)

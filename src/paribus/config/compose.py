@@ -5,6 +5,7 @@ together. Jobs are then run by the Hydra launcher that the user chose; which, an
 Hydra's sweepers have no part in it.
 """
 
+import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -14,6 +15,7 @@ from typing import Any
 
 import hydra
 from hydra._internal.callbacks import Callbacks
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
@@ -67,11 +69,14 @@ def configuration_directory() -> Path:
 def compose_command(command: Command) -> Composition:
     """Compose and validate every job of a command; ConfigurationError lists all problems of all jobs at once."""
     with _initialized(command):
-        problems, usable = _usable(command.overrides)
-        base = _compose(usable.common, problems)
+        composer = _Composer()
+        problems, usable = _usable(command.overrides, composer)
+        base = _compose(usable.common, composer, problems)
         jobs, factors, multirun = _expand(command, usable, base, problems)
         reusable = base if not multirun else None
-        composed = [_job(overrides, reusable or _compose(overrides, problems), problems) for overrides in jobs]
+        composed = [
+            _job(overrides, reusable or _compose(overrides, composer, problems), problems) for overrides in jobs
+        ]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
@@ -140,6 +145,47 @@ def _initialized(command: Command) -> Iterator[Hydra]:
         GlobalHydra.instance().clear()
 
 
+class _Composer:
+    """What Hydra makes of the overrides of one command; jobs that choose the same share its reading of the files.
+
+    Hydra composes the choices of groups first and then sets the values: here on a copy of the former.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[str]] = {}
+        self._composed: dict[tuple[str, ...], DictConfig] = {}
+
+    def options(self, group: str) -> list[str]:
+        """The choices of a group; none for what is no group."""
+        if group not in self._known:
+            try:
+                self._known[group] = GlobalHydra.instance().config_loader().get_group_options(group)
+            except OSError:  # a name that no directory can have
+                self._known[group] = []
+        return self._known[group]
+
+    def is_choice(self, override: Override) -> bool:
+        """Whether it chooses in a group, instead of setting a value."""
+        return bool(self.options(str(override.key_or_group)))
+
+    def compose(self, overrides: Sequence[str]) -> DictConfig:
+        """What `hydra.compose` makes of them, and raises; not to be changed."""
+        parsed = OverridesParser.create().parse_overrides(list(overrides))
+        elsewhere = any(override.key_or_group == "hydra.searchpath" for override in parsed)  # groups unknown to us
+        read_first = [elsewhere or self._is_read_first(override) for override in parsed]
+        files = tuple(text for text, first in zip(overrides, read_first, strict=True) if first)
+        if files not in self._composed:
+            self._composed[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
+        values = [override for override, first in zip(parsed, read_first, strict=True) if not first]
+        config = copy.deepcopy(self._composed[files]) if values else self._composed[files]
+        ConfigLoaderImpl._apply_overrides_to_config(values, config)
+        return config
+
+    def _is_read_first(self, override: Override) -> bool:
+        of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
+        return of_hydra or self.is_choice(override)
+
+
 @dataclass(frozen=True)
 class _Overrides:
     plain: list[str]
@@ -167,18 +213,18 @@ def _key(override: str) -> str:
     return override.split("=", 1)[0].lstrip("+~")
 
 
-def _usable(overrides: Sequence[str]) -> tuple[list[Problem], _Overrides]:
+def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem], _Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
     problems: list[Problem] = []
     parsed = [override for text in overrides if (override := _parse(text, problems)) is not None]
-    choices = [override for override in parsed if _is_choice(override)]
-    accepted = [override for override in choices if not _add(problems, _unknown_choice(override))]
-    reference = _reference(accepted)
-    swept = _swept_groups(accepted, reference)
+    choices = [override for override in parsed if composer.is_choice(override)]
+    accepted = [override for override in choices if not _add(problems, _unknown_choice(override, composer))]
+    reference = _reference(accepted, composer)
+    swept = _swept_groups(accepted, reference, composer)
     only_for: dict[str, frozenset[str]] = {}
     for override in (override for override in parsed if override not in choices):
         path = str(override.key_or_group)
-        knowing = _knowing(override, accepted, swept.get(path.split(".", maxsplit=1)[0], []))
+        knowing = _knowing(override, accepted, swept.get(path.split(".", maxsplit=1)[0], []), composer)
         if knowing is not None:
             only_for[path] = knowing
         if knowing or not _add(problems, _unknown_key(override, reference)):
@@ -190,22 +236,25 @@ def _usable(overrides: Sequence[str]) -> tuple[list[Problem], _Overrides]:
     )
 
 
-def _swept_groups(choices: list[Override], reference: DictConfig) -> dict[str, list[str]]:
+def _swept_groups(choices: list[Override], reference: DictConfig, composer: _Composer) -> dict[str, list[str]]:
     """Group -> its choices, of the groups of which a multirun takes several."""
     swept = {str(o.key_or_group): _choices_of(o) for o in choices if o.is_sweep_override()}
     parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
-    texts = {str(key): f"{key}={value}" for key, value in parameters.items() if _options(str(key))}
+    texts = {str(key): f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))}
     listed = OverridesParser.create().parse_overrides(list(texts.values()))
     return {str(o.key_or_group): _choices_of(o) for o in listed} | swept
 
 
-def _knowing(override: Override, choices: list[Override], swept: list[str]) -> frozenset[str] | None:
+def _knowing(
+    override: Override, choices: list[Override], swept: list[str], composer: _Composer
+) -> frozenset[str] | None:
     """The choices of the swept group of a field that have the field; None where all have it, or it was appended."""
     if len(swept) < 2 or override.is_add() or override.is_force_add():
         return None
     group = str(override.key_or_group).split(".")[0]
-    others = [o for o in choices if str(o.key_or_group) != group and _is_choice(o)]
-    known = [choice for choice in swept if not _unknown_key(override, _reference(others, f"{group}={choice}"))]
+    others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
+    references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept}
+    known = [choice for choice, reference in references.items() if not _unknown_key(override, reference)]
     return None if len(known) == len(swept) else frozenset(known)
 
 
@@ -226,17 +275,6 @@ def _add(problems: list[Problem], found: list[Problem]) -> bool:
     return bool(found)
 
 
-def _is_choice(override: Override) -> bool:
-    return bool(_options(str(override.key_or_group)))
-
-
-def _options(group: str) -> list[str]:
-    try:
-        return GlobalHydra.instance().config_loader().get_group_options(group)
-    except OSError:  # a name that no directory can have
-        return []
-
-
 def _choices_of(override: Override) -> list[str]:
     if override.is_sweep_override():
         return [str(value) for value in override.sweep_string_iterator()]
@@ -244,24 +282,24 @@ def _choices_of(override: Override) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _unknown_choice(override: Override) -> list[Problem]:
+def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     group = str(override.key_or_group)
-    options = _options(group)
+    options = composer.options(group)
     chosen = [] if override.is_delete() else _choices_of(override)
     if not chosen and not override.is_delete():
         return [Problem(group, f"names no choice; known: {', '.join(options)}")]
     wrong = [v for v in chosen if v not in options and v != "None"]
-    nested = [v for v in wrong if "/" in v and Path(v).name in _options(f"{group}/{Path(v).parent}")]
+    nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     return [Problem(group, unknown(value, options)) for value in wrong if value not in nested]
 
 
-def _reference(choices: list[Override], *more: str) -> DictConfig:
+def _reference(choices: list[Override], composer: _Composer, *more: str) -> DictConfig:
     """The composed configuration that keys are looked up in: the first value of every choice."""
     lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
     try:
-        return hydra.compose("config", overrides=[*lines, *more], return_hydra_config=True)
+        return composer.compose([*lines, *more])
     except Exception:  # told by whoever composes the whole, with all overrides
-        return hydra.compose("config", return_hydra_config=True)
+        return composer.compose([])
 
 
 def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
@@ -282,9 +320,9 @@ def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
     return []
 
 
-def _compose(overrides: list[str], problems: list[Problem]) -> DictConfig | None:
+def _compose(overrides: list[str], composer: _Composer, problems: list[Problem]) -> DictConfig | None:
     try:
-        composed = hydra.compose("config", overrides=overrides, return_hydra_config=True)
+        composed = composer.compose(overrides)
         for path in ("hydra.mode", "hydra.sweeper.params"):  # read here, where an error of theirs is told
             OmegaConf.select(composed, path)
         return composed

@@ -4,6 +4,7 @@ import dataclasses
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
@@ -71,7 +72,7 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
     if classes:
         return _nested(classes, value, prefix + name, problems)
     try:
-        return TypeAdapter(hint, config=ConfigDict(strict=True)).validate_python(_tuples(value))
+        return _adapter(hint).validate_python(_tuples(value))
     except ValidationError as error:
         for detail in _told(error.errors(include_url=False)):
             keys = value if isinstance(value, Mapping) else {}
@@ -79,6 +80,11 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
             problems.append(Problem(prefix + name + where, _explain(detail, detail["input"])))
         return None
+
+
+@cache  # a sweep has thousands of values of the same few annotations
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(hint, config=ConfigDict(strict=True))
 
 
 def _unfit(value: Any) -> str | None:
