@@ -263,6 +263,7 @@ def test_an_override_that_names_no_value_is_refused_by_its_path(override: str) -
         ),
         ("-m", "evaluation.shots=[0],[0,5]", "++seed=3", "budget.tokens=10M", "budget=equal_text,equal_tokens"),
         ("-m", "seed=1,2", "hydra.job.name=x", "++training.gradient_clip=0.5", "root=/tmp/${seed}"),
+        ("-m", "experiment=demo", "+experiment.table.paper=true", "seed=1,2"),
         ("seed=5", "scale=tiny", "seed=6", "evaluation.limit=7", "corpus=files", "corpus.paths=[a,b]"),
     ],
 )
@@ -273,3 +274,10 @@ def test_each_job_is_what_hydra_makes_of_its_overrides(arguments: tuple[str, ...
             container = OmegaConf.to_container(hydra.compose("config", list(job.overrides)), resolve=True)
             assert build_run(container) == job.config  # type: ignore[arg-type]
     assert len({repr(job.config) for job in jobs}) == len(jobs)
+
+
+def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:
+    (tmp_path / "extra").mkdir()
+    (tmp_path / "extra" / "mine.yaml").write_text("# @package _global_\nseed: 7\n", encoding="utf-8")
+    composition = compose("-m", f"hydra.searchpath=[file://{tmp_path}]", "+extra=mine", "evaluation.limit=1,2")
+    assert [(job.config.seed, job.config.evaluation.limit) for job in composition.jobs] == [(7, 1), (7, 2)]
