@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.cli import VERBS
+from paribus.cli import VERBS, main
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.describe import describe
@@ -101,3 +101,14 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_every_verb_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [verb for verb in VERBS if f"paribus {verb}" not in text] == []
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("verb", ["order", "tokenize", "sync", "rerun"])
+def test_verbs_without_a_configuration_print_their_own_help(
+    verb: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, flag]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"usage: paribus {verb} ")
+    assert captured.err == ""

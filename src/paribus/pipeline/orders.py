@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from paribus.config.arguments import Command, parse
+from paribus.config.arguments import HELP_FLAGS, Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.config.identity import digest
@@ -29,7 +29,7 @@ STATISTICS = "statistics"
 def order_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus order ACTION [DOCUMENT] [overrides]`; ConfigurationError for an action that is none."""
     of_a_document: dict[str, Callable[[int, RunConfig, Console], int]] = {"where": _where, "near": _near}
-    if not arguments or arguments[0] in ("-h", "--help", "help"):
+    if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
         _print_usage(console)
         return 0 if arguments else 2
     action, actions = arguments[0], (STATISTICS, *of_a_document)

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.config.arguments import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
@@ -44,7 +45,7 @@ exit status: 0 all artefacts are identical; 1 some differ or were not made; 2 re
 
 def rerun_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus rerun RUN [root=...]`: 0 when all artefacts came out the same, else 1."""
-    if set(arguments) & {"-h", "--help"}:
+    if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
     run_id, root = _parse(arguments)

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
+from paribus.config.arguments import HELP_FLAGS
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.tokenization.demolition import Demolish
@@ -17,6 +18,18 @@ Number = TypeVar("Number", int, float)
 
 OUTPUTS = ("ids", "tokens", "statistics")
 OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
+USAGE = (
+    f"usage: paribus tokenize tokenizer=<directory> [encoder={'|'.join(get_args(EncoderName))}] "
+    f"[output={'|'.join(OUTPUTS)}] [candidates={'|'.join(get_args(Candidates))}] "
+    f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text"
+)
+HELP = f"""{USAGE}
+
+Encode standard input, UTF-8, with a trained tokenizer: a directory that `Tokenizer.save` wrote, a vocabulary of a run
+(paribus_runs/artifacts/vocabulary/KEY) or one of Hugging Face. Options that are not given are the tokenizer's own.
+
+output: ids on one line; tokens, one a line, escaped; statistics as JSON
+"""
 
 
 def main(argv: list[str]) -> int:
@@ -24,6 +37,9 @@ def main(argv: list[str]) -> int:
 
     Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
     """
+    if HELP_FLAGS & set(argv):
+        sys.stdout.write(HELP)
+        return 0
     options = _options(argv)
     _compile()
     tokenizer = _tokenizer(options)
@@ -56,12 +72,7 @@ def _options(argv: list[str]) -> dict[str, str]:
     unknown = [name for name in options if name not in OPTIONS]
     if unknown or "" in options.values() or "tokenizer" not in options:
         wrong = f"{', '.join(unknown)} unknown; " if unknown else ""
-        raise ConfigurationError(
-            f"paribus tokenize: {wrong}usage: paribus tokenize tokenizer=<directory> "
-            f"[encoder={'|'.join(get_args(EncoderName))}] [output={'|'.join(OUTPUTS)}] "
-            f"[candidates={'|'.join(get_args(Candidates))}] [demolish={'|'.join(get_args(Demolish))}] "
-            "[probability=0.1] [seed=0] < text"
-        )
+        raise ConfigurationError(f"{wrong}{USAGE}")
     check_choice("output", options.get("output", "ids"), OUTPUTS)
     return options
 
@@ -89,7 +100,7 @@ def _number(name: str, value: Any, kind: type[Number]) -> Number:
     try:
         return kind(value)
     except ValueError as error:
-        raise ConfigurationError(f"paribus tokenize: {name}={value} is no number") from error
+        raise ConfigurationError(f"{name}={value} is no number") from error
 
 
 def _read() -> str:

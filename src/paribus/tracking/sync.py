@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paribus.config.arguments import HELP_FLAGS
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.names import proper_name, proper_path
 from paribus.errors import ConfigurationError
@@ -20,6 +21,14 @@ from paribus.tracking.reader import EventReader
 from paribus.tracking.replay import Sent
 
 KINDS_OF_LOGS = ("runs", "sweeps", "reports")
+HELP = """usage: paribus sync [root=paribus_runs] [tracking.uri=URI] [tracking.experiment=NAME]
+                    [tracking.patience=SECONDS]
+
+Send to MLflow whatever it lacks of the runs, sweeps and reports below ROOT; what arrived before is not sent again. Each
+goes where its own configuration wanted it, unless a URI is named.
+
+exit status: 0 all was sent or wants no tracker; 1 some failed, a line each says why; 2 refused
+"""
 _OPTIONS = ("root", "tracking.uri", "tracking.experiment", "tracking.patience")
 
 
@@ -70,6 +79,9 @@ def sync(root: Path, tracking: TrackingConfig | None = None, run_ids: Collection
 
 def main(argv: Sequence[str]) -> int:
     """`paribus sync [root=...] [tracking.uri=...] [tracking.experiment=...]`: one line a run; 1 when a run failed."""
+    if HELP_FLAGS & set(argv):
+        sys.stdout.write(HELP)
+        return 0
     options = _options(argv)
     root = Path(options.pop("root", "paribus_runs"))
     if not root.is_dir():
@@ -150,20 +162,17 @@ def _options(argv: Sequence[str]) -> dict[str, str]:
         if not equals or name not in _OPTIONS:
             near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.3)
             hint = f"; did you mean {near[0]}=...?" if near else ""
-            raise ConfigurationError(
-                f"sync: {argument!r} is none of {', '.join(f'{key}=...' for key in _OPTIONS)}{hint}"
-            )
+            raise ConfigurationError(f"{argument!r} is none of {', '.join(f'{key}=...' for key in _OPTIONS)}{hint}")
         options[name] = value
     return options
 
 
 def _check_names(root: Path, experiment: str | None) -> None:
-    try:
-        proper_path(str(root))
-        if experiment is not None:
-            proper_name(experiment)
-    except ValueError as error:
-        raise ConfigurationError(f"sync: {error}") from error
+    for name, value, judge in (("root", str(root), proper_path), ("tracking.experiment", experiment, proper_name)):
+        try:
+            _ = value if value is None else judge(value)
+        except ValueError as error:
+            raise ConfigurationError(f"{name}: {error}") from error
 
 
 def _positive(text: str) -> float:
