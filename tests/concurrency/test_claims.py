@@ -1,5 +1,6 @@
 """Claims between real processes: one maker, others wait, the dead are replaced, the dispossessed publish nothing."""
 
+import errno
 import json
 import multiprocessing
 import os
@@ -15,8 +16,11 @@ import pytest
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.identity import everything
+from paribus.store import claim as claims
+from paribus.store import process as processes
 from paribus.store.artifact import Store
-from paribus.store.claim import ClaimLostError, acquire, read_holder
+from paribus.store.claim import ClaimLostError, acquire, is_held, read_holder
+from paribus.store.code import loaded_code
 
 KEY = "k" * 64
 
@@ -177,7 +181,8 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
         Path(place).mkdir()
     config = everything(compose_command(parse(["scale=tiny", "corpus=pydocs"])).jobs[0].config)
     job = {"stage": "corpus", "config": config, "inputs": {}, **places}
-    child.communicate(json.dumps(job | {"claim": {"path": str(path), "token": "mine", "lease": 0.5}}).encode())
+    job |= {"claim": {"path": str(path), "token": "mine", "lease": 0.5}, "code": loaded_code().to_json()}
+    child.communicate(json.dumps(job).encode())
     os.close(reading)
     assert child.returncode == -signal.SIGKILL
 
@@ -239,6 +244,68 @@ def test_a_torn_claim_is_waited_for_and_taken_over_after_the_lease(tmp_path: Pat
     assert acquire(path, 30.0) is None
     os.utime(path, (time.time() - 31,) * 2)
     assert acquire(path, 30.0) is not None
+
+
+def test_a_claim_is_judged_by_the_lease_of_who_holds_it(tmp_path: Path) -> None:
+    path = tmp_path / "claims" / "corpus-k"
+    claimed_by_another(path, seconds_ahead=-100)
+    path.write_text(json.dumps(OTHER | {"lease": 300.0}), encoding="utf-8")
+    os.utime(path, (time.time() - 100,) * 2)
+    assert is_held(path, 30.0)
+    assert acquire(path, 30.0) is None
+    os.utime(path, (time.time() - 301,) * 2)
+    assert acquire(path, 600.0) is not None
+
+
+def test_a_claim_says_the_lease_it_is_held_with(tmp_path: Path) -> None:
+    held = acquire(tmp_path / "claims" / "corpus-k", 123.0)
+    assert held is not None
+    assert (read_holder(held.path) or {})["lease"] == 123.0
+
+
+@pytest.mark.parametrize("hidden", [FileNotFoundError, PermissionError])
+def test_a_process_of_another_user_that_proc_hides_is_not_taken_for_dead(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hidden: type[OSError]
+) -> None:
+    """With hidepid=2 there is no entry in /proc, with hidepid=1 it may not be read; the kernel knows the number."""
+    path = tmp_path / "claims" / "corpus-k"
+    child = holder_process(path)
+
+    def refused(pid: int, number: int) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    read = Path.read_text
+
+    def read_text(self: Path, *arguments: str, **options: str) -> str:
+        if str(self) == f"/proc/{child.pid}/stat":
+            raise hidden(2, "hidden")
+        return read(self, *arguments, **options)
+
+    monkeypatch.setattr(Path, "read_text", read_text)
+    monkeypatch.setattr(processes.os, "kill", refused)
+    assert acquire(path, 60.0) is None
+    os.utime(path, (time.time() - 61,) * 2)
+    assert acquire(path, 60.0) is not None
+    monkeypatch.undo()
+    child.kill()
+    child.wait()
+
+
+def test_work_goes_on_while_a_file_server_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = acquire(tmp_path / "claims" / "corpus-k", 30.0)
+    assert held is not None
+
+    def no_answer(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(claims, "read_holder", no_answer)
+        held.watch()
+        with pytest.raises(OSError, match="Input/output"):
+            held.check()
+    held.path.unlink()
+    with pytest.raises(ClaimLostError):
+        held.watch()
 
 
 def test_a_claim_in_a_container_of_the_same_name_is_not_judged_by_process_numbers_here(tmp_path: Path) -> None:

@@ -1,25 +1,26 @@
 """Who is making an artefact: at most one process, as long as it lives.
 
 A claim is a file made in one step. Its holder touches it (the heartbeat); a claim whose holder is dead, or that has
-been silent for the lease, is taken over. A holder that lost its claim must not publish.
+been silent for its lease, is taken over. The lease is the holder's, who beats by it, and stands in the claim: whoever
+judges it may be configured with another. A holder that lost its claim must not publish.
 """
 
 import fcntl
 import json
 import os
-import socket
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Self
 
 from paribus.errors import InfrastructureError
 from paribus.store import atomic
 from paribus.store.clock import file_time_ns
+from paribus.store.process import is_gone, this_process
 
 
 class ClaimLostError(InfrastructureError):
@@ -47,6 +48,11 @@ class Claim:
             raise ClaimLostError(
                 f"the claim {self.path.name} was taken over by {describe(holder)}; nothing was published"
             )
+
+    def watch(self) -> None:
+        """As `check`, for work in between: a file server that does not answer may do so before the lease is over."""
+        with suppress(OSError):
+            self.check()
 
     def beat(self) -> None:
         """Keep the claim alive from now on, until its release or the end of this process."""
@@ -82,14 +88,14 @@ class Claim:
 
 
 def acquire(path: Path, lease: float) -> Claim | None:
-    """The claim at `path`, or None while a living process holds it."""
+    """The claim at `path`, held for `lease` seconds after each heartbeat; None while a living process has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     # Judging a claim dead and replacing it is one step.
     with exclusive(path.parent):
         if path.exists() and not _is_dead(path, lease):
             return None
         token = uuid.uuid4().hex
-        atomic.write_json(path, {"token": token, **_this_process()})
+        atomic.write_json(path, {"token": token, "lease": lease, **this_process()})
         return Claim(path, token, lease)
 
 
@@ -130,21 +136,12 @@ def describe(holder: dict[str, str | int | float] | None) -> str:
 
 
 def _is_dead(path: Path, lease: float) -> bool:
+    """Whether nobody keeps the claim alive; `lease` is that of a claim too torn to name its own."""
     holder = read_holder(path)
     if holder is None:
         return False
-    here = _this_process()
-    if holder.get("machine") == here["machine"] and _start_time(holder.get("pid")) != holder.get("started"):
-        return True
-    return _silence(path) > lease
-
-
-def _this_process() -> dict[str, str | int | float]:
-    """`machine` tells apart hosts and containers of one name, in which process numbers mean something else."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-    pid = os.getpid()
-    machine = f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    return {"host": socket.gethostname(), "machine": machine, "pid": pid, "started": _start_time(pid)}
+    own = holder.get("lease")
+    return is_gone(holder) or _silence(path) > (own if isinstance(own, int | float) and own > 0 else lease)
 
 
 def _silence(path: Path) -> float:
@@ -164,12 +161,3 @@ def _silence(path: Path) -> float:
     except OSError:
         return 0.0
     return silence / 1e9
-
-
-def _start_time(pid: Any) -> float:
-    """Start of a process in clock ticks since boot, so that a reused process number is noticed; 0 if it is gone."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rsplit(")", 1)[1].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return 0.0
-    return 0.0 if fields[0] == "Z" else float(fields[19])

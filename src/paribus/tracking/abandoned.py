@@ -6,7 +6,7 @@ from paribus.store.claim import acquire, run_claim
 from paribus.tracking.events import FILE_NAME, EventLog
 
 LEASE_SECONDS = 30.0
-"""How long a process of another machine may have been silent before its run counts as abandoned."""
+"""For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
 _REASON = "infrastructure: the process of this run ended without a word, killed from outside or with its node"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
+from paribus.store.process import machine
 
 _SCHEMES = ("http", "https", "sqlite", "postgresql", "mysql", "mssql", "databricks")
 
@@ -67,8 +68,12 @@ class Destination:
 
     @property
     def service_directory(self) -> Path:
-        """Requests, lock and log of the process that sends from this machine."""
-        return self.root / "tracking" / f"{self.key}-{socket.gethostname()}"
+        """Requests, lock and log of the process that sends from this machine, or from this container of it.
+
+        It judges by their numbers which processes are gone, so it serves those of its own PID namespace alone.
+        """
+        namespace = hashlib.sha256(machine().encode()).hexdigest()[:8]
+        return self.root / "tracking" / f"{self.key}-{socket.gethostname()}-{namespace}"
 
 
 def absolute_uri(uri: str | None, root: Path) -> str:

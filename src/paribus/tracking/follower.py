@@ -13,6 +13,7 @@ from typing import Any
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.atomic import write_json
+from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.files import is_locked, read_json
@@ -77,10 +78,11 @@ class Follower:
 
     def _request(self, destination: Destination, *, finishing: bool) -> Request:
         path = destination.service_directory / f"{self.run_directory.name}.{os.getpid()}.request"
-        request = Request(path, self.run_directory, os.getpid(), finishing)
+        request = Request(path, self.run_directory, this_process(), finishing)
         path.parent.mkdir(parents=True, exist_ok=True)
         request.answer.unlink(missing_ok=True)
-        write_json(path, {"run_directory": str(self.run_directory), "pid": os.getpid(), "finishing": finishing})
+        fields = {"run_directory": str(request.run_directory), "process": request.process, "finishing": finishing}
+        write_json(path, fields)
         return request
 
     def _ensure_service(self, destination: Destination) -> bool:

@@ -18,6 +18,7 @@ from typing import IO
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ParibusError
 from paribus.store.atomic import write_json
+from paribus.store.process import Process, is_gone
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.files import locked, read_json
@@ -33,7 +34,8 @@ class Request:
 
     path: Path
     run_directory: Path
-    pid: int
+    process: Process
+    """Who wishes it: of the same PID namespace as the service, since each has a service of its own."""
     finishing: bool
 
     @property
@@ -46,7 +48,7 @@ def requests(directory: Path) -> Iterator[Request]:
     """The requests in a service's directory."""
     for path in sorted(directory.glob("*.request")):
         if fields := read_json(path):
-            yield Request(path, Path(fields["run_directory"]), int(fields["pid"]), bool(fields["finishing"]))
+            yield Request(path, Path(fields["run_directory"]), fields["process"], bool(fields["finishing"]))
 
 
 class Service:
@@ -77,12 +79,12 @@ class Service:
 
     def _serve(self, request: Request) -> None:
         answered = read_json(request.answer).get("finishing", False)
-        if request.finishing and answered and _is_alive(request.pid):
+        if request.finishing and answered and not is_gone(request.process):
             return
         due = request.finishing or time.monotonic() >= self._retry_at
         if due and not (is_delivered(request.run_directory, self._destination) and not request.finishing):
             self._attempt(request)
-        if not _is_alive(request.pid):
+        if is_gone(request.process):
             if close_abandoned(request.run_directory, self._destination.root):
                 self._attempt(request)
             request.path.unlink(missing_ok=True)
@@ -124,16 +126,6 @@ class Service:
 def _fingerprint(directory: Path) -> list[tuple[str, int]]:
     with os.scandir(directory) as entries:
         return sorted((entry.name, entry.inode()) for entry in entries if entry.name.endswith(".request"))
-
-
-def _is_alive(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def main() -> None:
