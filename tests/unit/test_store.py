@@ -1,6 +1,9 @@
 """The store on its own: publication in one step, verification, and what a full disk leaves."""
 
 import errno
+import fcntl
+import os
+import stat
 import subprocess
 from pathlib import Path
 
@@ -132,3 +135,68 @@ def test_what_is_written_in_one_step_is_whole_or_as_it_was(tmp_path: Path, kind:
     with pytest.raises(KeyboardInterrupt):
         stop()
     assert read.read_text(encoding="utf-8") == "whole" and list(tmp_path.iterdir()) == [target]
+
+
+def test_no_other_claim_waits_while_a_large_artefact_goes_to_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(tmp_path)
+    taken = []
+
+    def sync(directory: Path) -> None:
+        with (tmp_path / "claims" / ".lock").open("a", encoding="utf-8") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        taken.append(directory)
+
+    monkeypatch.setattr(atomic, "sync_tree", sync)
+    publish(store)
+    assert len(taken) == 1
+
+
+def test_a_file_that_is_replaced_is_on_the_disk_under_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[str] = []
+    fsync = os.fsync
+
+    def recorded(descriptor: int) -> None:
+        flushed.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", recorded)
+    atomic.write_text(tmp_path / "file", "text")
+    assert flushed[-1] == str(tmp_path)
+    assert len(flushed) == 2
+
+
+def test_a_record_below_the_artefact_is_a_file_like_others(tmp_path: Path) -> None:
+    store = Store(tmp_path)
+    held = store.claim("corpus", KEY)
+    assert held is not None
+    with held:
+        inner = store.empty_output(held, "corpus", KEY) / "inner"
+        inner.mkdir()
+        (inner / "record.json").write_text("{}", encoding="utf-8")
+        artifact = store.publish(held, "corpus", KEY, {"result": {}})
+    assert set(artifact.record()["files"]) == {"inner/record.json"}
+    assert store.find("corpus", KEY) is not None
+    (artifact.path / "inner" / "record.json").write_text("[]", encoding="utf-8")
+    assert store.damage("corpus", KEY) == "inner/record.json differs from its digest"
+
+
+@pytest.mark.parametrize(("umask", "file", "directory"), [(0o022, 0o644, 0o755), (0o002, 0o664, 0o775)])
+def test_what_a_library_wrote_for_its_owner_alone_is_published_as_the_umask_says(
+    tmp_path: Path, umask: int, file: int, directory: int
+) -> None:
+    store = Store(tmp_path)
+    before = os.umask(umask)
+    try:
+        held = store.claim("corpus", KEY)
+        assert held is not None
+        with held:
+            output = store.empty_output(held, "corpus", KEY)
+            (output / "step").mkdir(mode=0o700)
+            (output / "step" / "weights").touch(mode=0o600)
+            artifact = store.publish(held, "corpus", KEY, {"result": {}})
+    finally:
+        os.umask(before)
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in artifact.path.rglob("*")}
+    assert modes == {"step": directory, "weights": file, "record.json": file}

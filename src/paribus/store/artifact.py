@@ -118,6 +118,10 @@ class Store:
             if directory.is_dir() and not any(directory.iterdir()):
                 directory.rmdir()
 
+    def discard_work(self, stage: str, key: str) -> None:
+        """Remove resumable work too: it must not be gone on with."""
+        shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
+
     def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
         """Make the filled output directory the artefact.
 
@@ -126,11 +130,14 @@ class Store:
         output, target = self._output(held, stage, key), self.path(stage, key)
         memory = self.memory(stage, key)
         held.check()
+        atomic.open_to_umask(output)
         began, hashed = memory.now(), verification.signatures(output)
         write_record(output, record | {"stage": stage, "key": key, "files": file_digests(output)})
+        # All claims share the lock, and gigabytes take minutes to reach the disk.
+        atomic.sync_tree(output)
         with exclusive(held.path.parent):
             held.check()
-            if not atomic.publish_directory(output, target):
+            if not atomic.rename_directory(output, target):
                 raise InfrastructureError(f"{target} is there already; nothing was published")
         # Who lost the claim may be writing there still; what stays is the doctor's.
         shutil.rmtree(output.parent, ignore_errors=True)
@@ -142,8 +149,8 @@ class Store:
 
 
 def file_digests(directory: Path) -> dict[str, dict[str, Any]]:
-    """Relative path -> {bytes, sha256} of every file below `directory` except the record."""
-    paths = sorted(path for path in directory.rglob("*") if path.is_file() and path.name != RECORD)
+    """Relative path -> {bytes, sha256} of every file below `directory` except the artefact's own record."""
+    paths = sorted(path for path in directory.rglob("*") if path.is_file() and path != directory / RECORD)
     return {
         path.relative_to(directory).as_posix(): {"bytes": path.stat().st_size, "sha256": sha256(path)} for path in paths
     }

@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +25,7 @@ def replacing(path: Path) -> Iterator[Path]:
         else:
             sync_entry(aside)
         aside.replace(path)
+        sync_entry(path.parent)
     except BaseException:
         _remove(aside)
         raise
@@ -60,8 +62,13 @@ def sync_tree(directory: Path) -> None:
 
 
 def publish_directory(source: Path, target: Path) -> bool:
-    """Rename `source` to `target` in one step; False (and `source` stays) when `target` is there already."""
+    """Flush `source` to the disk and rename it to `target`, as `rename_directory` does."""
     sync_tree(source)
+    return rename_directory(source, target)
+
+
+def rename_directory(source: Path, target: Path) -> bool:
+    """Rename `source`, which is on the disk, to `target` in one step; False, and it stays, when `target` is there."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         source.rename(target)
@@ -71,6 +78,26 @@ def publish_directory(source: Path, target: Path) -> bool:
         raise
     sync_entry(target.parent)
     return True
+
+
+def open_to_umask(directory: Path) -> None:
+    """Give every file and directory below `directory` the access that this process's new files have.
+
+    Some libraries write files that only their owner may read. The mode of `directory` itself, which this process made,
+    says what its umask leaves.
+    """
+    access = stat.S_IMODE(directory.stat().st_mode) & 0o777
+    for root, directories, names in os.walk(directory):
+        for name in names:
+            _open(Path(root) / name, access & 0o666)
+        for name in directories:
+            _open(Path(root) / name, access)
+
+
+def _open(path: Path, access: int) -> None:
+    mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
+    if mode | access != mode and not path.is_symlink():
+        path.chmod(mode | access)
 
 
 def sync_entry(path: Path) -> None:
