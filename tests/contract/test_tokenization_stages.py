@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from corpus_support import SMALL_PARTS, write_corpus
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     BytesTokenizer,
@@ -158,6 +159,22 @@ def test_the_artefact_does_not_depend_on_workers_or_a_kill(
     again = dataclasses.replace(alone, output=tmp_path / "again")
     build_tokens(again)
     assert files(again.output) == files(two.output)
+
+
+def test_parts_that_another_size_of_parts_left_behind_are_not_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = write_corpus(tmp_path / "grouped", (f"{n} {WORDS[n % 10]}" for n in range(60)), **SMALL_PARTS)
+    config = run_config(tokenizer=BytesTokenizer())
+    trained, _ = vocabulary(tmp_path, corpus, config)
+    whole = context(tmp_path, "whole", config, corpus=corpus, vocabulary=trained)
+    build_tokens(whole)
+    monkeypatch.setattr(stages, "_PART_BYTES", 1)
+    again = dataclasses.replace(whole, output=tmp_path / "again")
+    again.output.mkdir()
+    build_tokens(again)
+    assert len(list((again.work / "parts").iterdir())) > len(list(CorpusArtifact(corpus).shards("train")))
+    assert files(again.output) == files(whole.output)
 
 
 def test_a_sample_takes_the_first_documents(tmp_path: Path, corpus: Path) -> None:

@@ -23,6 +23,14 @@ def test_parts_hold_every_document_once_in_corpus_order(tmp_path: Path, size: in
     assert len({part.target for part in parts}) == len(parts)
 
 
+def test_parts_of_other_sizes_keep_what_they_computed_in_other_files(tmp_path: Path) -> None:
+    path = write_corpus(tmp_path / "corpus", ["word " * 200] * 10, group_bytes=10**6, shard_bytes=10**6)
+    ranges: dict[Path, tuple[int, int]] = {}
+    for size in (None, 900, 2_000, 4_000):
+        for part in corpus_parts(CorpusArtifact(path), tmp_path / "parts", bytes=size):
+            assert ranges.setdefault(part.target, (part.start, part.rows)) == (part.start, part.rows)
+
+
 def test_a_row_group_is_cut_into_as_many_pieces_as_it_has_times_the_bytes(tmp_path: Path) -> None:
     path = write_corpus(tmp_path / "corpus", ["word " * 200] * 10, group_bytes=10**6, shard_bytes=10**6)
     size = pq.read_metadata(path / "train" / "00000.parquet").row_group(0).total_byte_size

@@ -60,7 +60,7 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 def find(search: Search, block: tuple[int, int]) -> Path:
     """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
-    path = search.results / f"neighbours_{block[0]:012d}.npz"
+    path = search.results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
     if not path.exists():
         index = Index.load(search.index)
         ids, similarities = index.neighbours(*block, query_terms=search.query_terms, count=search.width)

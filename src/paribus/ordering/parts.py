@@ -61,7 +61,8 @@ def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterato
         metadata = pq.read_metadata(shard)
         for group in range(metadata.num_row_groups):
             for first, rows in _pieces(metadata.row_group(group), size):
-                target = directory / f"{shard.stem}-{group:05d}-{first:08d}.npy"
+                # The range, since what parts of another size left behind must not be taken for this one.
+                target = directory / f"{shard.stem}-{group:05d}-{first:08d}-{first + rows:08d}.npy"
                 yield Part(shard, group, first, rows, start, target)
                 start += rows
 

@@ -70,7 +70,7 @@ class Sample:
 
     def _parts(self, directory: Path) -> Iterator[CountedPart]:
         left, first = self._total, True
-        for number, shard in enumerate(self._corpus.shards("train")):
+        for shard in self._corpus.shards("train"):
             sizes: npt.NDArray[np.int64] = pq.read_table(shard, columns=["bytes"]).column("bytes").to_numpy()
             ends = np.cumsum(sizes)
             taken = int(np.searchsorted(ends, left, side="right"))
@@ -78,7 +78,7 @@ class Sample:
             taken = max(taken, 1) if first and len(sizes) else taken
             if taken:
                 bytes = int(ends[taken - 1])
-                yield CountedPart(shard, taken, bytes, directory / f"{number:06d}.npz")
+                yield CountedPart(shard, taken, bytes, directory / f"{shard.stem}-{taken:09d}.npz")
                 left, first = left - bytes, False
             if taken < len(sizes):
                 return

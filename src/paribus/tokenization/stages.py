@@ -171,7 +171,12 @@ def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
             if size >= _PART_BYTES or group == metadata.num_row_groups - 1:
                 found.append((shard, tuple(groups)))
                 groups, size = [], 0
-    return [_Part(shard, groups, directory / f"{n:06d}.npz") for n, (shard, groups) in enumerate(found)]
+    return [_Part(shard, groups, directory / f"{_named(shard, groups)}.npz") for shard, groups in found]
+
+
+def _named(shard: Path, groups: Sequence[int]) -> str:
+    """Its range: what another size of parts left behind must not be taken for a part of this one."""
+    return f"{shard.stem}-{groups[0]:06d}-{groups[-1]:06d}"
 
 
 def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:

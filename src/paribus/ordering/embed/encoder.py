@@ -37,7 +37,9 @@ class Encoder:
         local = {"local_files_only": True, "trust_remote_code": False}
         self._device = torch.device(_device(config.device))
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(self.layout.directory), **local)
-        model: Any = AutoModel.from_pretrained(str(self.layout.directory), dtype=torch.float32, **local)
+        model: Any = AutoModel.from_pretrained(
+            str(self.layout.directory), dtype=torch.float32, use_safetensors=True, **local
+        )
         self._model = model.to(self._device).eval()
         self._special_tokens = len(self.tokenizer("")["input_ids"])
         self._check_length()

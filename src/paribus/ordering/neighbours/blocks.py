@@ -93,4 +93,5 @@ class Blocks:
         return np.full(shape, -1, dtype=np.int64), np.zeros(shape, dtype=np.float32)
 
     def _path(self, block: int) -> Path:
-        return self.work / f"block_{block:08d}.npz"
+        first, last = self.bounds(block)
+        return self.work / f"block_{first:09d}_{last:09d}.npz"
