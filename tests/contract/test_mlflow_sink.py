@@ -50,6 +50,22 @@ def write_run(root: Path, run_id: str, *, sweep: str | None = None, steps: int =
     return directory
 
 
+def test_a_run_that_failed_and_then_finished_has_no_failure_any_more(root: Path) -> None:
+    directory = root / "runs" / "again"
+    for failure, status in (("data: a file", "FAILED"), (None, "FINISHED"), ("data: a file", "FAILED")):
+        with EventLog(directory / "events.jsonl") as log:
+            log.start("again", "a run", None, dataclasses.asdict(TRACKING))
+            if failure is None:
+                log.untag("paribus.failure")
+                log.untag("paribus.never_there")
+            else:
+                log.tag("paribus.failure", failure)
+            log.end(status)
+        assert sync(root, TRACKING).complete
+        run = shown(root)["again"]
+        assert (run.data.tags.get("paribus.failure"), run.info.status) == (failure, status)
+
+
 def client_of(root: Path) -> Any:
     with mlflow_environment():
         from mlflow import MlflowClient

@@ -1,5 +1,6 @@
 """The event file of a run, without any tracker."""
 
+import errno
 import json
 import math
 import multiprocessing
@@ -10,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.tracking import events as events_module
 from paribus.tracking.batches import batches
 from paribus.tracking.destination import Destination, public_uri
 from paribus.tracking.events import EventLog
@@ -169,3 +171,36 @@ def test_the_default_store_lies_in_the_root_whatever_the_working_directory(
     destination = Destination.resolve(TrackingConfig(kind="mlflow"), Path("out"))
     assert destination.uri == f"sqlite:///{tmp_path}/out/mlflow.db"
     assert destination.artifact_location == f"file://{tmp_path}/out/mlartifacts/paribus"
+
+
+def test_what_could_not_be_written_is_written_when_it_is_said_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    with EventLog(path) as log:
+        log.metric("loss", 1.0, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(events_module.os, "write", lambda descriptor, data: fail(OSError(errno.EIO, "no answer")))
+            with pytest.raises(OSError, match="no answer"):
+                log.metric("loss", 2.0, 2)
+        log.metric("loss", 2.0, 2)
+    assert [line["step"] for line in lines(path)] == [1, 2]
+
+
+def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "events.jsonl"
+    write = os.write
+    with EventLog(path) as log:
+        with monkeypatch.context() as patched:
+            patched.setattr(events_module.os, "write", lambda descriptor, data: write(descriptor, data[:20]))
+            with pytest.raises(InfrastructureError, match=r"only 20 of \d+ bytes"):
+                log.metric("loss", 1.0, 1)
+        log.metric("loss", 1.0, 1)
+        log.metric("loss", 2.0, 2)
+    reader = EventReader(path)
+    assert [event.fields["step"] for event in reader.poll()] == [1, 2]
+    assert len(reader.problems) == 1
+
+
+def fail(error: Exception) -> None:
+    raise error

@@ -21,6 +21,7 @@ from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.text_axes import TextAxes
 
 RUN_RECORD, UNREADABLE = "run.json", "unreadable"
+FAILURE_TAG = "paribus.failure"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 """Stages whose single numbers are metrics of the run: they have no others."""
 
@@ -100,6 +101,7 @@ class Recorder:
         else:
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
             atomic.write_json(self.directory / RUN_RECORD, self.record)
+            self.events.untag(FAILURE_TAG)
             self.events.end("FINISHED")
         self.events.close()
 
@@ -114,7 +116,7 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
     interrupted = failure.failure_class == "interrupted"
     ended = {"status": "interrupted" if interrupted else "failed", "failure": failure.to_json(), "ended": time.time()}
     atomic.write_json(directory / RUN_RECORD, record | ended)
-    events.tag("paribus.failure", failure.shown[:5000])
+    events.tag(FAILURE_TAG, failure.shown[:5000])
     if failure.log is not None:
         events.artifact(directory / failure.log, "logs")
     events.end("KILLED" if interrupted else "FAILED")

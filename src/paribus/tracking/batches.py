@@ -40,8 +40,15 @@ class Batch:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Values by name, the last of each."""
-        return {_name(event): _text(event, MAX_TAG_LENGTH) for event in self._of("tag")}
+        """Values by name, the last of each; without those that hold no longer."""
+        last = {_name(event): event for event in self._of("tag")}
+        return {name: _text(event, MAX_TAG_LENGTH) for name, event in last.items() if event.fields["value"] is not None}
+
+    @property
+    def removed_tags(self) -> list[str]:
+        """Names of those that hold no longer."""
+        last = {_name(event): event.fields["value"] for event in self._of("tag")}
+        return [name for name, value in last.items() if value is None]
 
     def _of(self, kind: str) -> list[Event]:
         return [event for event in self.events if event.event == kind]

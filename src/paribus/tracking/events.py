@@ -42,6 +42,7 @@ class EventLog:
         self.problems = list(reader.problems)
         self._ledger = reader.ledger
         self._lock = threading.Lock()
+        self._torn = False
         self._descriptor = os.open(self.path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         if reader.torn:
             self.problems.append(f"{self.path}: the last line was torn ({reader.torn} bytes) and is skipped")
@@ -90,6 +91,11 @@ class EventLog:
         """A label of the run; the last value wins."""
         self._append("tag", name=name, value=str(value))
 
+    def untag(self, name: str) -> None:
+        """A label that the run had no longer holds; nothing is logged of one that it never had."""
+        if self._ledger.tagged(name):
+            self._append("tag", name=name, value=None)
+
     def artifact(self, path: Path | str, folder: str = "") -> None:
         """A file or directory to show with the run, in `folder`; a relative path starts at the run's directory.
 
@@ -117,10 +123,18 @@ class EventLog:
         with self._lock:
             if not self._ledger.admit(event, safe):
                 return
-            line = json.dumps({"time": time.time_ns() // 1_000_000, "event": event, **safe}, allow_nan=False)
-            data = line.encode() + b"\n"
-            written = os.write(self._descriptor, data)
-        if written != len(data):
+            try:
+                self._write({"time": time.time_ns() // 1_000_000, "event": event, **safe})
+            except BaseException:  # said again, it must not pass for something the log has
+                self._ledger.retract(event, safe)
+                raise
+
+    def _write(self, record: Mapping[str, Any]) -> None:
+        """Append a line, after the end of one that a full disk cut."""
+        data = b"\n" * self._torn + json.dumps(record, allow_nan=False).encode() + b"\n"
+        written = os.write(self._descriptor, data)
+        self._torn = written != len(data)
+        if self._torn:
             raise InfrastructureError(
                 f"{self.path}: only {written} of {len(data)} bytes were written; is the disk full?"
             )

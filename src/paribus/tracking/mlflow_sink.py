@@ -310,6 +310,12 @@ def _log_batch(client: Any, run_id: str, batch: Batch) -> None:
     metrics = [Metric(*metric) for metric in batch.metrics]
     parameters = [Param(*item) for item in batch.parameters.items()]
     client.log_batch(run_id, metrics, parameters, [RunTag(*item) for item in batch.tags.items()], synchronous=True)
+    for name in batch.removed_tags:
+        try:
+            client.delete_tag(run_id, name)
+        except Exception as error:
+            if _code(error) != "RESOURCE_DOES_NOT_EXIST":
+                raise
 
 
 def _is_sweep(replay: Replay) -> bool:

@@ -52,14 +52,25 @@ class Ledger:
 
     def admit(self, event: str, fields: Mapping[str, Any]) -> bool:
         """Whether the event says something that the log does not say yet; if so it is remembered."""
-        state = event in ("start", "end")
-        key = ("state",) if state else (event, *(fields[name] for name in _IDENTITY[event]))
+        key = self._key(event, fields)
         content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
         known = self._latest.get(key)
         if key in self._latest and (known == content or (event == "start" and known == "FINISHED")):
             return False
         self._latest[key] = content
         return True
+
+    def tagged(self, name: str) -> bool:
+        """Whether the run has a tag now."""
+        return self._latest.get(("tag", name)) is not None
+
+    def retract(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Forget an event that was admitted and could not be written."""
+        self._latest.pop(self._key(event, fields), None)
+
+    @staticmethod
+    def _key(event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:
+        return ("state",) if event in ("start", "end") else (event, *(fields[name] for name in _IDENTITY[event]))
 
 
 class EventReader:
