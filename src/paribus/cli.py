@@ -66,7 +66,9 @@ def _unknown_verb(name: str) -> str:
 def _guarded(verb: str, arguments: list[str]) -> int:
     from paribus.errors import ParibusError, classify
 
-    signal.signal(signal.SIGTERM, _interrupt)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _interrupt)
     try:
         return _verb(verb)(arguments)
     except ParibusError as error:

@@ -111,7 +111,7 @@ def test_several_nodes_outside_an_allocation_are_refused(
 
 
 def test_a_killed_process_ends_all_and_resuming_ends_with_the_same_bytes(root: Path) -> None:
-    assert "process 1 was killed (signal 9)" in trained(root, "killed")
+    assert "InfrastructureError: process 1 was killed from outside (signal 9)" in trained(root, "killed")
     commands = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
     assert not [command for command in commands if "paribus.training.rank" in command and str(root) in command]
     assert not list((root / "killed" / "output").iterdir())

@@ -23,7 +23,7 @@ from paribus.pipeline.recorder import RUN_RECORD, Recorder, read_record
 from paribus.pipeline.records import collect
 from paribus.pipeline.remaining import STAGES_FILE, announce, write_stages
 from paribus.pipeline.rerun import rerun_command
-from paribus.pipeline.runner import StageRunner
+from paribus.pipeline.runner import RepeatedFailureError, StageRunner
 from paribus.pipeline.status import show_status
 from paribus.store import atomic
 from paribus.store.artifact import Store
@@ -132,7 +132,7 @@ def test_a_torn_note_of_a_failure_or_list_of_stages_hinders_nothing(
     atomic.write_json(note, failure)
     recorder = Recorder(run.job.config, run.nodes, layout)
     stages = StageRunner(layout, Display(Console()), recorder)
-    with pytest.raises(DataError, match="failed for an earlier run: a file"):
+    with pytest.raises(RepeatedFailureError, match="a file"):
         stages._refuse_repetition(node)
     tear(note)
     stages._refuse_repetition(node)

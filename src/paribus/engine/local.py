@@ -8,10 +8,12 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
 from typing import Self
 
 from paribus.engine.engine import Item, Result
+from paribus.store.code import changed, loaded_code
 
 
 class LocalEngine:
@@ -29,8 +31,9 @@ class LocalEngine:
         if self.workers == 1:
             yield from map(function, items)
             return
+        checked = function if releases_gil else partial(_of_one_code, loaded_code().digest, function)
         with self._pool(releases_gil) as pool:
-            yield from _in_order(pool, function, items, 2 * self.workers)
+            yield from _in_order(pool, checked, items, 2 * self.workers)
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +47,13 @@ class LocalEngine:
         if releases_gil:
             return ThreadPoolExecutor(self.workers)
         return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+
+
+def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:
+    """Call a function in a process that began later; ConfigurationError where that imported other code."""
+    if loaded_code().digest != digest:
+        raise changed(["the files of paribus"])
+    return function(item)
 
 
 def _in_order(

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,6 +21,7 @@ from paribus.errors import classify
 from paribus.pipeline.context import StageContext
 from paribus.pipeline.stages import STAGES
 from paribus.store.claim import Claim
+from paribus.store.code import Code, loaded_code
 
 SECONDS_BETWEEN_PROGRESS = 0.2
 
@@ -49,7 +51,8 @@ class PipeReporter:
 
     def message(self, text: str) -> None:
         """Forward a line for the terminal; standard error is the stage's log."""
-        print(text, file=sys.stderr, flush=True)  # noqa: T201
+        with suppress(OSError):
+            print(text, file=sys.stderr, flush=True)  # noqa: T201
         self.send({"type": "message", "text": text})
 
 
@@ -61,16 +64,20 @@ def main() -> int:
         try:
             reporter.send({"type": "done", "result": _run(json.load(sys.stdin), reporter)})
         except BaseException as error:
-            traceback.print_exc()
+            # Told first: on a full disk the log takes no traceback.
             reporter.send({"type": "failed", **classify(error)})
+            with suppress(OSError):
+                traceback.print_exc()
             return 1
     return 0
 
 
 def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
-    claim = job["claim"]
+    loaded, claim = set(sys.modules), job["claim"]
     # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
+    code = Code.from_json(job["code"])
+    code.require(loaded_code())
     config = build_run(job["config"])
     with open_engine(config.engine, Path(job["work"])) as engine:
         context = StageContext(
@@ -81,7 +88,9 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
             report=reporter,
             engine=engine,
         )
-        return STAGES[job["stage"]].load()(context)
+        result = STAGES[job["stage"]].load()(context)
+    code.require_loaded(loaded)
+    return result
 
 
 def _stop_at_once() -> None:

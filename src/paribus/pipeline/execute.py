@@ -12,12 +12,20 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.execution import EngineConfig
-from paribus.errors import FAILURE_CLASSES, InfrastructureError, OutOfMemoryError, ParibusError
-from paribus.pipeline.memory_kills import out_of_memory_kills
+from paribus.engine.memory_kills import out_of_memory_kills
+from paribus.errors import (
+    FAILURE_CLASSES,
+    InfrastructureError,
+    InterruptedRunError,
+    OutOfMemoryError,
+    ParibusError,
+)
 from paribus.store.claim import Claim
 
 SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""
+STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""Signals by which users and schedulers end processes."""
 SECONDS_TO_STOP = 10.0
 SECONDS_BETWEEN_CHECKS = 1.0
 
@@ -126,7 +134,7 @@ def _listen(channel: Any, held: Claim, listener: Listener) -> dict[str, Any] | N
     answer: dict[str, Any] | None = None
     while True:
         ready, _, _ = select.select([channel], [], [], SECONDS_BETWEEN_CHECKS)
-        held.check()
+        held.watch()
         if not ready:
             continue
         chunk = channel.read(65_536)
@@ -159,4 +167,6 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
     if code == -signal.SIGKILL and memory_kills > 0:
         raise OutOfMemoryError(f"the kernel killed the process for want of memory (signal 9; log: {log})")
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
+    if -code in STOPPING:
+        raise InterruptedRunError(f"the process was stopped from outside by {name} (log: {log})")
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")

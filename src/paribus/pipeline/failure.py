@@ -24,6 +24,8 @@ class Failure:
     """Path of the stage's log below the directory of the run."""
     tail: tuple[str, ...] = ()
     """The last lines of that log."""
+    repeated: bool = False
+    """Whether it is that of an earlier run of the command, which has been shown."""
 
     @classmethod
     def of(cls, error: BaseException, stage: str | None, directory: Path) -> "Failure":
@@ -41,8 +43,8 @@ class Failure:
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> "Failure":
         """What `to_json` wrote."""
-        optional = {name: fields.get(name) for name in ("stage", "log")}
-        return cls(str(fields["class"]), str(fields["message"]), **optional, tail=tuple(fields.get("tail", ())))
+        stage, log, tail = fields.get("stage"), fields.get("log"), tuple(fields.get("tail", ()))
+        return cls(str(fields["class"]), str(fields["message"]), stage, log, tail)
 
     def to_json(self) -> dict[str, Any]:
         """As it stands in a run's record."""

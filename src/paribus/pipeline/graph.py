@@ -1,6 +1,6 @@
 """From a configuration to the artefacts it needs, with their keys, before anything is computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,6 +59,31 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
     nodes[name] = Node(stage, digest(identity), identity, inputs, config, problem)
     return nodes[name]
+
+
+def changed_files(node: Node, cache: Path) -> list[str]:
+    """Names of the files outside the configuration that are no longer as the node's key has them.
+
+    DataError where one is gone.
+    """
+    before = node.identity["identity"].get("fingerprint", {})
+    return sorted(_differing("", before, node.stage.take_fingerprint(node.config, cache)))
+
+
+def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
+    """Names of what is not the same in two fingerprints: mappings by name, or lists that begin with one."""
+    if isinstance(before, list) and isinstance(now, list):
+        before, now = _by_name(before), _by_name(now)
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        for part in before.keys() | now.keys():
+            yield from _differing(part, before.get(part), now.get(part))
+    elif before != now:
+        yield name
+
+
+def _by_name(entries: list[Any]) -> Any:
+    named = all(isinstance(entry, list) and entry for entry in entries)
+    return {str(entry[0]): str(entry[1:]) for entry in entries} if named else str(entries)
 
 
 def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:

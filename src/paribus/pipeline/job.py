@@ -1,6 +1,6 @@
 """One run of a command, in whatever process the launcher put it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.markup import escape
@@ -19,6 +19,7 @@ from paribus.pipeline.run_state import is_done
 from paribus.pipeline.runner import run_nodes
 from paribus.store import atomic
 from paribus.store.claim import acquire, describe, read_holder
+from paribus.store.code import Code, loaded_code
 from paribus.tracking.follower import Follower
 
 
@@ -26,8 +27,10 @@ from paribus.tracking.follower import Follower
 class JobFunction:
     """What a Hydra launcher calls once a job. It records failures and never raises them, so one run stops no other.
 
-    It holds nothing of the process that made it, because launchers send it to others.
+    It holds nothing of the process that made it but the digests of its code, because launchers send it to others.
     """
+
+    code: Code
 
     def __call__(self, config: RunConfig) -> None:
         """Run one configuration; KeyboardInterrupt when the user stopped it, which stops the sweep."""
@@ -35,14 +38,18 @@ class JobFunction:
         # Jobs that run at once share a terminal: each line says whose it is.
         display = Display(open_console(), str(sweep.number) if sweep and sweep.launcher != "basic" else "")
         try:
-            perform(config, display)
+            perform(config, display, self.code)
         except Exception as error:
             failure = classify(error)
             display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
 
 
-def perform(config: RunConfig, display: Display) -> None:
-    """Make what a run lacks and record how it went; a run that another process has in hand is left to it."""
+def perform(config: RunConfig, display: Display, code: Code) -> None:
+    """Make what a run lacks and record how it went; a run that another process has in hand is left to it.
+
+    Its stages are made with the files of paribus that the command had, and with the packages of this process.
+    """
+    code = replace(code, packages=loaded_code().packages)
     layout = Layout.of(config)
     nodes = build_graph(config, layout.cache)
     identifier, sweep = run_id(nodes), config.sweep
@@ -60,7 +67,7 @@ def perform(config: RunConfig, display: Display) -> None:
         if is_done(identifier, nodes, layout):
             display.message("  [dim]done already[/dim]")
             return
-        failure = _record(config, nodes, layout, display)
+        failure = _record(config, nodes, layout, display, code)
     if failure is not None and sweep and config.on_failure == "stop":
         atomic.write_text(_stop_mark(layout, sweep), failure.shown)
     if failure is not None and failure.failure_class == "interrupted":
@@ -77,18 +84,18 @@ def _stop_mark(layout: Layout, sweep: SweepConfig) -> Path:
     return layout.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
 
-def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: Display) -> Failure | None:
+def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: Display, code: Code) -> Failure | None:
     recorder = Recorder(config, nodes, layout)
     announce(layout, config, display)
     follower = Follower(recorder.directory, config.tracking, layout.root)
     try:
-        failure = run_nodes(nodes, layout, display, recorder)
+        failure = run_nodes(nodes, layout, display, recorder, code)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))
         raise
     recorder.finish(failure)
-    if failure is not None:
+    if failure is not None and not failure.repeated:
         display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")
     if failure is None or failure.failure_class != "interrupted":
         display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")

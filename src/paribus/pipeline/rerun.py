@@ -24,6 +24,7 @@ from paribus.pipeline.matches import Difference, Match, match
 from paribus.pipeline.recorder import UNREADABLE, read_record
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.reporting.equality import flatten
+from paribus.store.code import loaded_code
 from paribus.store.provenance import provenance
 
 EXIT_DIFFERS = 1
@@ -63,7 +64,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
     untracked = dataclasses.replace(original.tracking, kind="none")
     again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
-    JobFunction()(again)
+    JobFunction(loaded_code())(again)
     return _report(original, again, console)
 
 

@@ -6,6 +6,8 @@ The runner has no state of its own: what exists in the store is done, what is cl
 import json
 import time
 import traceback
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -13,22 +15,31 @@ from typing import Any, Protocol
 from rich.markup import escape
 
 from paribus.config.identity import everything
-from paribus.errors import FAILURE_CLASSES, classify
+from paribus.errors import DataError, ParibusError, classify
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
 from paribus.pipeline.failure import RETRIED, Failure, stage_log
 from paribus.pipeline.gpu_slots import gpu_slots
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, changed_files
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.claim import Claim, describe, read_holder
+from paribus.store.code import Code, loaded_code
 from paribus.store.provenance import provenance
 from paribus.tracking.files import read_json
 
 SECONDS_BETWEEN_LOOKS = 0.5
 METRICS = "metrics.jsonl"
+
+
+class RepeatedFailureError(ParibusError):
+    """A stage is not tried, because it failed for an earlier run of the same command; `failure` is what it left."""
+
+    def __init__(self, failure: Mapping[str, Any]) -> None:
+        super().__init__(failure["message"])
+        self.failure = failure
 
 
 class StageRecorder(Protocol):
@@ -52,6 +63,8 @@ class StageRunner:
     layout: Layout
     display: Display
     recorder: StageRecorder
+    code: Code = field(default_factory=loaded_code)
+    """What the command began with: the child of a stage refuses to be another."""
     metrics: list[tuple[str, float, int]] = field(default_factory=list)
 
     def ensure(self, node: Node) -> Artifact:
@@ -60,6 +73,8 @@ class StageRunner:
         for retry in range(1, retries + 1):
             try:
                 return self._ensure(node, last=False)
+            except RepeatedFailureError:
+                raise
             except Exception as error:
                 failure = classify(error)
                 if failure["class"] not in RETRIED or self._failed_before(node):
@@ -79,7 +94,11 @@ class StageRunner:
             held = store.claim(node.name, node.key)
             if held is not None:
                 with held:
-                    return store.find(node.name, node.key) or self._make(node, held, last=last)
+                    found = store.find(node.name, node.key)
+                    if found is None:
+                        return self._make(node, held, last=last)
+                    self._found(node, found, waited=True)
+                    return found
             if not waiting:
                 holder = describe(read_holder(store.claim_path(node.name, node.key)))
                 self.display.message(f"  [dim]{node.name:<12} is being made by {holder}: waiting[/dim]")
@@ -93,7 +112,8 @@ class StageRunner:
     def metric(self, name: str, value: float, step: int) -> None:
         """Keep a number for the artefact and for the run's events."""
         self.metrics.append((name, value, step))
-        self.recorder.metric(name, value, step)
+        with suppress(OSError):  # the file server may answer again; what is missing is told again with the artefact
+            self.recorder.metric(name, value, step)
 
     def message(self, text: str) -> None:
         """Show a line of the running stage above its bar."""
@@ -137,20 +157,32 @@ class StageRunner:
             "inputs": inputs,
             "output": str(output),
             "work": str(store.work(node.name, node.key)),
+            "code": self.code.to_json(),
         }
+        made_with = provenance()
         log = stage_log(self.recorder.directory, node.name)
         with gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}")) as environment:
             result = execute(job, node.config.engine, held, log, self, environment=environment)
+        self._require_same_files(node)
         self._keep_metrics(output)
         record = {
             **node.identity,
             "key": node.key,
             "result": result,
             "seconds": time.monotonic() - started,
-            "provenance": provenance(),
+            "provenance": made_with,
         }
         self.layout.failure(node).unlink(missing_ok=True)
         return store.publish(held, node.name, node.key, record)
+
+    def _require_same_files(self, node: Node) -> None:
+        """DataError where files that the key names by their contents were written to while the stage read them."""
+        if changed := changed_files(node, self.layout.cache):
+            self.layout.store.discard_work(node.name, node.key)
+            raise DataError(
+                f"{', '.join(changed)} changed while the stage {node.name} read it, so nothing is published; give the "
+                "command again when nobody writes there"
+            )
 
     def _keep_metrics(self, output: Path) -> None:
         """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
@@ -171,9 +203,7 @@ class StageRunner:
         """A stage that failed in this very command would fail again for every run that shares it."""
         failure = self._failed_before(node)
         if failure is not None:
-            raise FAILURE_CLASSES[failure["class"]](
-                f"stage {node.name} failed for an earlier run: {failure['message']}"
-            )
+            raise RepeatedFailureError(failure)
 
     def _failed_before(self, node: Node) -> dict[str, Any] | None:
         """The failure of a stage that this command does not try again."""
@@ -192,23 +222,30 @@ class StageRunner:
             return
         invocation = node.config.sweep.invocation if node.config.sweep else None
         path = self.layout.failure(node)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
+        with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
+            path.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
 
 
-def run_nodes(nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder) -> Failure | None:
-    """Ensure every node of a run in order; None, or what stopped it."""
-    stages = StageRunner(layout, display, recorder)
+def run_nodes(
+    nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder, code: Code
+) -> Failure | None:
+    """Ensure every node of a run in order, with the code of the command; None, or what stopped it."""
+    stages = StageRunner(layout, display, recorder, code)
     stage: str | None = None
     try:
         for node in nodes.values():
             stage = node.name
             stages.ensure(node)
+    except RepeatedFailureError as error:
+        display.message(f"  {stage:<12} [red]failed[/red] for an earlier run: not tried again")
+        return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
     except KeyboardInterrupt:
         return Failure("interrupted", "stopped by a signal; give the same command again to carry on", stage)
     except Exception as error:
-        runner_log = recorder.directory / "logs" / "runner.log"
-        runner_log.parent.mkdir(exist_ok=True)
-        runner_log.write_text(traceback.format_exc(), encoding="utf-8")
+        with suppress(OSError):
+            runner_log = recorder.directory / "logs" / "runner.log"
+            runner_log.parent.mkdir(exist_ok=True)
+            runner_log.write_text(traceback.format_exc(), encoding="utf-8")
         return Failure.of(error, stage, recorder.directory)
     return None

@@ -31,6 +31,7 @@ from paribus.pipeline.run_state import LOST, RunState, is_done, read_state, sett
 from paribus.pipeline.status import show_failures
 from paribus.pipeline.watch import watched
 from paribus.store.claim import describe
+from paribus.store.code import loaded_code
 from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
 
@@ -44,6 +45,7 @@ def run_command(command: Command, console: Console) -> int:
     FairnessError, before anything runs, where the runs' table would be refused; ConfigurationError where they would
     take more than `plan.max_device_hours`.
     """
+    loaded_code()
     started = time.time()
     composition = compose_command(command)
     runs = prepare(composition)
@@ -101,7 +103,7 @@ class _Launches:
         shown = {name: self.layout.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
             with watched(self.sweep.launcher, shown, self.console):
-                run_with_hydra(self.command, jobs, JobFunction())
+                run_with_hydra(self.command, jobs, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died
             first = str(error).strip().partition("\n")[0][:300]
             trouble = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"

@@ -14,6 +14,7 @@ from paribus.engine.opening import open_engine
 from paribus.errors import classify
 from paribus.pipeline.context import Reporter, StageContext
 from paribus.store.atomic import write_json
+from paribus.store.code import loaded_code
 from paribus.training.processes import Processes
 
 JOB, RESULT, REPORTS = "job.json", "result.json", "reports.jsonl"
@@ -23,6 +24,7 @@ SECONDS_BETWEEN_LOOKS = 0.2
 def write_job(directory: Path, context: StageContext, processes: Processes, **rendezvous: str) -> None:
     """Write the job that every process of the group reads."""
     job = {
+        "code": loaded_code().to_json(),
         "config": everything(context.config),
         "inputs": {name: str(path) for name, path in context.inputs.items()},
         "output": str(context.output),

@@ -18,6 +18,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
+from paribus.engine.memory_kills import out_of_memory_kills
 from paribus.engine.parent import die_with_parent
 from paribus.errors import FAILURE_CLASSES, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.pipeline.context import JSON, StageContext
@@ -32,7 +33,8 @@ PORTS = range(20_000, 30_000)
 def train_in_processes(context: StageContext, processes: Processes) -> dict[str, JSON]:
     """Train as `train_in_process` does, in several processes; the stage's result.
 
-    Raises what the first failing process raised, OutOfMemoryError for one that was killed.
+    Raises what the first failing process raised; for one that was killed OutOfMemoryError where the kernel did so for
+    want of memory, else InfrastructureError.
     """
     directory = context.work / "group"
     shutil.rmtree(directory, ignore_errors=True)
@@ -68,11 +70,12 @@ def run_node(directory: Path, number: int) -> None:
         shutdown_timeout=5,
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
     )
+    killed_before = out_of_memory_kills()
     try:
         launch_agent(config, sys.executable, ["-m", "paribus.training.rank", str(directory)])
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
-        raise _failure(directory, exits) from error
+        raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
 
 
 def _environment(job: dict[str, Any]) -> dict[str, str]:
@@ -82,13 +85,21 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
     return {"OMP_NUM_THREADS": str(threads)} | ({"ACCELERATE_USE_CPU": "true"} if cpu else {})
 
 
-def _failure(directory: Path, exits: Mapping[int, int]) -> ParibusError:
-    """The first failure that a process explained; one that was killed could not. `exits` are exit codes by rank."""
+def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
+    """The first failure that a process explained; one that was killed could not.
+
+    `exits` are exit codes by rank, `memory_kills` how many processes the kernel of this node killed meanwhile.
+    """
     failures = read_failures(directory)
     killed = [rank for rank, code in exits.items() if code == -signal.SIGKILL]
     if killed and not any(failure["class"] != "infrastructure" for failure in failures):
-        return OutOfMemoryError(
-            f"process {killed[0]} was killed (signal 9), most often for want of memory; all others were ended"
+        if memory_kills > 0:
+            return OutOfMemoryError(
+                f"the kernel killed process {killed[0]} for want of memory (signal 9); all others were ended"
+            )
+        return InfrastructureError(
+            f"process {killed[0]} was killed from outside (signal 9), and not by the kernel for want of memory; all "
+            "others were ended"
         )
     if failures:
         return FAILURE_CLASSES[failures[0]["class"]](failures[0]["message"])

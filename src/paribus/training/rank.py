@@ -6,6 +6,7 @@ It reads the frozen job in DIRECTORY; the main process writes the stage's result
 import os
 import sys
 import traceback
+from contextlib import suppress
 from pathlib import Path
 
 import torch.distributed
@@ -13,6 +14,7 @@ import torch.distributed
 from paribus.engine.parent import die_with_parent
 from paribus.pipeline.context import Reporter, SilentReporter
 from paribus.store.atomic import write_json
+from paribus.store.code import Code, loaded_code
 from paribus.training.group import REPORTS, RESULT, FileReporter, read_job, report_failure, stage_context
 from paribus.training.stages import train_in_process
 
@@ -24,14 +26,16 @@ def main() -> int:
     try:
         _train(directory, rank)
     except BaseException as error:
-        traceback.print_exc()
         report_failure(directory, f"process {rank}", error)
+        with suppress(OSError):  # a full disk takes no traceback
+            traceback.print_exc()
         return 1
     return 0
 
 
 def _train(directory: Path, rank: int) -> None:
     job = read_job(directory)
+    Code.from_json(job["code"]).require(loaded_code())
     report: Reporter = SilentReporter() if rank else FileReporter(directory / REPORTS)
     result = train_in_process(stage_context(job, report), job["processes_a_node"] * job["nodes"])
     if rank == 0:

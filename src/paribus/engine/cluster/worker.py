@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from paribus import __version__
 from paribus.errors import ConfigurationError
-from paribus.store.provenance import package_versions
+from paribus.store.code import loaded_code
 
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1") | {
     "TOKENIZERS_PARALLELISM": "false",
@@ -89,7 +89,9 @@ class Worker:
 
 
 def _versions() -> dict[str, str]:
-    return {"paribus": __version__, "python": platform.python_version(), **package_versions()}
+    code = loaded_code()
+    own = f"{__version__} (files {code.digest[:12]})"
+    return {"paribus": own, "python": platform.python_version(), **code.packages}
 
 
 def _appears(path: Path) -> bool:

@@ -1,0 +1,151 @@
+"""What the runner does around a stage: provenance, records, files that change, file servers that do not answer."""
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.errors import DataError, OutOfMemoryError
+from paribus.pipeline import runner
+from paribus.pipeline.display import Display
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.runner import StageRunner, run_nodes
+from paribus.store.artifact import Artifact, Store
+from paribus.store.code import loaded_code
+from planning_support import PreparedRun, planned_run
+
+Stage = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "texts" / "some.jsonl"
+    path.parent.mkdir()
+    path.write_text('{"text": "some text"}\n', encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, source: Path) -> PreparedRun:
+    return planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source),)))
+
+
+def stage_is(monkeypatch: pytest.MonkeyPatch, function: Stage = lambda job: None) -> None:
+    """Let every stage write one file and call `function` with its job instead of running in a child."""
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
+        function(job)
+        return {"documents": 1}
+
+    monkeypatch.setattr(runner, "execute", execute)
+
+
+def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
+    layout = Layout.of(run.job.config)
+    recorder = recorder or Recorder(run.job.config, run.nodes, layout)
+    return StageRunner(layout, Display(Console(file=None, quiet=True)), recorder)
+
+
+def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grows(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "read_before").touch()
+        with source.open("a", encoding="utf-8") as file:
+            file.write('{"text": "more"}\n')
+
+    stage_is(monkeypatch, grows)
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    with pytest.raises(DataError, match=r"^some\.jsonl changed while the stage corpus read it, so nothing is"):
+        stages(run).ensure(node)
+    assert store.find("corpus", node.key) is None
+    assert not list(store.root.glob("partial/*/*"))
+
+
+def test_a_file_that_goes_away_while_it_is_read_is_named(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_is(monkeypatch, lambda job: source.unlink())
+    with pytest.raises(DataError, match=r"some\.jsonl"):
+        stages(run).ensure(run.nodes["corpus"])
+
+
+def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_is(monkeypatch)
+    node = run.nodes["corpus"]
+    stages(run).ensure(node)
+    find, looks = Store.find, []
+
+    def find_late(self: Store, stage: str, key: str) -> Artifact | None:
+        looks.append(stage)
+        return None if len(looks) == 1 else find(self, stage, key)
+
+    monkeypatch.setattr(Store, "find", find_late)
+    again = stages(run)
+    again.ensure(node)
+    assert again.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
+
+
+def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout = {"commit": "before"}
+    monkeypatch.setattr(runner, "provenance", lambda: dict(checkout))
+    stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
+    artifact = stages(run).ensure(run.nodes["corpus"])
+    assert artifact.record()["provenance"] == {"commit": "before"}
+
+
+def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artefact(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout.of(run.job.config)
+    recorder = Recorder(run.job.config, run.nodes, layout)
+    working, answers = stages(run, recorder), [False]
+    write = recorder.events._write
+
+    def no_answer(record: Any) -> None:
+        if not answers[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        write(record)
+
+    def measures(job: dict[str, Any]) -> None:
+        working.metric("train/loss", 2.5, 1)
+        answers[0] = True
+
+    monkeypatch.setattr(recorder.events, "_write", no_answer)
+    stage_is(monkeypatch, measures)
+    working.ensure(run.nodes["corpus"])
+    log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8")
+    assert log.count('"name": "train/loss", "value": 2.5') == 1
+
+
+def test_a_failure_is_told_where_nothing_can_be_written_about_it(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+
+    def full(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+    def fails(job: dict[str, Any]) -> None:
+        monkeypatch.setattr(runner.atomic, "write_json", full)
+        monkeypatch.setattr(Path, "write_text", full)
+        raise OutOfMemoryError("no memory")
+
+    def ensure_corpus(self: StageRunner, node: Node) -> Artifact:
+        return self._ensure(node, last=True)
+
+    stage_is(monkeypatch, fails)
+    monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)
+    display = Display(Console(quiet=True))
+    failure = run_nodes(run.nodes, Layout.of(run.job.config), display, recorder, loaded_code())
+    assert failure is not None
+    assert (failure.failure_class, failure.message, failure.stage) == ("out-of-memory", "no memory", "corpus")
