@@ -26,6 +26,7 @@ usage: paribus VERB [overrides]
 Overrides are Hydra's: tokenizer=scaffold_bpe budget.tokens=1B -m encoder=merge_rank,longest_first
   paribus run --help         the configuration and its groups
   paribus run --cfg job      the composed configuration
+  paribus run --dry-run ...  what `paribus plan ...` says
   paribus run +experiment=demo
 """
 

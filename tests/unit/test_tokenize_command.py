@@ -74,8 +74,9 @@ def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsy
     ("argv", "message"),
     [
         ([], "usage"),
-        (["tokenizer=x", "colour=red"], "colour unknown"),
-        (["tokenizer="], "usage"),
+        (["tokenizer=x", "colour=red"], "'colour=red' is none of tokenizer"),
+        (["tokenizer="], "tokenizer= names no value"),
+        (["tokenizer=x", "tokenizer=y"], "given twice"),
         (["tokenizer=x", "output=picture"], "output: 'picture' is unknown"),
     ],
 )

@@ -1,69 +1,132 @@
-"""Split what follows a verb into Hydra's flags and Hydra's overrides."""
+"""Split what follows a verb into flags and Hydra's overrides."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
-VALUED_FLAGS = {"--cfg", "-c", "--package", "-p", "--info", "-i", "--config-dir", "-cd", "--experimental-rerun"}
-HELP_FLAGS = {"--help", "-h"}
-SHOWING_FLAGS = {
-    *HELP_FLAGS,
-    "--hydra-help",
-    "--cfg",
-    "-c",
-    "--info",
-    "-i",
-    "--shell-completion",
-    "-sc",
-    "--version",
-}
+from paribus.config.flags import (
+    CONFIG_DIR,
+    HELP,
+    INFORMATION,
+    OF_A_VERB,
+    ONLY_BESIDE,
+    SHORT,
+    SHOWING,
+    VALUES,
+    known_flags,
+    no_flag,
+)
+from paribus.errors import ConfigurationError
+
+
+@dataclass(frozen=True)
+class Flag:
+    """One flag by its long name, and its value where it has one."""
+
+    name: str
+    value: str | None = None
+
+    def words(self) -> list[str]:
+        """As Hydra reads it."""
+        return [self.name] if self.value is None else [self.name, self.value]
 
 
 @dataclass(frozen=True)
 class Command:
     """A verb's arguments."""
 
-    flags: tuple[str, ...]
+    flags: tuple[Flag, ...]
     overrides: tuple[str, ...]
+
+    @property
+    def _names(self) -> set[str]:
+        return {flag.name for flag in self.flags}
 
     @property
     def multirun(self) -> bool:
         """Whether -m was given."""
-        return bool({"-m", "--multirun"} & set(self.flags))
+        return "--multirun" in self._names
 
     @property
     def asks_why(self) -> bool:
         """Whether --why was given, for which `paribus report` says in what runs differ."""
-        return "--why" in self.flags
+        return "--why" in self._names
+
+    @property
+    def is_dry(self) -> bool:
+        """Whether --dry-run was given, for which `paribus run` only plans."""
+        return "--dry-run" in self._names
 
     @property
     def config_directories(self) -> tuple[str, ...]:
         """Directories of the user's own groups and experiments, given with --config-dir."""
-        names = ("--config-dir", "-cd")
-        apart = [value for name, value in pairwise(self.flags) if name in names]
-        joined = [flag.split("=", 1)[1] for flag in self.flags if flag.startswith(tuple(f"{name}=" for name in names))]
-        return (*apart, *joined)
+        return tuple(flag.value for flag in self.flags if flag.name == CONFIG_DIR and flag.value is not None)
 
     @property
     def shows(self) -> bool:
         """Whether Hydra is only asked to print something."""
-        return bool(SHOWING_FLAGS & set(self.flags))
+        return bool(SHOWING & self._names)
 
     @property
     def helps(self) -> bool:
         """Whether that is the help."""
-        return bool(HELP_FLAGS & set(self.flags))
+        return HELP in self._names
+
+    @property
+    def shown_by_hydra(self) -> list[str]:
+        """The words of a command that only shows something; of a multirun, what its overrides compose."""
+        own = {"--multirun", *(name for names in OF_A_VERB.values() for name in names)}
+        return [*(word for flag in self.flags if flag.name not in own for word in flag.words()), *self.overrides]
 
 
-def parse(arguments: Sequence[str]) -> Command:
-    """Flags (with their values) apart from overrides. `experiment=x` is read as Hydra's `+experiment=x`."""
-    flags: list[str] = []
+def parse(arguments: Sequence[str], verb: str = "run") -> Command:
+    """Flags (with their values) apart from overrides. `experiment=x` is read as Hydra's `+experiment=x`.
+
+    ConfigurationError names every flag that `verb` does not have, or that lacks its value, and what was meant.
+    """
+    flags: list[Flag] = []
     overrides: list[str] = []
-    waiting = False
-    for argument in arguments:
-        if waiting or argument.startswith("-"):
-            flags.append(argument)
-            waiting = not waiting and argument in VALUED_FLAGS
+    problems: list[str] = []
+    left = list(arguments)
+    while left:
+        argument = left.pop(0)
+        if argument.startswith("-"):
+            _add_flag(argument, left, verb, flags, problems)
         else:
             overrides.append(f"+{argument}" if argument.startswith("experiment=") else argument)
+    problems += _misplaced(flags)
+    if problems:
+        raise ConfigurationError("\n".join(problems))
     return Command(tuple(flags), tuple(overrides))
+
+
+def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], problems: list[str]) -> None:
+    """Read one flag with its value, which may be the first of the words that are `left`."""
+    written, joined, value = argument.partition("=")
+    name = SHORT.get(written, written)
+    if name not in known_flags(verb):
+        problems.append(no_flag(name, value if joined else _taken(left), verb))
+    elif name == "--info":
+        flags.append(Flag(name, value if joined else left.pop(0) if left and left[0] in INFORMATION else "all"))
+    elif name in VALUES:
+        given = value if joined else _taken(left)
+        flags.append(Flag(name, given))
+        problems += [] if given else [f"{written} needs a value: {VALUES[name]}"]
+    else:
+        flags.append(Flag(name))
+        problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
+
+
+def _taken(left: list[str]) -> str | None:
+    """The next word, taken away, where it may be a value."""
+    return left.pop(0) if left and not left[0].startswith("-") and "=" not in left[0] else None
+
+
+def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
+    """Flags that mean nothing without another, and several that each want something else shown."""
+    names = list(dict.fromkeys(flag.name for flag in flags))
+    for name in names:
+        if name in ONLY_BESIDE and not ONLY_BESIDE[name] & set(names):
+            yield f"{name} goes with {' or '.join(sorted(ONLY_BESIDE[name]))} only"
+    showing = [name for name in names if name in SHOWING - {HELP}]
+    if len(showing) > 1:
+        yield f"{' and '.join(showing)} do not go together; ask for one at a time"

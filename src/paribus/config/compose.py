@@ -114,7 +114,7 @@ def run_with_hydra(command: Command, jobs: Sequence[Sequence[str]], function: Ca
 
 def show_with_hydra(command: Command) -> None:
     """Hydra's own --help, --cfg, --info, shell completion: print and return."""
-    _with_arguments([*command.flags, *command.overrides], hydra.main(**_main_options(command))(lambda cfg: None))
+    _with_arguments(command.shown_by_hydra, hydra.main(**_main_options(command))(lambda cfg: None))
 
 
 def _main_options(command: Command) -> dict[str, Any]:

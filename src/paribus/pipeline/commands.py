@@ -10,11 +10,11 @@ from paribus.config.compose import compose_command, show_with_hydra
 from paribus.pipeline.display import open_console
 
 
-def _with_overrides(function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
+def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
     """A verb that lets Hydra answer --help and --cfg, and otherwise runs `function`."""
 
     def verb(arguments: Sequence[str]) -> int:
-        command = parse(arguments)
+        command = parse(arguments, name)
         if command.shows:
             show_with_hydra(command)
             return 0
@@ -24,6 +24,8 @@ def _with_overrides(function: Callable[[Command, Console], int]) -> Callable[[Se
 
 
 def _run(command: Command, console: Console) -> int:
+    if command.is_dry:
+        return _plan(command, console)
     from paribus.pipeline.sweep import run_command
 
     return run_command(command, console)
@@ -82,11 +84,11 @@ def _rerun(arguments: Sequence[str]) -> int:
 
 
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
-    "run": _with_overrides(_run),
-    "plan": _with_overrides(_plan),
-    "status": _with_overrides(_status),
-    "report": _with_overrides(_report),
-    "doctor": _with_overrides(_doctor),
+    "run": _with_overrides("run", _run),
+    "plan": _with_overrides("plan", _plan),
+    "status": _with_overrides("status", _status),
+    "report": _with_overrides("report", _report),
+    "doctor": _with_overrides("doctor", _doctor),
     "order": _order,
     "sync": _sync,
     "rerun": _rerun,

@@ -4,8 +4,9 @@ from collections.abc import Callable, Sequence
 
 from rich.console import Console
 
-from paribus.config.arguments import HELP_FLAGS, Command, parse
+from paribus.config.arguments import Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
+from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
@@ -36,7 +37,7 @@ def order_command(arguments: Sequence[str], console: Console) -> int:
     if action not in actions:
         raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
     document, rest = (None, arguments[1:]) if action == STATISTICS else _split(arguments[1:])
-    command = parse(rest)
+    command = parse(rest, "order")
     if command.shows:
         return _show(command, console)
     if action == STATISTICS:

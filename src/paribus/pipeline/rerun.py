@@ -10,8 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from paribus.config.arguments import HELP_FLAGS
+from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
+from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, DataError
@@ -69,9 +70,9 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
-    runs = [argument for argument in arguments if "=" not in argument]
-    options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    if len(runs) != 1 or runs[0].startswith("-") or set(options) - {"root"}:
+    runs = [argument for argument in arguments if "=" not in argument and not argument.startswith("-")]
+    options = read_options([argument for argument in arguments if argument not in runs], ("root",))
+    if len(runs) != 1:
         raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
     try:
         return proper_run_id(runs[0]), Path(proper_path(options.get("root", "paribus_runs"))).resolve()

@@ -5,7 +5,8 @@ import sys
 from pathlib import Path
 from typing import Any, TypeVar, get_args
 
-from paribus.config.arguments import HELP_FLAGS
+from paribus.config.flags import HELP_FLAGS
+from paribus.config.options import read_options
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
 from paribus.tokenization.demolition import Demolish
@@ -68,11 +69,9 @@ def _compile() -> None:
 
 
 def _options(argv: list[str]) -> dict[str, str]:
-    options = dict(argument.partition("=")[::2] for argument in argv)
-    unknown = [name for name in options if name not in OPTIONS]
-    if unknown or "" in options.values() or "tokenizer" not in options:
-        wrong = f"{', '.join(unknown)} unknown; " if unknown else ""
-        raise ConfigurationError(f"{wrong}{USAGE}")
+    options = read_options(argv, OPTIONS)
+    if "tokenizer" not in options:
+        raise ConfigurationError(f"which tokenizer? Name its directory\n{USAGE}")
     check_choice("output", options.get("output", "ids"), OUTPUTS)
     return options
 

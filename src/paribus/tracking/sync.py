@@ -1,7 +1,6 @@
 """The verb `sync`: send to MLflow whatever it lacks of the runs below an output root."""
 
 import dataclasses
-import difflib
 import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -9,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from paribus.config.arguments import HELP_FLAGS
+from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.names import proper_name, proper_path
+from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
@@ -82,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
     if HELP_FLAGS & set(argv):
         sys.stdout.write(HELP)
         return 0
-    options = _options(argv)
+    options = read_options(argv, _OPTIONS)
     root = Path(options.pop("root", "paribus_runs"))
     if not root.is_dir():
         raise ConfigurationError(f"root: {str(root)!r} is no directory; name the output root of the runs with root=...")
@@ -153,18 +153,6 @@ def _recorded(directory: Path) -> TrackingConfig:
     recorded: Mapping[str, Any] = start.fields["tracking"] if start is not None else {}
     names = {item.name for item in dataclasses.fields(TrackingConfig)}
     return TrackingConfig(**{name: value for name, value in recorded.items() if name in names})
-
-
-def _options(argv: Sequence[str]) -> dict[str, str]:
-    options = {}
-    for argument in argv:
-        name, equals, value = argument.partition("=")
-        if not equals or name not in _OPTIONS:
-            near = difflib.get_close_matches(name, _OPTIONS, n=1, cutoff=0.3)
-            hint = f"; did you mean {near[0]}=...?" if near else ""
-            raise ConfigurationError(f"{argument!r} is none of {', '.join(f'{key}=...' for key in _OPTIONS)}{hint}")
-        options[name] = value
-    return options
 
 
 def _check_names(root: Path, experiment: str | None) -> None:

@@ -1,0 +1,118 @@
+"""Flags: those that are known do what they say, and any other is refused with what was meant before anything runs."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.cli import VERBS, main
+from paribus.config.arguments import parse
+from paribus.config.options import read_options
+from paribus.errors import ConfigurationError
+
+TINY = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
+WITH_CONFIGURATION = ("run", "plan", "status", "report", "doctor")
+UNKNOWN = [
+    (("--seed=3",), "say seed=3"),
+    (("--seed", "3"), "say seed=3"),
+    (("--root=DIR",), "say root=DIR"),
+    (("--tokenizer=bpe",), "say tokenizer=bpe"),
+    (("--max-epochs", "2"), "say budget.max_epochs=2"),
+    (("--lerning-rate=3e-4",), "training.learning_rate=3e-4"),
+    (("--resume",), "same command again"),
+    (("--yes",), "asks no questions"),
+    (("-j",), "hydra/launcher=joblib"),
+    (("-j", "4"), "hydra/launcher=joblib"),
+    (("--multi-run",), "did you mean --multirun"),
+    (("--config-name=x",), "experiment=NAME"),
+    (("--nothing-like-it",), "known: --cfg"),
+    (("--",), "known: --cfg"),
+    (("--run",), "is no flag"),
+]
+
+
+@pytest.mark.parametrize("verb", WITH_CONFIGURATION)
+@pytest.mark.parametrize(
+    ("flags", "meant"), UNKNOWN, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_an_unknown_flag_is_refused_with_what_was_meant_before_anything_runs(
+    verb: str, flags: tuple[str, ...], meant: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, *TINY, f"root={tmp_path}/root", *flags]) == 2
+    captured = capsys.readouterr()
+    assert meant in captured.err
+    assert captured.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--cfg",), "--cfg needs a value: job, hydra or all"),
+        (("-m", "--config-dir"), "--config-dir needs a value: a directory"),
+        (("--config-dir", "seed=3"), "--config-dir needs a value"),
+        (("--config-dir=",), "--config-dir needs a value"),
+        (("--multirun=yes",), "--multirun has no value; leave =yes away"),
+        (("--resolve",), "--resolve goes with --cfg or --help only"),
+        (("--cfg", "job", "--info"), "--cfg and --info do not go together"),
+        (("--resume", "--seed=3"), "--resume is no flag of paribus run.*\n.*say seed=3"),
+    ],
+)
+def test_a_flag_used_wrongly_is_refused_by_name(arguments: tuple[str, ...], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=f"(?s){message}"):
+        parse(arguments)
+
+
+@pytest.mark.parametrize(
+    "arguments", [("--cfg", "job"), ("--cfg=job",), ("-c", "job"), ("-c=job",), ("-m", "--cfg", "job")]
+)
+def test_each_spelling_of_a_flag_that_shows_something_runs_nothing(
+    arguments: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", *TINY, f"root={tmp_path}/root", "seed=7", *arguments]) == 0
+    assert "seed: 7" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_information_may_be_asked_for_with_and_without_its_kind() -> None:
+    bare, named = parse(["--info", "seed=3"]), parse(["-i", "plugins", "seed=3"])
+    assert bare.shows
+    assert bare.overrides == named.overrides == ("seed=3",)
+    assert named.shown_by_hydra == ["--info", "plugins", "seed=3"]
+
+
+def test_a_dry_run_is_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    overrides = (*TINY, f"root={tmp_path}/root")
+    assert main(["plan", *overrides]) == 0
+    planned = capsys.readouterr().out
+    assert main(["run", "--dry-run", *overrides]) == 0
+    assert capsys.readouterr().out == planned
+    assert not (tmp_path / "root/artifacts").exists()
+
+
+@pytest.mark.parametrize(("verb", "flag"), [("run", "--why"), ("plan", "--dry-run"), ("status", "--why")])
+def test_a_flag_of_another_verb_is_refused_with_that_verb(verb: str, flag: str) -> None:
+    owner = {"--why": "report", "--dry-run": "run"}[flag]
+    with pytest.raises(ConfigurationError, match=f"it is one of paribus {owner}"):
+        parse([flag], verb)
+
+
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in WITH_CONFIGURATION])
+def test_verbs_of_their_own_arguments_refuse_unknown_flags_too(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words = {"order": ["statistics"], "rerun": ["0123456789abcdef"]}.get(verb, [])
+    assert main([verb, *words, "--yes"]) == 2
+    assert "--yes" in capsys.readouterr().err
+
+
+def test_short_options_are_refused_by_what_is_wrong_with_them() -> None:
+    known = ("root", "tracking.uri")
+    assert read_options(["root=a", "root=a", "tracking.uri=b=c"], known) == {"root": "a", "tracking.uri": "b=c"}
+    for arguments, message in {
+        ("--root=a",): "did you mean root=a",
+        ("--uri=a",): "did you mean tracking.uri=a",
+        ("rot=a",): "did you mean root=a",
+        ("root",): "did you mean root=...",
+        ("root=",): "names no value",
+        ("root=a", "root=b"): "given twice, as 'a' and as 'b'",
+    }.items():
+        with pytest.raises(ConfigurationError, match=message):
+            read_options(arguments, known)
