@@ -15,8 +15,7 @@ from typing import Any
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command, configuration_directory
-from paribus.config.schema import RunConfig
-from paribus.config.validate import dataclasses_of
+from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError
 
 TOGETHER = 20

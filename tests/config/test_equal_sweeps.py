@@ -8,8 +8,7 @@ import pytest
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command, configuration_directory
-from paribus.config.schema import RunConfig, kinds
-from paribus.config.validate import dataclasses_of
+from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.layout import Layout
@@ -59,6 +58,26 @@ def test_a_declared_factor_is_a_column_of_the_table() -> None:
         {"ordering": "standard", "duplicates": "off"},
         {"ordering": "in_context", "duplicates": "minhash"},
     ]
+
+
+def test_a_swept_field_that_a_choice_lacks_is_a_dash() -> None:
+    runs = prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "tokenizer.vocab_size=400,512")
+    assert [factor_labels(run, run.factors) for run in runs] == [
+        {"tokenizer": "bpe", "tokenizer.vocab_size": "400"},
+        {"tokenizer": "bpe", "tokenizer.vocab_size": "512"},
+        {"tokenizer": "bytes", "tokenizer.vocab_size": "—"},
+    ]
+
+
+def test_a_declared_field_that_a_choice_lacks_is_a_dash() -> None:
+    runs = prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", "factors=[tokenizer.vocab_size]")
+    assert [factor_labels(run, run.factors)["tokenizer.vocab_size"] for run in runs] == ["512", "—"]
+
+
+@pytest.mark.parametrize("factor", ["bogus", "tokenizer.vocab", "tokenizer.kind.x", "tokenizer..kind"])
+def test_a_declared_factor_that_no_choice_has_is_refused(factor: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(f"factors[0]: {factor!r} is no path")):
+        prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", f"factors=[{factor}]")
 
 
 def test_a_plan_says_why_the_table_would_refuse_the_runs(tmp_path: Path) -> None:

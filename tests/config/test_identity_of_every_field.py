@@ -18,8 +18,7 @@ from paribus.config.declare import EXECUTION, IDENTITY
 from paribus.config.groups.embedding import EmbeddingDuplicates
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering
-from paribus.config.schema import RunConfig
-from paribus.config.validate import dataclasses_of
+from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.stages import STAGES

@@ -1,8 +1,8 @@
 """Combinations of valid values that cannot work together."""
 
 import difflib
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Collection, Iterator
+from typing import Any, get_type_hints
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import ParallelCorpus
@@ -27,9 +27,8 @@ from paribus.config.groups.tokenization import (
     vocabulary_size,
 )
 from paribus.config.groups.training import TrainingConfig
-from paribus.config.identity import everything
 from paribus.config.plan_combinations import impossible_plan
-from paribus.config.schema import RunConfig
+from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.config.scoring_combinations import impossible_scoring
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems, shape_problems
@@ -48,22 +47,24 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _factors(config: RunConfig) -> Iterator[tuple[str, str]]:
-    """A declared factor must lead to a group or field of the configuration."""
+    """A declared factor must lead to a group or a field of it; one that only some choices of the group have will do."""
     for position, factor in enumerate(config.factors):
-        block: Any = everything(config)
+        classes: list[type[Any]] = [RunConfig]
         for part in factor.split("."):
-            if not isinstance(block, dict) or part not in block:
-                yield f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, block)}"
+            hints = [get_type_hints(cls) for cls in classes]
+            known = dict.fromkeys(name for each in hints for name in each)
+            if part not in known:
+                yield f"factors[{position}]", f"{factor!r} is no path of the configuration{_nearest(part, known)}"
                 break
-            block = block[part]
+            classes = [cls for each in hints if part in each for cls in dataclasses_of(each[part])]
 
 
-def _nearest(part: str, block: Any) -> str:
+def _nearest(part: str, known: Collection[str]) -> str:
     """The names to choose from; none below a field."""
-    if not isinstance(block, dict):
+    if not known:
         return ""
-    close = difflib.get_close_matches(part, block, n=1, cutoff=0.5)
-    return f"; {f'did you mean {close[0]!r}? ' if close else ''}known: {', '.join(block)}"
+    close = difflib.get_close_matches(part, known, n=1, cutoff=0.5)
+    return f"; {f'did you mean {close[0]!r}? ' if close else ''}known: {', '.join(known)}"
 
 
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:

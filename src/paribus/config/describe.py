@@ -4,8 +4,7 @@ import dataclasses
 import sys
 from typing import Any, get_args, get_origin, get_type_hints
 
-from paribus.config.schema import RunConfig, kinds
-from paribus.config.validate import dataclasses_of
+from paribus.config.schema import RunConfig, dataclasses_of, kinds
 
 HEADER = """# Configuration reference
 

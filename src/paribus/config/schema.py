@@ -6,7 +6,8 @@ chosen by its `kind` in a closed registry.
 
 import dataclasses
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
+from types import UnionType
+from typing import Any, Literal, get_args, get_origin
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.budget import BudgetConfig
@@ -99,3 +100,9 @@ def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:
         for annotation in annotations:
             registry |= dict.fromkeys(get_args(annotation), cls)
     return registry
+
+
+def dataclasses_of(hint: Any) -> list[type[Any]]:
+    """The configuration classes an annotation allows."""
+    candidates = get_args(hint) if get_origin(hint) is UnionType else (hint,)
+    return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]

@@ -5,13 +5,12 @@ import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from paribus.config.combinations import impossible
-from paribus.config.schema import RunConfig, kinds
+from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 
 MISSING_VALUE = "???"
@@ -107,12 +106,6 @@ def _told(details: Sequence[Any]) -> Sequence[Any]:
 
 def _tuples(value: Any) -> Any:
     return tuple(_tuples(item) for item in value) if isinstance(value, list) else value
-
-
-def dataclasses_of(hint: Any) -> list[type[Any]]:
-    """The configuration classes an annotation allows."""
-    candidates = get_args(hint) if get_origin(hint) is UnionType else (hint,)
-    return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]
 
 
 def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Problem]) -> Any:

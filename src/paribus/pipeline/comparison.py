@@ -1,6 +1,9 @@
 """From the runs of a command to the comparison table, through records alone."""
 
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -9,10 +12,12 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
+from paribus.errors import InfrastructureError, ParibusError, classify
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.pipeline.records import collect
 from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.store import atomic
 from paribus.store.claim import exclusive
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME, EventLog
@@ -23,15 +28,26 @@ if TYPE_CHECKING:
     from paribus.reporting.report import Report
 
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
+FAILURE_LOG = "report.log"
 
 
 def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
     composition = compose_command(command)
     runs = prepare(composition, tolerate_missing=True)
-    if command.asks_why:
-        return explain(composition, runs, console)
-    return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
+    with _explained(composition, runs):
+        if command.asks_why:
+            return explain(composition, runs, console)
+        return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
+
+
+def show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
+    """The table of a finished sweep. Runs that it refuses or fails on are no failure of running them."""
+    try:
+        with _explained(composition, runs):
+            compare(composition, runs, console)
+    except ParibusError as error:
+        console.print(f"no table: {error}", style="yellow", markup=False, soft_wrap=True)
 
 
 def explain(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
@@ -67,6 +83,30 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
         how = Destination.resolve(config.tracking, layout.root).how_to_open
         console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
     return not missing and not any(row.missing for row in report.comparison.rows)
+
+
+@contextmanager
+def _explained(composition: Composition, runs: Sequence[PreparedRun]) -> Iterator[None]:
+    """Whatever a report raises becomes an InfrastructureError of one line; where it arose is written to a file."""
+    try:
+        yield
+    except (ParibusError, BrokenPipeError):
+        raise
+    except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
+        layout = Layout.of(composition.jobs[0].config)
+        log = layout.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
+        what = " ".join(classify(error)["message"].split())
+        raise InfrastructureError(f"{what} ({_logged(log)})") from error
+
+
+def _logged(log: Path) -> str:
+    """Write the traceback of the exception in hand to `log`; in words, where it is."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(log, traceback.format_exc())
+    except OSError as error:
+        return f"its traceback could not be written to {log}: {error.strerror}"
+    return f"traceback: {log}"
 
 
 def _write(

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from paribus.reporting.frame import MissingRun, RunRecord
 
 MEASURING_STAGES = ("checkpoints", SCORES, FINETUNED)
+ABSENT = "—"
+"""Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
 _MADE_AGAIN = "the same `paribus run` makes it again"
 
 
@@ -89,7 +91,7 @@ def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -
 
 
 def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
-    """The value of each factor as it was typed, else as it is configured."""
+    """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
     typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
     typed = {name.replace("/", "."): value for name, value in typed.items()}
     return {factor: typed.get(factor) or _configured(run, factor) for factor in factors}
@@ -98,6 +100,8 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
 def _configured(run: PreparedRun, factor: str) -> str:
     value: Any = everything(run.job.config)
     for part in factor.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return ABSENT
         value = value[part]
     return str(value["kind"] if isinstance(value, dict) else value)
 

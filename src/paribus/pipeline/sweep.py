@@ -13,12 +13,11 @@ from functools import partial
 from rich.console import Console
 
 from paribus.config.arguments import Command
-from paribus.config.compose import Composition, compose_command, run_with_hydra
+from paribus.config.compose import compose_command, run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
-from paribus.errors import ParibusError
-from paribus.pipeline.comparison import compare
+from paribus.pipeline.comparison import show_table
 from paribus.pipeline.display import duration
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.failure import RETRIED
@@ -66,7 +65,7 @@ def run_command(command: Command, console: Console) -> int:
             failures += summarize(runs, layout, console, started)
             failures += ["interrupted"] if stopped else []
     if composition.multirun and not failures:
-        _show_table(composition, runs, console)
+        show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
 
 
@@ -141,14 +140,6 @@ class _Launches:
         if run.run_id in elsewhere:
             helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
         return helps and launched <= config.retries and config.on_failure != "stop"
-
-
-def _show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
-    """The comparison of a finished sweep; runs that may not be compared are no failure of running them."""
-    try:
-        compare(composition, runs, console)
-    except ParibusError as error:
-        console.print(f"no table: {error}", style="yellow", markup=False)
 
 
 @contextmanager
