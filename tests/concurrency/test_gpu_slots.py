@@ -1,5 +1,7 @@
 """GPUs shared by count among processes of one machine. The driver's list is a program that stands in for nvidia-smi."""
 
+import fcntl
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +16,7 @@ HOLD = """
 import sys, time
 from pathlib import Path
 from paribus.engine.gpus import Gpu, reserved
-gpus = [Gpu(str(number), f"GPU-{name}") for number, name in enumerate("abc")]
+gpus = [Gpu(str(number), f"GPU-{name}") for number, name in enumerate(sys.argv[3])]
 with reserved(int(sys.argv[2]), gpus, Path(sys.argv[1]), lambda: print("waits", flush=True)) as taken:
     print(",".join(gpu.uuid for gpu in taken), flush=True)
     sys.stdin.readline()
@@ -33,11 +35,10 @@ def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
 
-def holder(directory: Path, count: int) -> subprocess.Popen[str]:
-    pipe = subprocess.PIPE
-    return subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(directory), str(count)], stdin=pipe, stdout=pipe, text=True
-    )
+def holder(directory: Path, count: int, visible: str = "abc") -> subprocess.Popen[str]:
+    """A job that takes GPUs, and ends when it reads a line."""
+    command = [sys.executable, "-c", HOLD, str(directory), str(count), visible]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -76,6 +77,74 @@ def test_who_waits_for_all_is_not_overtaken_by_who_wants_one(tmp_path: Path) -> 
     ended(everything)
     assert said(late) == "GPU-a"
     ended(late)
+
+
+def test_who_waits_for_one_gpu_holds_up_nobody_who_sees_only_others(tmp_path: Path) -> None:
+    first = holder(tmp_path, 1, "a")
+    assert said(first) == "GPU-a"
+    waits = holder(tmp_path, 1, "a")
+    assert said(waits) == "waits"
+    other = holder(tmp_path, 1, "b")
+    assert said(other) == "GPU-b"
+    ended(other)
+    either = holder(tmp_path, 1, "ab")
+    assert said(either) == "GPU-b"
+    later = holder(tmp_path, 1, "a")
+    assert said(later) == "waits"
+    ended(first)
+    assert said(waits) == "GPU-a"
+    ended(either)
+    ended(waits)
+    assert said(later) == "GPU-a"
+    ended(later)
+    assert not list(tmp_path.glob("*ticket-*"))
+
+
+def test_a_free_gpu_is_kept_for_who_waits_for_it_and_another(tmp_path: Path) -> None:
+    first = holder(tmp_path, 1, "a")
+    assert said(first) == "GPU-a"
+    both = holder(tmp_path, 2, "ab")
+    assert said(both) == "waits"
+    late = holder(tmp_path, 1, "b")
+    assert said(late) == "waits"
+    third = holder(tmp_path, 1, "bc")
+    assert said(third) == "GPU-c"
+    ended(third)
+    ended(first)
+    assert said(both) == "GPU-a,GPU-b"
+    ended(both)
+    assert said(late) == "GPU-b"
+    ended(late)
+
+
+def test_who_was_killed_while_waiting_holds_up_nobody(tmp_path: Path) -> None:
+    first = holder(tmp_path, 1, "a")
+    assert said(first) == "GPU-a"
+    waits = holder(tmp_path, 2, "ab")
+    assert said(waits) == "waits"
+    waits.kill()
+    waits.wait()
+    other = holder(tmp_path, 1, "b")
+    assert said(other) == "GPU-b"
+    ended(other)
+    ended(first)
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"wanted": "all", "uuids": 3}', "\0"])
+def test_what_is_no_ticket_holds_up_nobody(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "ticket-000000000001"
+    path.write_text(content, encoding="utf-8")
+    with path.open(encoding="utf-8") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        with reserved(1, GPUS, tmp_path, lambda: None) as taken:
+            assert taken == (GPUS[0],)
+
+
+def test_every_user_may_wait_and_nobody_may_remove_what_another_put_there(tmp_path: Path) -> None:
+    directory = tmp_path / "shared"
+    with reserved(1, GPUS, directory, lambda: None):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o1777
+        assert {stat.S_IMODE(path.stat().st_mode) & 0o444 for path in directory.iterdir()} == {0o444}
 
 
 def test_more_than_there_are_is_a_configuration_error(tmp_path: Path) -> None:

@@ -1,20 +1,22 @@
 """The GPUs of this machine, shared by count among the jobs on it.
 
 A job locks the file of each GPU that it uses, so that the lock ends with the process, however that ends. Whoever waits
-for GPUs holds the queue's lock meanwhile: those who come later, wanting fewer, do not overtake it for ever.
+keeps a ticket: a locked file that says which GPUs would do and how many are wanted. Jobs are served in the order of
+their tickets, so that those who come later, wanting fewer, do not overtake others for ever; but a ticket holds up only
+jobs that want the GPUs it will get.
 """
 
-import fcntl
+import math
 import os
 import shutil
 import subprocess
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.engine.gpu_tickets import Ticket, looking, make_shared, promised, tickets, try_lock
 from paribus.errors import ConfigurationError
 
 SECONDS_BETWEEN_LOOKS = 0.5
@@ -53,80 +55,44 @@ def _listed() -> list[Gpu]:
     return [Gpu(*(field.strip() for field in line.split(",", 1))) for line in lines if "," in line]
 
 
-def lock_directory() -> Path:
-    """Where the jobs of all users of this machine lock its GPUs."""
-    return Path(tempfile.gettempdir()) / "paribus-gpus"
-
-
 @contextmanager
 def reserved(
     count: int, gpus: Sequence[Gpu], directory: Path, waiting: Callable[[], None]
 ) -> Iterator[tuple[Gpu, ...]]:
     """Hold `count` of `gpus`, or all of them for 0, until the block ends; `waiting` is called once if none is free yet.
 
-    ConfigurationError when there are not as many.
+    All jobs that share the GPUs lock files in `directory`. ConfigurationError when there are not as many GPUs.
     """
     wanted = count or len(gpus)
     if wanted > len(gpus):
         raise ConfigurationError(
             f"training.processes: {count} need a GPU each, but this job sees {len(gpus)}; lower it or give the job more"
         )
-    _make_shared(directory)
+    make_shared(directory)
     with ExitStack() as stack:
-        with ExitStack() as queue:
-            waited = not _try_lock(queue, directory / "queue")
-            if waited:
-                waiting()
-                _lock(queue, directory / "queue")
-            while (taken := _take(stack, gpus, wanted, directory)) is None:
-                if not waited:
-                    waiting()
-                waited = True
-                time.sleep(SECONDS_BETWEEN_LOOKS)
+        taken = _take(stack, gpus, wanted, directory, math.inf)
+        if taken is None:
+            waiting()
+            taken = _wait(stack, gpus, wanted, directory)
         yield taken
 
 
-def _make_shared(directory: Path) -> None:
-    try:
-        directory.mkdir()
-    except FileExistsError:
-        return
-    directory.chmod(0o1777)
+def _wait(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path) -> tuple[Gpu, ...]:
+    with Ticket.drawn(directory, wanted, [gpu.uuid for gpu in gpus]) as ticket:
+        while (taken := _take(stack, gpus, wanted, directory, ticket.number)) is None:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+    return taken
 
 
-def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path) -> tuple[Gpu, ...] | None:
-    """Lock as many as wanted, or none."""
+def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, number: float) -> tuple[Gpu, ...] | None:
+    """Lock as many as wanted of those that no earlier ticket than `number` is to get, or none."""
     taken: list[Gpu] = []
-    with ExitStack() as attempt:
+    with looking(directory), ExitStack() as attempt:
+        kept = promised([ticket for ticket in tickets(directory) if ticket.number < number], directory)
         for gpu in gpus:
-            if len(taken) < wanted and _try_lock(attempt, directory / gpu.uuid):
+            if len(taken) < wanted and gpu.uuid not in kept and try_lock(attempt, directory / gpu.uuid):
                 taken.append(gpu)
         if len(taken) < wanted:
             return None
         stack.enter_context(attempt.pop_all())
     return tuple(taken)
-
-
-def _try_lock(stack: ExitStack, path: Path) -> bool:
-    descriptor = _open(path)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(descriptor)
-        return False
-    stack.callback(os.close, descriptor)
-    return True
-
-
-def _lock(stack: ExitStack, path: Path) -> None:
-    descriptor = _open(path)
-    stack.callback(os.close, descriptor)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-
-
-def _open(path: Path) -> int:
-    """A file to lock, which another user may have made; never one behind a link that somebody put there."""
-    try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)

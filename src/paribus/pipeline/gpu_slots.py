@@ -2,10 +2,11 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
-from paribus.engine.gpus import VISIBLE, lock_directory, reserved, visible_gpus
+from paribus.engine.gpus import VISIBLE, reserved, visible_gpus
 
 SHARED = ("auto", "cuda", "gpu")
 """Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
@@ -24,7 +25,7 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
         return
     noun = "GPUs" if count != 1 else "GPU"
     waiting = f"[dim]{stage:<12} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
-    with reserved(count, gpus, lock_directory(), lambda: say(waiting)) as taken:
+    with reserved(count, gpus, Path(config.engine.gpu_locks), lambda: say(waiting)) as taken:
         yield {VISIBLE: ",".join(gpu.name for gpu in taken)}
 
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
-from paribus.errors import classify
+from paribus.errors import ConfigurationError, classify
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node, build_graph
@@ -55,6 +55,11 @@ def perform(config: RunConfig, display: Display, code: Code) -> None:
     identifier, sweep = run_id(nodes), config.sweep
     title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
     display.message(f"[bold]{title}[/bold]  {run_name(config)}  [dim]{identifier}[/dim]")
+    if sweep and sweep.run not in (None, identifier):
+        raise ConfigurationError(
+            f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
+            "command began, so nothing is run; give the command again"
+        )
     if sweep and _stop_mark(layout, sweep).exists():
         display.message("  not started: another run has failed, and on_failure=stop")
         return

@@ -101,6 +101,7 @@ def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> Swe
         invocation=uuid.uuid4().hex,
         jobs=len(runs),
         number=1,
+        run=None,
         launcher=composition.launcher if composition.multirun else "basic",
         factors=composition.factors,
     )

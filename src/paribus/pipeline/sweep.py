@@ -98,7 +98,7 @@ class _Launches:
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
         """What the launcher said of jobs that it lost, None when it lost none."""
         numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
-        jobs = [[*run.job.overrides, self._told(numbers[run.run_id])] for run in runs]
+        jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
         shown = {name: self.layout.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
             with watched(self.sweep.launcher, shown, self.console):
@@ -110,12 +110,12 @@ class _Launches:
             return trouble
         return None
 
-    def _told(self, number: int) -> str:
+    def _told(self, run_id: str, number: int) -> str:
         """The override that tells a job about its sweep."""
         sweep = self.sweep
         factors = ",".join(f"'{factor}'" for factor in sweep.factors)
         names = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',launcher:'{sweep.launcher}'"
-        return f"sweep={{{names},jobs:{sweep.jobs},number:{number},factors:[{factors}]}}"
+        return f"sweep={{{names},jobs:{sweep.jobs},number:{number},run:'{run_id}',factors:[{factors}]}}"
 
     def _await_others(self, runs: Sequence[PreparedRun]) -> set[str]:
         """Wait until no living process has one of the runs in hand; which ones another had."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group
-from paribus.config.groups.types import Name, NonNegative, Positive, PositiveFloat, RunId
+from paribus.config.groups.types import Name, NonNegative, PathText, Positive, PositiveFloat, RunId
 from paribus.config.units import Count, Size
 
 
@@ -24,6 +24,10 @@ class EngineConfig:
     workers: NonNegative = execution(0, doc="Shards that are computed at once; 0 takes one a core of the engine.")
     threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage's process; 0 takes one a core.")
     lease_seconds: PositiveFloat = execution(30.0, doc="A claim without heartbeat for this long is taken over.")
+    gpu_locks: PathText = execution(
+        "/tmp/paribus-gpus",
+        doc="Directory of this machine in which all jobs on its GPUs, of all users and containers, lock them.",
+    )
 
 
 @group
@@ -85,4 +89,5 @@ class SweepConfig:
     jobs: Positive = execution(doc="Number of runs.")
     number: Positive = execution(1, doc="Which of them this is.")
     launcher: str = execution("basic", doc="The Hydra launcher that runs them.")
+    run: RunId | None = execution(None, doc="The run that this job was composed as; one that composes another refuses.")
     factors: tuple[str, ...] = execution((), doc="Configuration paths that differ between the runs on purpose.")

@@ -1,0 +1,126 @@
+"""The files by which jobs of one machine, of any user, wait for GPUs in turn: locks, and tickets of those who wait.
+
+Nobody writes to a file that another user has made, and nobody trusts one: it is read, or locked, and no link in its
+place is followed. A ticket counts as long as its lock is held, so it ends with its process.
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+_PREFIX = "ticket-"
+_LOOKING = "queue"
+
+
+@dataclass(frozen=True)
+class Ticket:
+    """A place in the queue: `wanted` GPUs of those in `uuids`, which are taken in this order."""
+
+    number: int
+    wanted: int
+    uuids: tuple[str, ...]
+
+    @classmethod
+    @contextmanager
+    def drawn(cls, directory: Path, wanted: int, uuids: Sequence[str]) -> Iterator["Ticket"]:
+        """A ticket behind all others, until the block ends."""
+        with ExitStack() as stack:
+            with looking(directory):
+                number = 1 + max((_number(path) for path in _files(directory)), default=0)
+                path = directory / f"{_PREFIX}{number:012d}"
+                stack.callback(path.unlink, missing_ok=True)
+                aside = directory / f".{path.name}.{os.getpid()}"
+                aside.write_text(json.dumps({"wanted": wanted, "uuids": list(uuids)}), encoding="utf-8")
+                aside.chmod(0o644)
+                if not try_lock(stack, aside):
+                    raise BlockingIOError(f"{aside}: locked by another process")
+                aside.rename(path)
+            yield cls(number, wanted, tuple(uuids))
+
+
+def tickets(directory: Path) -> list[Ticket]:
+    """Those of living processes, in the order in which they were drawn; the others are removed, if this user may."""
+    found = []
+    for path in sorted(_files(directory), key=_number):
+        with ExitStack() as stack:
+            if try_lock(stack, path):
+                with suppress(OSError):
+                    path.unlink()
+            elif ticket := _read(path):
+                found.append(ticket)
+    return found
+
+
+def promised(waiting: Sequence[Ticket], directory: Path) -> set[str]:
+    """The free GPUs that go to those who wait: to each in turn as many as it wants, or all that would do for it."""
+    kept: set[str] = set()
+    for ticket in waiting:
+        open_ = (uuid for uuid in ticket.uuids if uuid not in kept and _is_free(directory / uuid))
+        kept.update(uuid for uuid, _ in zip(open_, range(ticket.wanted), strict=False))
+    return kept
+
+
+@contextmanager
+def looking(directory: Path) -> Iterator[None]:
+    """Look at locks and tickets and take some, which is one step of all jobs."""
+    descriptor = _open(directory / _LOOKING)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def make_shared(directory: Path) -> None:
+    """Make the directory of the files, in which every user may make some and none may remove another's."""
+    try:
+        directory.mkdir(parents=True)
+    except FileExistsError:
+        return
+    directory.chmod(0o1777)
+
+
+def try_lock(stack: ExitStack, path: Path) -> bool:
+    """Lock a file until `stack` is left; False where another process has locked it."""
+    descriptor = _open(path)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        return False
+    stack.callback(os.close, descriptor)
+    return True
+
+
+def _is_free(path: Path) -> bool:
+    with ExitStack() as stack:
+        return try_lock(stack, path)
+
+
+def _files(directory: Path) -> Iterator[Path]:
+    return (path for path in directory.glob(f"{_PREFIX}*") if path.name.removeprefix(_PREFIX).isdecimal())
+
+
+def _number(path: Path) -> int:
+    return int(path.name.removeprefix(_PREFIX))
+
+
+def _read(path: Path) -> Ticket | None:
+    """None for what is no ticket: another user may have put anything there."""
+    try:
+        fields = json.loads(path.read_bytes()[:100_000])
+        return Ticket(_number(path), int(fields["wanted"]), tuple(map(str, fields["uuids"])))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _open(path: Path) -> int:
+    """A file to lock, which another user may have made; never one behind a link that somebody put there."""
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
