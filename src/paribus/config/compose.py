@@ -28,10 +28,10 @@ from hydra.types import HydraContext, RunMode
 from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
-from omegaconf.resolvers.oc import env
 
 from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
+from paribus.config.interpolations import refused
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
@@ -377,27 +377,12 @@ def _container(cfg: DictConfig) -> dict[str, Any]:
     if forbidden := [Problem(*found) for found in refused_settings(block)]:
         raise refuse(forbidden)
     run = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    with _without_environment():
-        plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
+    if forbidden := [Problem(*found) for found in refused(OmegaConf.to_container(run, resolve=False))]:
+        raise refuse(forbidden)
+    plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
     if not isinstance(plain, dict):
         raise TypeError("the composed configuration is not a mapping")
     return {str(key): value for key, value in plain.items()}
-
-
-@contextmanager
-def _without_environment() -> Iterator[None]:
-    """Refuse `${oc.env:NAME}` while a configuration is resolved, since what is resolved is written into records."""
-
-    def refused(name: str, default: Any = None) -> Any:
-        raise ValueError(
-            f"the value of {name} would be written into records; have the shell put it there, if it may be"
-        )
-
-    OmegaConf.register_new_resolver("oc.env", refused, replace=True)
-    try:
-        yield
-    finally:
-        OmegaConf.register_new_resolver("oc.env", env, replace=True)
 
 
 def _explain(error: Exception) -> str:
