@@ -32,11 +32,11 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of one megabyte; mounting one needs root."""
+def small_disk(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
+    """A disk of one megabyte, or of the `size` that a test gives as parameter; mounting one needs root."""
     mount = tmp_path / "disk"
     mount.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(mount)]
+    command = ["mount", "-t", "tmpfs", "-o", f"size={getattr(request, 'param', '1m')}", "tmpfs", str(mount)]
     if shutil.which("mount") is None or os.geteuid() != 0 or subprocess.run(command, check=False).returncode:
         pytest.skip("mounting a small disk needs root")
     yield mount

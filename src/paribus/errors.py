@@ -50,6 +50,10 @@ class InfrastructureError(ParibusError):
     failure_class = "infrastructure"
 
 
+class FullDiskError(InfrastructureError):
+    """The disk is full: what would fill it again at once is not worth another try."""
+
+
 FAILURE_CLASSES: dict[str, type[ParibusError]] = {
     cls.failure_class: cls
     for cls in (
@@ -63,13 +67,19 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
 }
 
 
+def is_full_disk(error: BaseException) -> bool:
+    """Whether there was no room for what was written."""
+    full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+    return full or isinstance(error, FullDiskError)
+
+
 def classify(error: BaseException) -> dict[str, str]:
     """Failure class and message of an exception."""
     if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
         return {"class": error.failure_class, "message": str(error)}
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
         return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+    if isinstance(error, OSError) and is_full_disk(error):
         where = f" while writing {error.filename}" if error.filename else ""
         return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
     if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):

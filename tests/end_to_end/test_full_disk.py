@@ -1,8 +1,10 @@
 """A disk that fills up in the middle of a run: a clear error, no half artefact, and the same command carries on."""
 
+import re
 import subprocess
 from pathlib import Path
 
+import pytest
 from command_line import OVERRIDES, paribus, write_corpus
 
 
@@ -16,3 +18,17 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
             assert (path / "record.json").is_file()
     subprocess.run(["mount", "-o", "remount,size=100m", str(small_disk)], check=True)
     assert "1 of 1 run done" in paribus(tmp_path, *arguments).stdout
+
+
+@pytest.mark.parametrize("small_disk", ["200k", "60k"], indirect=True)
+def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_filled_once(
+    tmp_path: Path, small_disk: Path
+) -> None:
+    write_corpus(tmp_path)
+    failed = paribus(tmp_path, "run", *OVERRIDES, f"root={small_disk / 'root'}", "retries=2", expect=1)
+    told = " ".join(failed.stdout.split())
+    place = rf"{small_disk}/root/\S+"
+    assert re.search(rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space", told)
+    assert "trying again" not in told
+    assert "died without a word" not in told
+    assert failed.stderr == ""

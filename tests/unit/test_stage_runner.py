@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.errors import DataError, OutOfMemoryError
+from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
 from paribus.pipeline import runner
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import Node
@@ -125,6 +126,30 @@ def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artef
     working.ensure(run.nodes["corpus"])
     log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8")
     assert log.count('"name": "train/loss", "value": 2.5') == 1
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (FullDiskError("the disk is full"), 1),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
+        (InfrastructureError("the machine failed"), 3),
+    ],
+)
+def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise error
+
+    stage_is(monkeypatch, fails)
+    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=2))
+    with pytest.raises(type(error)):
+        stages(run).ensure(node)
+    assert len(tried) == tries
 
 
 def test_a_failure_is_told_where_nothing_can_be_written_about_it(

@@ -17,9 +17,10 @@ from typing import Any, TextIO
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
 from paribus.engine.parent import die_with_parent
-from paribus.errors import classify
+from paribus.errors import classify, is_full_disk
 from paribus.pipeline.context import StageContext
 from paribus.pipeline.stages import STAGES
+from paribus.store.atomic import naming
 from paribus.store.claim import Claim
 from paribus.store.code import Code, loaded_code
 
@@ -65,7 +66,7 @@ def main() -> int:
             reporter.send({"type": "done", "result": _run(json.load(sys.stdin), reporter)})
         except BaseException as error:
             # Told first: on a full disk the log takes no traceback.
-            reporter.send({"type": "failed", **classify(error)})
+            reporter.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})
             with suppress(OSError):
                 traceback.print_exc()
             return 1
@@ -88,7 +89,8 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
             report=reporter,
             engine=engine,
         )
-        result = STAGES[job["stage"]].load()(context)
+        with naming(context.output.parent):
+            result = STAGES[job["stage"]].load()(context)
     code.require_loaded(loaded)
     return result
 

@@ -15,6 +15,7 @@ from paribus.config.groups.execution import EngineConfig
 from paribus.engine.memory_kills import out_of_memory_kills
 from paribus.errors import (
     FAILURE_CLASSES,
+    FullDiskError,
     InfrastructureError,
     InterruptedRunError,
     OutOfMemoryError,
@@ -161,6 +162,8 @@ def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:
 def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills: int) -> Any:
     if answer is not None and answer["type"] == "done":
         return answer["result"]
+    if answer is not None and answer["full_disk"]:
+        raise FullDiskError(answer["message"])
     if answer is not None:
         cls: type[ParibusError] = FAILURE_CLASSES[answer["class"]]
         raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 from rich.markup import escape
 
 from paribus.config.identity import everything
-from paribus.errors import DataError, ParibusError, classify
+from paribus.errors import DataError, ParibusError, classify, is_full_disk
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
 from paribus.pipeline.failure import RETRIED, Failure, stage_log
@@ -77,7 +77,7 @@ class StageRunner:
                 raise
             except Exception as error:
                 failure = classify(error)
-                if failure["class"] not in RETRIED or self._failed_before(node):
+                if failure["class"] not in RETRIED or is_full_disk(error) or self._failed_before(node):
                     raise
                 message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(failure['message'])}"
                 self.display.message(f"  {node.name:<12} {message}")
@@ -133,7 +133,8 @@ class StageRunner:
         self.display.start(node.name, "starting")
         started = time.monotonic()
         try:
-            artifact = self._execute(node, held, started)
+            with atomic.naming(self.layout.root):
+                artifact = self._execute(node, held, started)
         except BaseException as error:
             if held.held():
                 self.layout.store.discard_output(node.name, node.key)

@@ -12,6 +12,16 @@ from typing import Any
 
 
 @contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an error of the system that names no file, as those of writing to an open one, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or str(path)
+        raise
+
+
+@contextmanager
 def replacing(path: Path) -> Iterator[Path]:
     """Where to write the file or directory that becomes `path` in one step, on the disk, when the block ends.
 
@@ -19,13 +29,14 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     try:
-        yield aside
-        if aside.is_dir():
-            sync_tree(aside)
-        else:
-            sync_entry(aside)
-        aside.replace(path)
-        sync_entry(path.parent)
+        with naming(path):
+            yield aside
+            if aside.is_dir():
+                sync_tree(aside)
+            else:
+                sync_entry(aside)
+            aside.replace(path)
+            sync_entry(path.parent)
     except BaseException:
         _remove(aside)
         raise

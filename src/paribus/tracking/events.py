@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from paribus.errors import InfrastructureError
+from paribus.store.atomic import naming
 from paribus.tracking.destination import public_uri
 from paribus.tracking.reader import EventReader
 
@@ -132,7 +133,8 @@ class EventLog:
     def _write(self, record: Mapping[str, Any]) -> None:
         """Append a line, after the end of one that a full disk cut."""
         data = b"\n" * self._torn + json.dumps(record, allow_nan=False).encode() + b"\n"
-        written = os.write(self._descriptor, data)
+        with naming(self.path):
+            written = os.write(self._descriptor, data)
         self._torn = written != len(data)
         if self._torn:
             raise InfrastructureError(
