@@ -1,6 +1,7 @@
 """What the runner does around a stage: provenance, records, files that change, file servers that do not answer."""
 
 import errno
+import io
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,13 +11,17 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.corpus import FilesCorpus
-from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
+from paribus.config.groups.execution import SweepConfig
+from paribus.errors import ConfigurationError, DataError, FullDiskError, InfrastructureError, OutOfMemoryError
 from paribus.pipeline import runner
 from paribus.pipeline.display import Display
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.job import perform
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.run_state import read_state
 from paribus.pipeline.runner import StageRunner, run_nodes
+from paribus.pipeline.status import show_failures
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
 from planning_support import PreparedRun, planned_run
@@ -150,6 +155,39 @@ def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
     with pytest.raises(type(error)):
         stages(run).ensure(node)
     assert len(tried) == tries
+
+
+def test_a_stage_that_several_runs_share_fails_and_is_told_once(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise DataError("line 3 is no JSON")
+
+    stage_is(monkeypatch, fails)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=8)
+    states, console = {}, Console(record=True, width=200, file=io.StringIO())
+    for seed in range(8):
+        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
+        config = replace(run.job.config, sweep=sweep)
+        nodes = build_graph(config, Layout.of(config).cache)
+        perform(config, Display(console), loaded_code())
+        states[f"seed {seed}"] = read_state(Layout.of(config), PreparedRun(replace(run.job, config=config), nodes))
+    show_failures(states, console)
+    told = console.export_text()
+    assert tried == ["corpus"]
+    assert {state.failure.message for state in states.values() if state.failure} == {"line 3 is no JSON"}
+    assert told.count("line 3 is no JSON") == 2
+    assert "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in told
+
+
+def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing(run: PreparedRun) -> None:
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run="another")
+    with pytest.raises(ConfigurationError, match="this job was to be run another: a file of the configuration"):
+        perform(replace(run.job.config, sweep=sweep), Display(Console(quiet=True)), loaded_code())
+    assert not (Layout.of(run.job.config).root / "runs").exists()
 
 
 def test_a_failure_is_told_where_nothing_can_be_written_about_it(

@@ -1,5 +1,6 @@
 """How the runs of a command stand, and why those that failed did."""
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from rich.console import Console
@@ -36,12 +37,14 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
 
 
 def show_failures(states: Mapping[str, RunState], console: Console) -> None:
-    """Print a line for each run that is not done, with the reason and the end of its log."""
+    """Print the runs that are not done, those with one reason together, with the end of the log of one of them."""
+    alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, state in states.items():
         if state.status != "done":
-            why = _why(state)
-            console.print(f"  {state.shown}: {name}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
-            _show_tail(name, state, console)
+            alike[state.shown, _why(state)].append(name)
+    for (shown, why), names in alike.items():
+        console.print(f"  {shown}: {', '.join(names)}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
+        _show_tail(names[0], states[names[0]], console)
 
 
 def _why(state: RunState) -> str:

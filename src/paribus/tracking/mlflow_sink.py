@@ -263,6 +263,8 @@ def ensure_store(destination: Destination) -> None:
             return
         partial = database.with_name(f".{database.name}.{os.getpid()}.partial")
         partial.unlink(missing_ok=True)
+        # By itself SQLite makes a file that only its owner may write, whatever the umask.
+        partial.touch()
         _open(f"sqlite:///{partial}", destination)
         partial.replace(database)
 

@@ -1,0 +1,80 @@
+"""Two users of one group in one store, with real user numbers, which takes root."""
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+GROUP, ANN, BEN = 2000, 3001, 3002
+SETTING = """
+set -e
+if [ -n "$1" ]; then
+  mkdir -p "$2" && mount --bind "$3" "$2" && mount -t tmpfs -o mode=755 tmpfs "$1"
+  mkdir -p "$3" && mount --bind "$2" "$3"
+fi
+umask "$4"
+exec setpriv --reuid "$5" --regid "$5" --groups "$6" "${@:7}"
+"""
+"""Become a user; a home of root that Python lies in is replaced, for this process alone, by what others may pass."""
+PUBLISH = """
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from paribus.store.artifact import Store
+store, key = Store(Path(sys.argv[1])), sys.argv[2] * 64
+held = store.claim("corpus", key)
+with held:
+    output = store.empty_output(held, "corpus", key)
+    (output / "weights").touch(mode=0o600)
+    (output / "weights").write_text("content")
+    store.publish(held, "corpus", key, {"result": {}})
+for other in sys.argv[2:]:
+    assert (store.require("corpus", other * 64).path / "weights").read_text() == "content"
+print("published")
+"""
+
+
+def as_user(user: int, umask: str, directory: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the script as a user of the group."""
+    interpreter = Path(sys.base_prefix)
+    closed = next((str(path) for path in interpreter.parents if not stat.S_IMODE(path.stat().st_mode) & 0o001), "")
+    places = [closed, str(directory / f"python{user}"), str(interpreter), umask, str(user), str(GROUP)]
+    program = ["unshare", "--mount", "bash", "-c", SETTING, "as", *places]
+    command = [*program, sys.executable, "-c", PUBLISH, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Iterator[Path]:
+    """A root that the group may write."""
+    if os.geteuid() != 0 or not shutil.which("setpriv") or not shutil.which("unshare"):
+        pytest.skip("becoming another user needs root, setpriv and unshare")
+    above = {path: stat.S_IMODE(path.stat().st_mode) for path in (tmp_path, *tmp_path.parents)}
+    closed = {path: mode for path, mode in above.items() if not mode & 0o001}
+    for path, mode in closed.items():
+        path.chmod(mode | 0o001)
+    made = tmp_path / "root"
+    made.mkdir()
+    os.chown(made, 0, GROUP)
+    made.chmod(0o2775)
+    yield made
+    for path, mode in closed.items():
+        path.chmod(mode)
+
+
+def test_users_of_one_group_make_and_read_artefacts_of_one_store(tmp_path: Path, root: Path) -> None:
+    for user, arguments in ((ANN, ["a"]), (BEN, ["b", "a"]), (ANN, ["c", "b", "a"])):
+        done = as_user(user, "002", tmp_path, str(root), *arguments)
+        assert (done.stdout, done.returncode) == ("published\n", 0), done.stderr
+
+
+def test_who_may_not_write_there_is_told_where(tmp_path: Path, root: Path) -> None:
+    assert as_user(ANN, "022", tmp_path, str(root), "a").returncode == 0
+    refused = as_user(BEN, "022", tmp_path, str(root), "b", "a")
+    assert refused.returncode == 1
+    assert f"Permission denied: '{root}/claims/.lock'" in refused.stderr
