@@ -177,3 +177,17 @@ def test_the_fingerprint_refuses_unknown_tasks_and_missing_files(tmp_path: Path)
         fingerprint(EvaluationConfig(tasks=("piqua",), data=str(tmp_path)), tmp_path)
     with pytest.raises(DataError, match=r"evaluation\.data"):
         fingerprint(EvaluationConfig(tasks=("piqa",), data=str(tmp_path)), tmp_path)
+
+
+@pytest.mark.parametrize("split", ["validation", "train"])
+def test_a_record_of_another_schema_is_refused_before_anything_runs(tmp_path: Path, split: str) -> None:
+    right = {"question": "is it", "passage": "It is.", "label": 1}
+    directory = tmp_path / "data/boolq"
+    directory.mkdir(parents=True)
+    for name in ("validation", "train"):
+        records = [right, {"question": "is it", "passage": 3} if name == split else right]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (directory / f"{name}.jsonl").write_text(lines, encoding="utf-8")
+    config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"))
+    with pytest.raises(DataError, match=rf"boolq/{split}\.jsonl, line 2: field `passage` must be text, not 3"):
+        fingerprint(config, tmp_path / "cache")

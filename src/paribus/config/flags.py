@@ -98,7 +98,6 @@ def _fields() -> Iterator[str]:
 
 
 def _below(cls: type[Any], prefix: str) -> Iterator[str]:
-
     from paribus.config.schema import dataclasses_of
 
     hints = get_type_hints(cls)

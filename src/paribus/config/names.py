@@ -7,6 +7,7 @@ from pathlib import Path
 LONGEST_PART = 255
 """Bytes of a file's name, the limit of Linux' file systems."""
 LONGEST_NAME = 200
+_DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]{1,4})?")
 _RUN_ID = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 
 
@@ -38,6 +39,13 @@ def proper_run_id(value: str) -> str:
     if not _RUN_ID.fullmatch(value):
         shown = f"{value[:40]!r}{'...' if len(value) > 40 else ''}"
         raise ValueError(f"{shown} is no run id; one has letters, digits, '.', '_', '-', such as 0123456789abcdef")
+    return value
+
+
+def proper_device(value: str) -> str:
+    """`value` if a device can be called so, whether it is there or not; ValueError otherwise."""
+    if not _DEVICE.fullmatch(value):
+        raise ValueError(f"{value!r} is no device; known: auto, cpu, cuda, and cuda:N for one of several")
     return value
 
 

@@ -8,7 +8,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.fingerprint import file_digest, is_writable
 from paribus.errors import ConfigurationError
 from paribus.evaluation.segmentation_corpus import read_segmented
-from paribus.evaluation.suites.files import benchmark_file, fewshot_file
+from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
@@ -21,8 +21,8 @@ def fingerprint(config: EvaluationConfig, cache: Path) -> dict[str, JSON]:
     digests of sets of texts by name.
 
     `cache` is a directory that remembers digests of files that have not changed. Raises ConfigurationError for an
-    unknown task and DataError for a missing file; also for a torn or empty one of texts, pairs or segmented sentences,
-    which is read whole once.
+    unknown task and DataError for a missing file, or one that is torn, empty or has a record that its reader cannot
+    take; each is read whole once.
     """
     for name in config.tasks:
         if problem := unknown_task(name):
@@ -47,8 +47,11 @@ def _task(name: str, config: EvaluationConfig, cache: Path) -> dict[str, JSON] |
     if name not in BENCHMARKS:
         return None
     scored = benchmark_file(config.data, BENCHMARKS[name])
-    fewshot = fewshot_file(scored, BENCHMARKS[name])
-    return {"scored": file_digest(scored, cache), "fewshot": file_digest(fewshot, cache) if fewshot else None}
+    files = {"scored": scored, "fewshot": fewshot_file(scored, BENCHMARKS[name])}
+    return {
+        role: None if path is None else _whole(path, cache, lambda path: read_benchmark(path, BENCHMARKS[name]), name)
+        for role, path in files.items()
+    }
 
 
 def _whole(path: Path, cache: Path, read: Callable[[Path], Any], of: str = "") -> str:

@@ -7,7 +7,8 @@ from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, classify
+from paribus.errors import ConfigurationError, ParibusError, classify
+from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node, build_graph
@@ -79,6 +80,17 @@ def perform(config: RunConfig, display: Display, code: Code) -> None:
         raise KeyboardInterrupt
 
 
+def _unfit(config: RunConfig, nodes: dict[str, Node]) -> Failure | None:
+    """What this machine lacks, unless whoever launched the job judged it: the command, on this very machine."""
+    if config.sweep is not None and config.sweep.launcher in HERE:
+        return None
+    try:
+        found = [f"{path}: {message}" for path, message in Devices().problems(config, nodes)]
+    except ParibusError as error:
+        return Failure(error.failure_class, str(error))
+    return Failure("configuration", "; ".join(found)) if found else None
+
+
 def allow_start(layout: Layout, sweep: SweepConfig) -> None:
     """Forget that a run of this command has failed, so that the command leaves nothing behind."""
     _stop_mark(layout, sweep).unlink(missing_ok=True)
@@ -94,7 +106,7 @@ def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: 
     announce(layout, config, display)
     follower = Follower(recorder.directory, config.tracking, layout.root)
     try:
-        failure = run_nodes(nodes, layout, display, recorder, code)
+        failure = _unfit(config, nodes) or run_nodes(nodes, layout, display, recorder, code)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))

@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paribus.config.schema import RunConfig
+from paribus.config.validate import Problem, refuse
+from paribus.engine import opening
+from paribus.pipeline.devices import Devices
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout
@@ -23,6 +26,14 @@ class _Unrecorded:
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """The store has it."""
+
+
+def check(config: RunConfig, targets: Sequence[str]) -> None:
+    """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
+    nodes = build_graph(config, Layout.of(config).cache, targets=targets)
+    found = [*opening.problems(config.engine), *Devices().problems(config, nodes)]
+    if found:
+        raise refuse([Problem(*problem) for problem in found])
 
 
 def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:

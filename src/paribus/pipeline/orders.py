@@ -13,7 +13,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.make import make
+from paribus.pipeline.make import check, make
 from paribus.pipeline.prepare import PreparedRun, labels
 
 USAGE = """usage: paribus order statistics [overrides]        -m ordering=... for several
@@ -25,11 +25,13 @@ An id that begins with a dash stands after --.
 What is missing of the artefacts up to the order is made; no model is trained.
 """
 STATISTICS = "statistics"
+_Action = tuple[Callable[[int, RunConfig, Console], int], Callable[[RunConfig], tuple[str, ...]]]
+"""What shows a document, and the stages that it needs."""
 
 
 def order_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus order ACTION [DOCUMENT] [overrides]`; ConfigurationError for an action that is none."""
-    of_a_document: dict[str, Callable[[int, RunConfig, Console], int]] = {"where": _where, "near": _near}
+    of_a_document: dict[str, _Action] = {"where": (_where, _where_needs), "near": (_near, _near_needs)}
     if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
         _print_usage(console)
         return 0 if arguments else 2
@@ -42,7 +44,8 @@ def order_command(arguments: Sequence[str], console: Console) -> int:
         return _show(command, console)
     if action == STATISTICS:
         return _statistics(command, console)
-    return of_a_document[action](*_find(document, command), console)
+    show, needs = of_a_document[action]
+    return show(*_find(document, command, needs), console)
 
 
 def _print_usage(console: Console) -> None:
@@ -61,6 +64,8 @@ def _statistics(command: Command, console: Console) -> int:
     from paribus.reporting.order_report import OrderRow, write_order_report
 
     composition = compose_command(command)
+    for job in composition.jobs:
+        check(job.config, ("contexts",))
     caches = [Layout.of(job.config).cache for job in composition.jobs]
     runs = [
         PreparedRun(job, build_graph(job.config, cache, targets=("contexts",)))
@@ -84,10 +89,18 @@ def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
     return labels(runs) if len(runs) > 1 else [run.job.config.ordering.kind for run in runs]
 
 
+def _where_needs(config: RunConfig) -> tuple[str, ...]:
+    return ("order", "tokens")
+
+
+def _near_needs(config: RunConfig) -> tuple[str, ...]:
+    return ("corpus", "lexical_neighbours" if isinstance(config.ordering, LexicalOrdering) else "neighbours")
+
+
 def _where(document: int, config: RunConfig, console: Console) -> int:
     from paribus.pipeline.order_documents import where
 
-    made = make(config, ("order", "tokens"))
+    made = make(config, _where_needs(config))
     told = where(document, config, {name: found.path for name, found in made.items()})
     console.print(told, markup=False, end="", soft_wrap=True)
     return 0
@@ -96,8 +109,8 @@ def _where(document: int, config: RunConfig, console: Console) -> int:
 def _near(document: int, config: RunConfig, console: Console) -> int:
     from paribus.pipeline.order_documents import near
 
-    stage = "lexical_neighbours" if isinstance(config.ordering, LexicalOrdering) else "neighbours"
-    made = make(config, ("corpus", stage))
+    made = make(config, _near_needs(config))
+    stage = _near_needs(config)[-1]
     console.print(near(document, made["corpus"].path, made[stage].path), markup=False, end="", soft_wrap=True)
     return 0
 
@@ -113,7 +126,9 @@ def _split(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
     return arguments[0], arguments[1:]
 
 
-def _find(document: str | None, command: Command) -> tuple[int, RunConfig]:
+def _find(
+    document: str | None, command: Command, needs: Callable[[RunConfig], tuple[str, ...]]
+) -> tuple[int, RunConfig]:
     """Index of the document in the training split, looked up before anything but the corpus is made."""
     from paribus.pipeline.order_documents import find_document
 
@@ -123,4 +138,5 @@ def _find(document: str | None, command: Command) -> tuple[int, RunConfig]:
     if len(composition.jobs) != 1:
         raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
     config = composition.jobs[0].config
+    check(config, needs(config))
     return find_document(document, make(config, ("corpus",))["corpus"].path), config

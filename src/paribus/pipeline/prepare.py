@@ -13,8 +13,10 @@ from paribus.engine import opening
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
+from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
+from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
 
@@ -57,12 +59,16 @@ def _short(override: str) -> str:
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them.
 
-    With `tolerate_missing`, which a plan uses, files outside the configuration may be absent.
+    With `tolerate_missing`, which a plan uses, files outside the configuration may be absent, and devices. Where
+    jobs run elsewhere, they judge devices themselves.
     """
+    here = not tolerate_missing and (not composition.multirun or composition.launcher in HERE)
+    devices = Devices()
     problems: list[Problem] = []
     runs: list[PreparedRun] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
+        found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
         found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems
         found += [Problem(*problem) for problem in judge(job.config.evaluation)]
@@ -73,6 +79,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
             problems += [] if tolerate_missing else _repeated(runs[-1])
+            problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
     if problems:

@@ -76,6 +76,16 @@ class Destination:
         return self.root / "tracking" / f"{self.key}-{socket.gethostname()}-{namespace}"
 
 
+def problems(tracking: TrackingConfig) -> list[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of a store that MLflow could not open."""
+    try:
+        _ = absolute_uri(tracking.uri, Path()) if tracking.kind == "mlflow" else ""
+    except ConfigurationError as error:
+        path, _, message = str(error).partition(": ")
+        return [(path, message)]
+    return []
+
+
 def absolute_uri(uri: str | None, root: Path) -> str:
     """`uri` independent of the working directory; None is `mlflow.db` in `root`."""
     if uri is None:

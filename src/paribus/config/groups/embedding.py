@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Cosine, Fraction, NonNegative, PathText, Positive
+from paribus.config.groups.types import Cosine, Device, Fraction, NonNegative, PathText, Positive
 
 
 @group
@@ -34,7 +34,7 @@ class TransformersEmbedder:
     max_tokens: Positive = identity(510, doc="Tokens of a chunk.")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged (released configuration: 10).")
     batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
-    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
 
 @group
@@ -45,7 +45,7 @@ class MiniLMEmbedder:
     max_tokens: Positive = identity(254, doc="Tokens of a chunk (the model was trained with 256, two of them special).")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged.")
     batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
-    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
 
 @group

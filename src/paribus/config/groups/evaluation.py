@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, NonNegativeReal, PathText, Positive, Shots, ShotsOf, Tasks
+from paribus.config.groups.types import Device, NonNegative, NonNegativeReal, PathText, Positive, Shots, ShotsOf, Tasks
 from paribus.config.units import Size
 
 
@@ -47,7 +47,7 @@ class EvaluationConfig:
     )
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
     batch_size: Positive = execution(32, doc="Requests a forward pass.")
-    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
     def task_shots(self, task: str) -> tuple[int, ...]:
         """Numbers of examples in the prompt of a task."""

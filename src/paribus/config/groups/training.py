@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, Positive, PositiveFloat, Probability
+from paribus.config.groups.types import Device, NonNegative, Positive, PositiveFloat, Probability
 
 
 @group
@@ -41,7 +41,7 @@ class TrainingConfig:
     micro_batch: Positive = execution(
         16, doc="Contexts a forward pass of a process; gradients accumulate. Lowered where memory does not suffice."
     )
-    device: str = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
     processes: NonNegative = execution(1, doc="Processes a node that train one model; 0 takes one a visible GPU.")
     nodes: NonNegative = execution(
         1, doc="Nodes that train one model; 0 takes those of the SLURM allocation this runs in."

@@ -5,7 +5,7 @@ from typing import Annotated
 from annotated_types import Ge, Gt, Le, Lt, MinLen
 from pydantic import AfterValidator, Field
 
-from paribus.config.names import proper_name, proper_path, proper_run_id
+from paribus.config.names import proper_device, proper_name, proper_path, proper_run_id
 
 Positive = Annotated[int, Gt(0)]
 NonNegative = Annotated[int, Ge(0)]
@@ -18,6 +18,7 @@ Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
 PathText = Annotated[str, AfterValidator(proper_path)]
 Paths = Annotated[tuple[PathText, ...], Field(strict=False), MinLen(1)]
 Name = Annotated[str, AfterValidator(proper_name)]
+Device = Annotated[str, AfterValidator(proper_device)]
 RunId = Annotated[str, AfterValidator(proper_run_id)]
 Tasks = Annotated[tuple[str, ...], Field(strict=False)]
 Shots = Annotated[tuple[NonNegative, ...], Field(strict=False), MinLen(1)]
