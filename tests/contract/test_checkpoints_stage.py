@@ -13,6 +13,7 @@ from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.modeling.build import load_model
@@ -193,6 +194,16 @@ def test_a_corpus_smaller_than_one_context_is_refused(inputs: dict[str, Path], t
 def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"training\.warmup_steps"):
         execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
+
+
+def test_too_few_checkpoints_to_score_are_refused_before_the_first_step(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    training = dataclasses.replace(TRAINING, checkpoint_every=1000)
+    wanting = config(training=training, evaluation=EvaluationConfig(last_checkpoints=2))
+    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints: 2 are to be scored, and \d+ steps"):
+        execute(tmp_path, "run", inputs, wanting)
+    assert not list((tmp_path / "run" / "work").glob("step_*"))
 
 
 def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(

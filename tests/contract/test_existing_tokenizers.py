@@ -2,21 +2,26 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
-from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer
+from paribus.config.groups.budget import EqualFlopsBudget
+from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer, ViterbiEncoder
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.counts import training_flops
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.planning.plan import make_plan
 from paribus.pipeline.prepare import prepare
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import ended_early, locate, open_existing, vocabulary_size
+from paribus.tokenization.preflight import problems
 from paribus.tokenization.stages import build_vocabulary
 from run_config import run_config
 from stage_support import context_at, files
@@ -53,6 +58,24 @@ def places(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> di
 
 def configured(path: Path) -> RunConfig:
     return run_config(tokenizer=ExistingTokenizer(path=str(path)), pretokenizer=ExistingPretokenizer())
+
+
+def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
+    places: dict[str, Path], tokenizer: Tokenizer
+) -> None:
+    fitting = configured(places["directory"])
+    model = replace(fitting.model, match="total", reference_vocab_size=1)
+    step = training_flops(fitting.model, tokenizer.vocab_size, 1024 * fitting.model.context_length)
+    wanting: dict[str, dict[str, Any]] = {
+        "encoder.kind": {"encoder": ViterbiEncoder()},
+        "model.match": {"model": model},
+        "training.warmup_steps": {"budget": EqualFlopsBudget(flops=10 * step)},
+    }
+    fitting = replace(fitting, budget=EqualFlopsBudget(flops=3_000 * step))
+    assert problems(fitting) == []
+    for path, groups in wanting.items():
+        found = problems(replace(fitting, **groups))
+        assert [field for field, _ in found] == [path], found
 
 
 def test_every_place_leads_to_the_same_tokens_and_their_number(places: dict[str, Path], tokenizer: Tokenizer) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,7 +160,7 @@ def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path
 
 
 def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_path: Path) -> None:
-    config = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "data"))
+    config = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "data"), shots=(0,))
     write(tmp_path / "data", "boolq", "validation", [BOOLQ])
     first = fingerprint(config, tmp_path / "cache")
     write(tmp_path / "data", "boolq", "train", [BOOLQ])
@@ -167,7 +168,7 @@ def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_p
     assert list(first) == ["boolq"]
     assert first != second
     (tmp_path / "data").rename(tmp_path / "moved")
-    moved = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "moved"))
+    moved = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "moved"), shots=(0,))
     assert fingerprint(moved, tmp_path / "cache") == second
     assert fingerprint(EvaluationConfig(), tmp_path / "cache") == {}
 
@@ -191,3 +192,21 @@ def test_a_record_of_another_schema_is_refused_before_anything_runs(tmp_path: Pa
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"))
     with pytest.raises(DataError, match=rf"boolq/{split}\.jsonl, line 2: field `passage` must be text, not 3"):
         fingerprint(config, tmp_path / "cache")
+
+
+def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp_path: Path) -> None:
+    directory = tmp_path / "data/boolq"
+    directory.mkdir(parents=True)
+    for split, count in (("validation", 3), ("train", 2)):
+        records = [{"question": f"is {split} {n}", "passage": "It is.", "label": 1} for n in range(count)]
+        lines = "".join(json.dumps(record) + "\n" for record in records)
+        (directory / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+    config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"), shots=(0, 2))
+    for _ in ("read", "remembered"):
+        assert fingerprint(config, tmp_path / "cache")
+        with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 3 examples .* task boolq has 2"):
+            fingerprint(replace(config, shots=(3,)), tmp_path / "cache")
+    torn = next((tmp_path / "cache").glob("*.examples"))
+    torn.write_bytes(b"\xff")
+    assert fingerprint(config, tmp_path / "cache")
+    assert torn.read_text(encoding="utf-8") == "2"

@@ -80,6 +80,12 @@ def test_processes_that_auto_puts_on_gpus_are_counted_by_the_driver(
     assert list(found(tmp_path, 0, **training(device="auto", processes=4))) == ["training.processes"]
 
 
+def test_compiling_for_a_cpu_without_a_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices.shutil, "which", lambda name: None)
+    assert list(found(tmp_path, 0, **training(compile="always"))) == ["training.compile"]
+    assert found(tmp_path, 0, **training(compile="auto")) == {}
+
+
 def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def ask(library: Library) -> int:
         raise AssertionError(library)

@@ -33,7 +33,8 @@ def prepared(root: Path, *overrides: str) -> PreparedRun:
 
 
 def planned(root: Path, *overrides: str) -> PlannedRun:
-    return make_plan([prepared(root, *overrides)]).runs[0]
+    runs = prepare(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
+    return make_plan(runs).runs[0]
 
 
 @pytest.mark.parametrize(
@@ -131,6 +132,23 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
     assert (shown.text_bytes, shown.epochs) == (102_400, pytest.approx(51_200 / 22_000))
     stored(run, "order", {"documents": 50, "removed": 50, "entries": 50})
     assert make_plan([run]).runs[0].length.epochs == pytest.approx(2 * 51_200 / 22_000)
+
+
+def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_score(tmp_path: Path) -> None:
+    few = ("budget=equal_text", "budget.text=1MB", "training.checkpoint_every=100000", "evaluation.last_checkpoints=2")
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan([prepared(tmp_path, *few)]), console)
+    told = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "may refuse bpe-merge_rank-standard-seed0: evaluation.last_checkpoints: 2 are to be scored" in told
+    assert "leave 1; lower it to 1" in told
+
+
+def test_a_training_that_left_too_few_checkpoints_is_refused_by_its_record(tmp_path: Path) -> None:
+    few = ("budget=equal_text", "training.checkpoint_every=100", "evaluation.last_checkpoints=3")
+    run = prepared(tmp_path, *few)
+    stored(run, "checkpoints", RESULT)
+    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, and 176 steps"):
+        prepared(tmp_path, *few)
 
 
 def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None:

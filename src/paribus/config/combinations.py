@@ -4,12 +4,11 @@ import difflib
 from collections.abc import Collection, Iterator
 from typing import Any, get_type_hints
 
-from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
-from paribus.config.groups.packing import ConcatenatePacking, PairPacking, pads
+from paribus.config.groups.packing import ConcatenatePacking, PairPacking
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
@@ -28,9 +27,9 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.plan_combinations import impossible_plan
+from paribus.config.schedule_combinations import impossible_schedule
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.config.scoring_combinations import impossible_scoring
-from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems, shape_problems
 
 
@@ -181,8 +180,13 @@ def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
-    yield from _steps(config)
+    yield from impossible_schedule(config, _vocabulary(config))
     yield from _shares(config.training)
+
+
+def _vocabulary(config: RunConfig) -> int | None:
+    """Number of tokens, None where only the files of a tokenizer say it."""
+    return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
 
 
 def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
@@ -198,27 +202,3 @@ def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
         yield "training.device", message
-
-
-def _steps(config: RunConfig) -> Iterator[tuple[str, str]]:
-    """A budget below one step, or one that the warm-up uses up, where the configuration alone says how many steps."""
-    budget, warmup = config.budget, config.training.warmup_steps
-    tokens = config.training.global_batch * config.model.context_length
-    step = f"training.global_batch x model.context_length = {tokens} tokens"
-    match budget:
-        case _ if isinstance(config.packing, PairPacking) and not isinstance(budget, EqualStepsBudget):
-            return  # how long pairs are, the documents decide
-        case EqualTokensBudget() if not pads(config.packing):
-            path, value, of_step = "budget.tokens", budget.tokens, tokens
-        case EqualFlopsBudget() if not isinstance(config.tokenizer, ExistingTokenizer):
-            of_step = training_flops(config.model, vocabulary_size(config.tokenizer), tokens)
-            path, value, step = "budget.flops", budget.flops, f"{step}: {of_step:.3g} FLOPs"
-        case EqualStepsBudget():
-            path, value, of_step = "budget.steps", budget.steps, 1
-        case _:
-            return
-    steps = -(-value // of_step)
-    if value < of_step:
-        yield path, f"{value} is less than one step ({step})"
-    elif warmup >= steps:
-        yield "training.warmup_steps", f"{warmup} leaves none of the budget's {steps} steps ({path}={value})"

@@ -1,19 +1,23 @@
 """What the tasks depend on that is not in the configuration: the files of benchmarks and of other things scored."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.fingerprint import file_digest, is_writable
 from paribus.errors import ConfigurationError
+from paribus.evaluation.items import ItemSet
 from paribus.evaluation.segmentation_corpus import read_segmented
+from paribus.evaluation.suites.benchmark import Benchmark
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
+from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.pipeline.context import JSON
+from paribus.store import atomic
 
 
 def fingerprint(config: EvaluationConfig, cache: Path) -> dict[str, JSON]:
@@ -21,8 +25,8 @@ def fingerprint(config: EvaluationConfig, cache: Path) -> dict[str, JSON]:
     digests of sets of texts by name.
 
     `cache` is a directory that remembers digests of files that have not changed. Raises ConfigurationError for an
-    unknown task and DataError for a missing file, or one that is torn, empty or has a record that its reader cannot
-    take; each is read whole once.
+    unknown task and for more examples in the prompt than a benchmark has; DataError for a file that is missing, torn or
+    empty, or has a record that its reader cannot take. Each is read whole once.
     """
     for name in config.tasks:
         if problem := unknown_task(name):
@@ -47,25 +51,48 @@ def _task(name: str, config: EvaluationConfig, cache: Path) -> dict[str, JSON] |
     if name not in BENCHMARKS:
         return None
     scored = benchmark_file(config.data, BENCHMARKS[name])
-    files = {"scored": scored, "fewshot": fewshot_file(scored, BENCHMARKS[name])}
-    return {
-        role: None if path is None else _whole(path, cache, lambda path: read_benchmark(path, BENCHMARKS[name]), name)
-        for role, path in files.items()
-    }
+    fewshot = fewshot_file(scored, BENCHMARKS[name])
+    files = {"scored": file_digest(scored, cache), "fewshot": file_digest(fewshot, cache) if fewshot else None}
+    mark = f"{files['scored']}.{files['fewshot']}.{name}.examples"
+    available = _counted_once(cache / mark, lambda: len(_items(BENCHMARKS[name], scored, fewshot).fewshot))
+    require_examples(config, name, available)
+    return dict(files)
 
 
-def _whole(path: Path, cache: Path, read: Callable[[Path], Any], of: str = "") -> str:
+def _items(benchmark: Benchmark, scored: Path, fewshot: Path | None) -> ItemSet:
+    training = None if fewshot is None else read_benchmark(fewshot, benchmark)
+    return split_pool(read_benchmark(scored, benchmark), training)
+
+
+def require_examples(config: EvaluationConfig, name: str, available: int, source: str = "its files") -> None:
+    """ConfigurationError where a task is to have more examples in the prompt than there are."""
+    shots = max(config.task_shots(name))
+    if shots > available:
+        field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
+        raise ConfigurationError(
+            f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has {available} ({source}); "
+            "lower it or give more data"
+        )
+
+
+def _whole(path: Path, cache: Path, read: Callable[[Path], Sized], of: str = "") -> str:
     """Digest of a file that `read` reads to its end, which is tried once for each of its contents."""
     digest = file_digest(path, cache)
-    mark = cache / f"{digest}.{of or read.__name__}.whole"
-    if not mark.is_file():
-        read(path)
-        if is_writable(cache):
-            cache.mkdir(parents=True, exist_ok=True)
-            mark.touch()
+
+    _counted_once(cache / f"{digest}.{of or read.__name__}.whole", lambda: len(read(path)))
     return digest
 
 
-def _read_texts(path: Path) -> None:
-    for _ in read_texts(path):
-        pass
+def _counted_once(mark: Path, count: Callable[[], int]) -> int:
+    """What `count` gives, remembered in the file `mark` where its directory may be written."""
+    with suppress(OSError, ValueError):
+        return int(mark.read_text(encoding="utf-8"))
+    found = count()
+    if is_writable(mark.parent):
+        mark.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(mark, str(found))
+    return found
+
+
+def _read_texts(path: Path) -> list[tuple[str, str]]:
+    return list(read_texts(path))

@@ -6,6 +6,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.continuation import continuation_items, passage_sample
+from paribus.evaluation.fingerprint import require_examples
 from paribus.evaluation.heldout import HELDOUT, TextSample, write_heldout
 from paribus.evaluation.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.items import ItemSet
@@ -91,20 +92,10 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
     else:
         benchmark = BENCHMARKS[name]
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
-    _require_examples(config, name, items)
+    require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
     write_task(context.output, name, items, prompt, generation)
     return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
-
-
-def _require_examples(config: EvaluationConfig, name: str, items: ItemSet) -> None:
-    shots = max(config.task_shots(name))
-    if shots > len(items.fewshot):
-        field = f"shots_of.{name}" if name in (config.shots_of or {}) else "shots"
-        raise ConfigurationError(
-            f"evaluation.{field} asks for {shots} examples in the prompt, but task {name} has "
-            f"{len(items.fewshot)} ({items.fewshot_source}); lower it or give more data"
-        )
 
 
 def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:

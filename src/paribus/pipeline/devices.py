@@ -4,6 +4,7 @@ Nothing heavy is imported, and PyTorch is asked only where a configuration names
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -54,6 +55,9 @@ class Devices:
                 "(salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray",
             )
         gpus = self._gpus(training.device)
+        if training.compile == "always" and not gpus and not _has_compiler():
+            message = "always compiles for a CPU with a C++ compiler, and neither CXX nor g++ nor clang++ is here"
+            yield "training.compile", f"{message}; install one, or use auto"
         if gpus and training.processes > gpus:
             message = f"{training.processes} need a GPU each, and {_devices_of_cuda(gpus)} can be seen here"
             yield "training.processes", f"{message}; use {gpus} or fewer, or training.device=cpu"
@@ -87,6 +91,10 @@ def _devices(config: RunConfig) -> dict[str, tuple[str, str]]:
     if isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
         devices["embeddings"] = ("embedder.device", config.embedder.device)
     return devices
+
+
+def _has_compiler() -> bool:
+    return any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "g++", "clang++"))
 
 
 def _devices_of_cuda(count: int) -> str:

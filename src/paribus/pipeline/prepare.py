@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import digest
+from paribus.config.schedule_combinations import too_few_checkpoints
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
 from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
+from paribus.ordering.preflight import problems as judge_order
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
+from paribus.tokenization import preflight as tokenizer_preflight
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
@@ -69,6 +72,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
+        found += [Problem(*problem) for problem in tokenizer_preflight.problems(job.config)]
         found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems
         found += [Problem(*problem) for problem in judge(job.config.evaluation)]
@@ -78,7 +82,8 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
         try:
             nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
-            problems += [] if tolerate_missing else _repeated(runs[-1])
+            problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
+            problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
             problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
@@ -96,6 +101,23 @@ def _repeated(run: PreparedRun) -> list[Problem]:
         return []
     message = f"{most:g} refuses this training, which is finished and took {epochs:.4g} epochs; take a smaller budget"
     return [Problem("budget.max_epochs", message)]
+
+
+def _unscorable(run: PreparedRun) -> list[Problem]:
+    """A training that is finished already and left fewer checkpoints than are to be scored."""
+    config, node = run.job.config, run.nodes["checkpoints"]
+    trained = Layout.of(config).store.find(node.name, node.key)
+    if trained is None:
+        return []
+    steps = int(trained.record()["result"]["steps"])
+    few = too_few_checkpoints(config.training, steps, config.evaluation.last_checkpoints)
+    return [Problem("evaluation.last_checkpoints", few)] if few else []
+
+
+def missing_stages(run: PreparedRun) -> set[str]:
+    """The stages of a run that are still to be made."""
+    store = Layout.of(run.job.config).store
+    return {name for name, node in run.nodes.items() if store.find(name, node.key) is None}
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:

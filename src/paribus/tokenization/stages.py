@@ -126,7 +126,7 @@ class _Part:
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
     compile_kernels("tokenization", context.report)
-    tokenizer = _with_encoder(context.inputs["vocabulary"] / "tokenizer", context.config.encoder)
+    tokenizer = with_encoder(Tokenizer.load(context.inputs["vocabulary"] / "tokenizer"), context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
     total, done = corpus.bytes("train"), 0
     parts = context.work / "parts"
@@ -150,8 +150,8 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _with_encoder(path: Path, config: EncoderConfig) -> Tokenizer:
-    tokenizer = Tokenizer.load(path)
+def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
+    """The tokenizer with a configured encoder; ConfigurationError where it cannot have that."""
     if isinstance(config, LongestFirstEncoder):
         return tokenizer.with_encoder(config.kind, candidates=config.candidates)
     if isinstance(config, DropoutEncoder):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.schedule_combinations import too_few_checkpoints
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
@@ -59,6 +60,8 @@ class PlannedRun:
     padded: bool
     """Whether contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
+    too_few: str | None = None
+    """What is wrong where its steps leave fewer checkpoints than are to be scored."""
     pairs: bool = False
     """Whether rows are pairs, which are taken to be as long as the context."""
 
@@ -189,6 +192,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         gpu=_gpu(config),
         padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
         max_epochs=config.budget.max_epochs,
+        too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
         pairs=isinstance(config.packing, PairPacking),
     )
 

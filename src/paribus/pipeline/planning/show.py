@@ -49,6 +49,9 @@ def _remarks(plan: Plan) -> Iterator[str]:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
             yield f"paribus run would refuse {run.label}: {shown}"
+        if run.too_few:
+            exactly = "would" if "steps" not in run.length.estimated else "may"
+            yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
 
 
 def _memory_remarks(plan: Plan) -> Iterator[str]:
