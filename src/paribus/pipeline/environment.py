@@ -5,6 +5,7 @@ from typing import Any
 
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.store.packages import HARMLESS
 
 SHORT_COMMIT = 12
 RESULTS = (FINETUNED, SCORES, "checkpoints")
@@ -35,7 +36,7 @@ def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Itera
 
 
 def _version_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(recorded["packages"].keys() | here["packages"].keys()):
+    for name in sorted((recorded["packages"].keys() | here["packages"].keys()) - HARMLESS.keys()):
         before, now = recorded["packages"].get(name), here["packages"].get(name)
         if before != now:
             yield f"{name} {before or 'absent'}, here {now or 'absent'}"

@@ -10,6 +10,7 @@ from paribus.config.identity import everything
 from paribus.errors import ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.made_with import environment, harmless_packages
 from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import RUN_RECORD, read_record
 from paribus.pipeline.stages import FINETUNED, SCORES
@@ -131,7 +132,8 @@ def _run_record(
         run_id=record["run_id"],
         config=config,
         factors=labels,
-        environment=_environment(record, found),
+        environment=environment(record, found),
+        harmless=harmless_packages(found),
         training=training,
         scores=scores.path if scores else None,
         finetuned=finetuned.path if finetuned else None,
@@ -151,18 +153,3 @@ def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], layout: La
 def _gone(name: str, key: str, layout: Layout) -> str:
     path, damage = layout.store.path(name, key), layout.store.damage(name, key)
     return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} are gone ({path}); {_MADE_AGAIN}"
-
-
-def _environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """What must agree beside the configuration: code versions, package versions, device and precision, the corpus."""
-    environment = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
-    for stage in MEASURING_STAGES:
-        if stage in found:
-            packages = found[stage]["provenance"]["packages"]
-            environment |= {f"{stage}.packages.{name}": version for name, version in packages.items()}
-            environment[f"{stage}.python"] = found[stage]["provenance"]["python"]
-    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    environment |= {name: str(training[name]) for name in ("device", "precision") if name in training}
-    if "corpus" in found:
-        environment["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
-    return environment

@@ -1,7 +1,7 @@
 """What a report is built from: the records of runs, and their items as one tidy table."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ class RunRecord:
     factors: Mapping[str, str]
     """Label of this run at each declared factor: {"tokenizer": "scaffold_bpe"}."""
     environment: Mapping[str, str]
-    """Package versions, device, precision, `code_version.<stage>`, `digest.<stage>`."""
+    """Device, precision, `packages.<stage>.<name>` of deciding ones, `code_version.<stage>`, `digest.<stage>`."""
     training: Mapping[str, Any]
     """Result of the checkpoints: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
     scores: Path | None
@@ -40,6 +40,8 @@ class RunRecord:
     """Directory of the `finetuned` artefact."""
     gone: tuple[str, ...] = ()
     """What the record names and is there no longer, in words."""
+    harmless: Mapping[str, str] = field(default_factory=dict)
+    """Versions of packages that can change no number, by package."""
 
     @property
     def seed(self) -> int:

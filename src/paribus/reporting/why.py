@@ -7,6 +7,7 @@ from paribus.reporting.equality import Difference, covered, covering
 from paribus.reporting.fairness import differences, score_differences
 from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Scores, load
+from paribus.store.packages import why_harmless
 
 _NAMED = 6
 
@@ -26,7 +27,23 @@ def explanation(runs: Sequence[RunRecord], factors: Sequence[str]) -> tuple[list
     lines = [f"{len(runs)} finished runs; declared to differ: {', '.join(factors) or 'nothing'}, and the seed."]
     lines += _listed("Declared, and differing:", declared, labels)
     lines += _listed("Not declared, so that the table is refused:", undeclared, labels)
-    return [*lines, *([] if undeclared else ["Nothing else differs: the table may be made."])], not undeclared
+    lines += _harmless(runs, labels)
+    lines += [] if undeclared else ["Nothing else could change a number: the table may be made."]
+    return lines, not undeclared
+
+
+def _harmless(runs: Sequence[RunRecord], labels: dict[str, str]) -> list[str]:
+    """Packages that differ where they decide nothing, each with the reason."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for run in runs:
+        for name, versions in run.harmless.items():
+            found.setdefault(name, {}).setdefault(versions, []).append(run.run_id)
+    differences = [
+        Difference(f"{name}: {why_harmless(name)}", tuple((version, tuple(ids)) for version, ids in versions.items()))
+        for name, versions in sorted(found.items())
+        if len(versions) > 1
+    ]
+    return _listed("Differs, but cannot change a number:", differences, labels)
 
 
 def _listed(title: str, found: Sequence[Difference], labels: dict[str, str]) -> list[str]:

@@ -10,23 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus import __version__
+from paribus.store.packages import recorded
 
-PACKAGES = (
-    "torch",
-    "transformers",
-    "tokenizers",
-    "accelerate",
-    "lm-eval",
-    "faiss-cpu",
-    "numpy",
-    "scipy",
-    "scikit-learn",
-    "pyarrow",
-    "datasets",
-    "regex",
-    "hydra-core",
-    "mlflow",
-)
 LONGEST_DIFF, MOST_UNTRACKED = 200_000, 100
 DIFF = (
     "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
@@ -50,9 +35,9 @@ def provenance() -> dict[str, Any]:
 
 
 def package_versions() -> dict[str, str]:
-    """Versions of the installed packages that may change a number."""
+    """Versions of the packages that paribus depends on, of those that are installed."""
     versions = {}
-    for name in PACKAGES:
+    for name in recorded():
         try:
             versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:

@@ -1,0 +1,49 @@
+"""What the artefacts of a run were made with: what must agree between compared runs, and what cannot change a number.
+
+`found` holds the records of the artefacts that are still there, by stage.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paribus.store.packages import PATCH, PYTHON, deciding, minor
+
+
+def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
+    entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
+    for stage, artifact in found.items():
+        versions, decisive = _versions(artifact), deciding(stage)
+        entries |= {f"packages.{stage}.{name}": versions[name] for name in decisive if name in versions}
+        if PYTHON in decisive:
+            entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    entries |= {name: str(training[name]) for name in ("device", "precision") if name in training}
+    if "corpus" in found:
+        entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
+    return entries
+
+
+def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """By package, its versions in the stages that it decides nothing of; Python's patches in all."""
+    stages: dict[str, dict[str, list[str]]] = {}
+    for stage, artifact in found.items():
+        decisive = deciding(stage)
+        for name, version in _versions(artifact).items():
+            shown = PATCH if name == PYTHON and name in decisive else name
+            if shown not in decisive:
+                told = version.removeprefix(minor(version)).lstrip(".") if shown == PATCH else version
+                stages.setdefault(shown, {}).setdefault(told, []).append(stage)
+    return {name: _by_version(versions) for name, versions in stages.items()}
+
+
+def _by_version(stages: Mapping[str, Sequence[str]]) -> str:
+    """One version alone; several with the stages they made."""
+    if len(stages) == 1:
+        return next(iter(stages))
+    return "; ".join(f"{version} in {', '.join(names)}" for version, names in stages.items())
+
+
+def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
+    provenance = artifact["provenance"]
+    return {**provenance["packages"], PYTHON: provenance["python"]}
