@@ -30,6 +30,9 @@ from reporting_support import FACTORS, demo_runs, record
 PAPER = {
     "title": "Table I",
     "source": "a paper",
+    "parameters": "any",
+    "vocabulary": "any",
+    "budget": "any",
     "columns": [{"label": "Continuation", "task": "continuation"}, "BoolQ"],
     "rows": [{"label": "BPE", "factors": {"encoder": "merge_rank"}}, "something else"],
     "numbers": [[51.25, None], [52, 53]],
@@ -339,7 +342,7 @@ def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
         ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
         ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
         ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
-        ({"reference": "468M"}, "paper.reference is '468M', the size of none of paper.rows"),
+        ({"reference": "468M"}, "paper.reference is unknown"),
         ({"rows": ["a", {"label": "b", "parameters": "big"}]}, r"paper.rows\[1\].parameters: 'big' is not a number"),
     ],
 )

@@ -12,7 +12,7 @@ from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.cells import Cell
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.measures import Column, Kind
-from paribus.reporting.paper import ABSENT, OTHER_SIZE, Beside
+from paribus.reporting.paper import ABSENT, Beside
 
 _ROUNDING = 1e-9
 _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
@@ -40,7 +40,7 @@ class Entry:
     best: bool = False
     href: str = ""
     paper: str = ""
-    """The paper's number, marked where its model is of another size."""
+    """The paper's number."""
     gap: str = ""
     """Ours minus the paper's, with its sign."""
     sort: float | None = None
@@ -195,7 +195,7 @@ class _Maker:
             mark=mark_of(cell.p_holm),
             best=cell.best,
             href=self.links[place],
-            paper="" if paper is None else f"{paper.number:g}{OTHER_SIZE if paper.other_size else ''}",
+            paper="" if paper is None else f"{paper.number:g}",
             gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
             sort=cell.value if math.isfinite(cell.value) else None,
         )

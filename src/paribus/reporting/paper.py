@@ -1,20 +1,17 @@
 """A paper's own table, beside ours."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from paribus.config.units import format_count
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.measures import Column
 from paribus.reporting.paper_block import Paper, PaperColumn, PaperRow
+from paribus.reporting.paper_setting import Setting, described
+from paribus.reporting.prompt_notes import some
 
 ABSENT = "—"
-OTHER_SIZE = "†"
-"""Stands after a paper's number of a model of another size than ours."""
-_SAME_SIZE = 1.5
-"""Ratio of parameters up to which models are of one size: vocabularies of 32K and 128K differ by as much."""
 
 
 @dataclass(frozen=True)
@@ -24,8 +21,6 @@ class Published:
     number: float
     parameters: int | None = None
     """Of the paper's model; None where the paper's row is of any size."""
-    other_size: bool = False
-    """Whether ours is of none of the paper's sizes, and this is the one the experiment file names."""
 
 
 Beside = Mapping[tuple[int, str], Published]
@@ -35,9 +30,8 @@ Beside = Mapping[tuple[int, str], Published]
 def beside(paper: Paper, comparison: Comparison) -> Beside:
     """The paper's numbers by row and column of ours.
 
-    A row of the paper fits one of ours that has its labels at the factors it names, and a model of its size where it
-    names one. Beside a model that has none of the sizes of the paper's rows with these labels stand those of
-    `paper.reference`. A row of ours that several of the paper's fit has none.
+    A row of the paper fits one of ours that has its labels at the factors it names, and was trained with a model, a
+    vocabulary and a budget like its own. A row of ours that none fits, or several do, has no number.
     """
     found: dict[tuple[int, str], Published] = {}
     known = {column.key for column in comparison.columns}
@@ -46,18 +40,23 @@ def beside(paper: Paper, comparison: Comparison) -> Beside:
         for position, column in enumerate(paper.columns) if index is not None else ():
             number = paper.numbers[index][position] if paper.numbers and index is not None else None
             if number is not None and index is not None and _key(column) in known:
-                wanted = paper.rows[index]
-                found[place, _key(column)] = Published(number, wanted.parameters, not _of_its_size(row, wanted))
+                found[place, _key(column)] = Published(number, paper.rows[index].setting.parameters)
     return found
 
 
-def size_note(numbers: Beside) -> list[str]:
-    """A sentence where numbers of models of another size stand beside ours."""
-    sizes = sorted({number.parameters for number in numbers.values() if number.other_size and number.parameters})
-    if not sizes:
-        return []
-    named = " and ".join(format_count(size) for size in sizes)
-    return [f"{OTHER_SIZE} The paper's model has {named} parameters, ours another number: no value to be reached here."]
+def without_number(paper: Paper, comparison: Comparison) -> list[str]:
+    """Sentences that say why rows of ours have no number of the paper beside them; none where all have."""
+    alone = [row for row in comparison.finished if _fitting(row, paper, comparison) is None] if paper.numbers else []
+    others = [row for row in alone if not _labelled(row, paper, comparison)]
+    unlike = [row for row in alone if row not in others]
+    reasons = [(others, "it has no row of the same choices")] if others else []
+    if unlike:
+        ours = [Setting.of(run) for row in unlike for run in row.runs]
+        theirs = [paper.rows[index].setting for row in unlike for index in _labelled(row, paper, comparison)]
+        mine, its = described(ours, "another kind of"), described(theirs, "any")
+        reasons.append((unlike, f"ours have {mine}; its rows of the same choices have {its}"))
+    names = [(", ".join(some([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
+    return [f"No number of the paper stands beside {who}: {reason}." for who, reason in names]
 
 
 def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
@@ -92,25 +91,32 @@ def sentence(paper: Paper) -> str:
 
 def _fitting(row: Row, paper: Paper, comparison: Comparison) -> int | None:
     """Place of the one row of the paper that ours is to be read beside; None for none or several."""
-    labelled = [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
-    sized = [index for index in labelled if _of_its_size(row, paper.rows[index])]
-    if not sized and paper.reference is not None:
-        sized = [index for index in labelled if paper.rows[index].parameters == paper.reference]
-    return sized[0] if len(sized) == 1 else None
+    ours = [Setting.of(run) for run in row.runs]
+    labelled = _labelled(row, paper, comparison) if ours else []
+    alike = [index for index in labelled if all(paper.rows[index].setting.fits(setting) for setting in ours)]
+    return alike[0] if len(alike) == 1 else None
+
+
+def _labelled(row: Row, paper: Paper, comparison: Comparison) -> list[int]:
+    """Places of the paper's rows of the same choices as ours."""
+    return [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
 
 
 def _same(row: Row, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
+    """Whether ours has the paper's labels, and its choices where they are no factors of the table."""
     labels = dict(zip(factors, row.labels, strict=True))
-    return bool(wanted.factors) and all(labels.get(factor) == label for factor, label in wanted.factors.items())
+    return bool(wanted.factors) and all(
+        labels[factor] == label if factor in labels else all(_chosen(run.config, factor) == label for run in row.runs)
+        for factor, label in wanted.factors.items()
+    )
 
 
-def _of_its_size(row: Row, wanted: PaperRow) -> bool:
-    """Whether the paper's row is of any size or of ours; a row of ours without a run has no size."""
-    if wanted.parameters is None:
-        return True
-    sizes = [float(run.training.get("parameters") or 0) for run in row.runs]
-    bound = math.log(_SAME_SIZE)
-    return bool(sizes) and all(size > 0 and abs(math.log(size / wanted.parameters)) <= bound for size in sizes)
+def _chosen(config: Mapping[str, Any], path: str) -> str | None:
+    """What a configuration has at a path, a group by its kind; None where there is no such."""
+    value: Any = config
+    for part in path.split("."):
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return str(value.get("kind") if isinstance(value, Mapping) else value)
 
 
 def _key(column: PaperColumn) -> str:

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.config.units import format_count, parse_count
 from paribus.errors import ConfigurationError
+from paribus.reporting.paper_setting import KEYS, Setting, parse_setting
 
 
 @dataclass(frozen=True)
@@ -18,12 +18,11 @@ class PaperColumn:
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A row of the paper's table, the labels that our row has at the factors, and the size of its model."""
+    """A row of the paper's table, the labels that our row has at the factors, and what its model was trained with."""
 
     label: str
     factors: Mapping[str, str]
-    parameters: int | None = None
-    """None where the row is of any size."""
+    setting: Setting
 
 
 @dataclass(frozen=True)
@@ -36,26 +35,24 @@ class Paper:
     columns: tuple[PaperColumn, ...]
     rows: tuple[PaperRow, ...]
     numbers: tuple[tuple[float | None, ...], ...] | None
-    reference: int | None = None
-    """Parameters of the rows that stand beside a model that has none of the paper's sizes."""
 
 
 def parse(block: Mapping[str, Any]) -> Paper:
-    """Check and read the block: title, source, note, columns, rows, reference, numbers (rows x columns, in its units).
+    """Check and read the block: title, source, note, columns, rows, numbers (rows x columns, in its units).
 
-    A column is a name or {label, task}, a row a name or {label, factors, parameters}; numbers may be null, whole or
-    cell by cell.
+    A column is a name or {label, task}, a row a name or {label, factors, parameters, vocabulary, budget}; what rows
+    share of the last three the block may say itself. Numbers may be null, whole or cell by cell.
 
     Raises:
         ConfigurationError: an unknown or missing key, or numbers that do not fit rows and columns, by its path.
     """
-    known = {"title", "source", "note", "columns", "rows", "numbers", "reference"}
+    known = {"title", "source", "note", "columns", "rows", "numbers", *KEYS}
     if unknown := sorted(set(block) - known):
         raise ConfigurationError(f"paper.{unknown[0]} is unknown; a paper has {', '.join(sorted(known))}")
     if not block.get("title"):
         raise ConfigurationError("paper.title is missing: say which table of which paper this is")
     columns = tuple(_column(item, f"paper.columns[{index}]") for index, item in enumerate(block.get("columns") or ()))
-    rows = tuple(_row(item, f"paper.rows[{index}]") for index, item in enumerate(block.get("rows") or ()))
+    rows = tuple(_row(item, block, f"paper.rows[{index}]") for index, item in enumerate(block.get("rows") or ()))
     numbers = _numbers(block.get("numbers"), len(rows), len(columns))
     return Paper(
         title=str(block["title"]),
@@ -64,7 +61,6 @@ def parse(block: Mapping[str, Any]) -> Paper:
         columns=columns,
         rows=rows,
         numbers=numbers,
-        reference=_reference(block.get("reference"), rows),
     )
 
 
@@ -73,26 +69,13 @@ def _column(item: Any, path: str) -> PaperColumn:
     return PaperColumn(entry["label"], str(entry.get("task") or entry["label"].lower()))
 
 
-def _row(item: Any, path: str) -> PaperRow:
+def _row(item: Any, block: Mapping[str, Any], path: str) -> PaperRow:
     entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
-    factors = entry.get("factors") or {}
-    labels = {str(factor): str(label) for factor, label in factors.items()}
-    return PaperRow(entry["label"], labels, _parameters(entry.get("parameters"), f"{path}.parameters"))
-
-
-def _parameters(value: Any, path: str) -> int | None:
-    try:
-        return None if value is None else parse_count(value)
-    except ValueError as error:
-        raise ConfigurationError(f"{path}: {error}") from error
-
-
-def _reference(value: Any, rows: Sequence[PaperRow]) -> int | None:
-    size, sizes = _parameters(value, "paper.reference"), {row.parameters for row in rows}
-    if size is not None and size not in sizes:
-        known = ", ".join(format_count(found) for found in sorted(filter(None, sizes))) or "none"
-        raise ConfigurationError(f"paper.reference is {value!r}, the size of none of paper.rows (parameters: {known})")
-    return size
+    if unknown := sorted(set(entry) - {"label", "factors", *KEYS}):
+        raise ConfigurationError(f"{path}.{unknown[0]} is unknown; a row has label, factors, {', '.join(KEYS)}")
+    labels = {str(factor): str(label) for factor, label in (entry.get("factors") or {}).items()}
+    compared = bool(labels) and block.get("numbers") is not None
+    return PaperRow(entry["label"], labels, parse_setting(entry, block, path, required=compared))
 
 
 def _mapping(item: Any, path: str) -> Mapping[str, Any]:

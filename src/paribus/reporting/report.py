@@ -85,7 +85,7 @@ def write_report(
         question=question,
         comparison=comparison,
         tables=layouts(comparison, directory, shown),
-        notes=[*notes(comparison), *papers.size_note(shown)],
+        notes=[*notes(comparison), *(papers.without_number(reference, comparison) if reference else [])],
         plots=plots(comparison, curves, overlap),
         paper=reference,
         beside=numbers,

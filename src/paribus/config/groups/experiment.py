@@ -78,5 +78,5 @@ class ExperimentConfig:
     cost: str = execution("", doc="What running it takes, at each scale.")
     table: TableConfig | None = execution(None, doc="Rows, columns, aggregation, grouping, bold of the table.")
     paper: dict[str, Any] | None = execution(
-        None, doc="The paper's own table: title, source, columns, rows, numbers, reference."
+        None, doc="The paper's own table: title, source, columns, rows, numbers, and what its models were trained with."
     )
