@@ -67,9 +67,7 @@ def _unknown_verb(name: str) -> str:
 def _guarded(verb: str, arguments: list[str]) -> int:
     from paribus.errors import ParibusError, classify
 
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
-            signal.signal(number, _interrupt)
+    _heed_signals()
     try:
         return _verb(verb)(arguments)
     except ParibusError as error:
@@ -84,6 +82,13 @@ def _guarded(verb: str, arguments: list[str]) -> int:
     except OSError as error:
         print(f"paribus {verb}: {classify(error)['message']}", file=sys.stderr)
         return 1
+
+
+def _heed_signals() -> None:
+    """Let the signals by which schedulers and closed terminals end a command stop it as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
+            signal.signal(number, _interrupt)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

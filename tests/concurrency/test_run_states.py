@@ -1,6 +1,7 @@
 """How a run stands, asked while another process takes it up, looks at it or ends it."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.run_state import LOST, read_state
 from paribus.store.claim import Claim, acquire
+from paribus.tracking.abandoned import close_abandoned
 from planning_support import planned_run, store_record
 
 
@@ -54,6 +56,20 @@ def test_a_finished_run_that_is_made_again_is_running(run: PreparedRun) -> None:
     assert state.status == "running"
     assert state.holder is not None
     assert state.holder["pid"] == os.getpid()
+
+
+def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says(run: PreparedRun) -> None:
+    recorded(run)
+    path = layout_of(run).run_claim(run.run_id)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text('{"token": "t", "machine": "another", "pid": 1, "started": 1.0, "lease": 300}', encoding="utf-8")
+    os.utime(path, (time.time() - 100,) * 2)
+    assert layout_of(run).lease_seconds < 100
+    assert read_state(layout_of(run), run).status == "running"
+    assert not close_abandoned(layout_of(run).run(run.run_id), layout_of(run).root)
+    os.utime(path, (time.time() - 301,) * 2)
+    assert read_state(layout_of(run), run).status == LOST
+    assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).root)
 
 
 def test_a_run_that_ends_between_two_looks_is_not_lost(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -164,7 +164,10 @@ def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sw
     assert again == {name: straight[name] for name in again}
 
 
-def test_ctrl_c_stops_the_sweep_says_how_to_go_on_and_leaves_no_half_artefact(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "during"), [(signal.SIGINT, "tokens"), (signal.SIGHUP, "corpus")])
+def test_ctrl_c_or_a_closed_terminal_stops_the_sweep_which_says_how_to_go_on_and_leaves_no_half_artefact(
+    tmp_path: Path, number: signal.Signals, during: str
+) -> None:
     write_corpus(tmp_path)
     arguments = command(("run", "-m", *OVERRIDES, *SWEEP))
     # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C.
@@ -172,12 +175,14 @@ def test_ctrl_c_stops_the_sweep_says_how_to_go_on_and_leaves_no_half_artefact(tm
     process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     for line in process.stdout:
-        if "tokens" in line:
+        if during in line:
             break
-    os.kill(process.pid, signal.SIGINT)
+    os.kill(process.pid, number)
     rest, _ = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "same command again" in rest
+    (record,) = (tmp_path / "paribus_runs/runs").glob("*/run.json")
+    assert json.loads(record.read_text(encoding="utf-8"))["status"] == "interrupted"
     for directory in (tmp_path / "paribus_runs/artifacts").glob("*/*/"):
         if directory.parent.name not in ("claims", "partial"):
             assert (directory / "record.json").is_file()
