@@ -1,12 +1,17 @@
 """Maps over items: in order, whatever the workers; threads share what the function carries."""
 
+import os
+import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 
+from paribus.engine import local
 from paribus.engine.local import LocalEngine
+from paribus.errors import InfrastructureError, OutOfMemoryError
 
 
 def square(number: int) -> int:
@@ -46,6 +51,27 @@ def test_a_function_that_releases_the_lock_runs_in_threads_of_this_process() -> 
     list(LocalEngine(3).map(note, range(50), releases_gil=True))
     assert seen
     assert main not in seen
+
+
+def die(number: int) -> int:
+    os.kill(os.getpid(), signal.SIGKILL)
+    return number
+
+
+@pytest.mark.parametrize(
+    ("kills", "raised"),
+    [
+        ((3, 4), pytest.raises(OutOfMemoryError, match=r"lower engine\.workers")),
+        ((3, 3), pytest.raises(InfrastructureError, match="killed from outside")),
+    ],
+)
+def test_a_worker_that_is_killed_ran_out_of_memory_only_where_the_kernel_counted_that(
+    monkeypatch: pytest.MonkeyPatch, kills: tuple[int, int], raised: AbstractContextManager[object]
+) -> None:
+    counted = iter(kills)
+    monkeypatch.setattr(local, "out_of_memory_kills", lambda: next(counted))
+    with raised:
+        list(LocalEngine(2).map(die, [1]))
 
 
 def test_an_error_ends_the_map_and_what_was_not_begun_is_left() -> None:

@@ -8,11 +8,14 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from types import TracebackType
 from typing import Self
 
 from paribus.engine.engine import Item, Result
+from paribus.engine.memory_kills import out_of_memory_kills
+from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.store.code import changed, loaded_code
 
 
@@ -32,8 +35,12 @@ class LocalEngine:
             yield from map(function, items)
             return
         checked = function if releases_gil else partial(_of_one_code, loaded_code().digest, function)
-        with self._pool(releases_gil) as pool:
-            yield from _in_order(pool, checked, items, 2 * self.workers)
+        killed_before = out_of_memory_kills()
+        try:
+            with self._pool(releases_gil) as pool:
+                yield from _in_order(pool, checked, items, 2 * self.workers)
+        except BrokenProcessPool as error:
+            raise _death(out_of_memory_kills() - killed_before) from error
 
     def __enter__(self) -> Self:
         return self
@@ -47,6 +54,13 @@ class LocalEngine:
         if releases_gil:
             return ThreadPoolExecutor(self.workers)
         return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+
+
+def _death(memory_kills: int) -> ParibusError:
+    """What it means that a worker was killed, by how many processes the kernel killed meanwhile."""
+    if memory_kills > 0:
+        return OutOfMemoryError("the kernel killed a worker for want of memory; lower engine.workers")
+    return InfrastructureError("a worker was killed from outside, and not by the kernel for want of memory")
 
 
 def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:
