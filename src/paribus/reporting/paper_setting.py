@@ -91,11 +91,12 @@ def short(count: float) -> str:
 
 
 def described(settings: Sequence[Setting], otherwise: str) -> str:
-    """What several settings have, each value once; `otherwise` stands before what is None."""
+    """What several settings have, each value once; `otherwise` stands for what is None."""
     parameters = [short(each.parameters) if each.parameters else otherwise for each in settings]
     vocabularies = [short(each.vocabulary) if each.vocabulary else otherwise for each in settings]
-    budgets = [str(each.budget or f"{otherwise} budget") for each in settings]
-    return f"{_listed(parameters)} parameters, {_listed(vocabularies)} vocabulary, {_listed(budgets)}"
+    budgets = [str(each.budget or otherwise) for each in settings]
+    model = f"{_listed(parameters)} parameters with a vocabulary of {_listed(vocabularies)}"
+    return f"{model} and a budget of {_listed(budgets)}"
 
 
 def _listed(names: Sequence[str]) -> str:
