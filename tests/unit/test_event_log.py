@@ -12,6 +12,7 @@ import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.pipeline.comparison import revise
 from paribus.tracking import events as events_module
 from paribus.tracking.batches import batches
 from paribus.tracking.destination import Destination, public_uri
@@ -185,6 +186,26 @@ def test_what_could_not_be_written_is_written_when_it_is_said_again(
                 log.metric("loss", 2.0, 2)
         log.metric("loss", 2.0, 2)
     assert [line["step"] for line in lines(path)] == [1, 2]
+
+
+def test_a_number_that_is_found_again_stands_a_step_later_where_it_differs(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    for value in (1.0, 1.0, 2.0, math.nan, math.nan, 2.0):
+        with EventLog(path) as log:
+            log.revise("table/cell", value)
+            log.revise("table/cell", value)
+    shown = [(line["step"], line["value"]) for line in lines(path)]
+    assert shown == [(0, 1.0), (1, 2.0), (2, "NaN"), (3, 2.0)]
+
+
+def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    with EventLog(path) as log:
+        log.metric("loss", 1.0, 0)
+        revise(log, {"table/a": 1.0, "table/b": 2.0})
+    with EventLog(path) as log:
+        revise(log, {"table/b": 3.0})
+    assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]
 
 
 def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

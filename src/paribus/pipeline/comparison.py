@@ -1,7 +1,8 @@
 """From the runs of a command to the comparison table, through records alone."""
 
+import math
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -113,6 +114,7 @@ def _write(
     composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, layout: Layout
 ) -> tuple["Report", list["MissingRun"]]:
     """The report on the disk and in the events of the sweep, and the runs that it lacks."""
+    from paribus.reporting.numbers import table_numbers
     from paribus.reporting.report import write_report
 
     config = composition.jobs[0].config
@@ -133,8 +135,18 @@ def _write(
     )
     with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
-        for name, value in overlap.metrics().items() if overlap else ():
-            events.metric(name, value, 0)
+        revise(events, table_numbers(report.comparison) | (overlap.metrics() if overlap else {}))
         events.artifact(directory, "report")
         events.end("FINISHED")
     return report, missing
+
+
+def revise(events: EventLog, numbers: Mapping[str, float]) -> None:
+    """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
+    from paribus.reporting.numbers import SECTION
+
+    for name in events.revised(SECTION):
+        if name not in numbers:
+            events.revise(name, math.nan)
+    for name, value in numbers.items():
+        events.revise(name, value)

@@ -9,11 +9,13 @@ from typing import Any
 
 from paribus.config.identity import everything, identity
 from paribus.config.schema import RunConfig
+from paribus.errors import ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout, run_id
 from paribus.pipeline.prepare import run_name
+from paribus.pipeline.run_numbers import run_numbers
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.tracking.destination import public_uri
@@ -30,7 +32,7 @@ class Recorder:
     """Writer of `runs/<id>/`: `run.json` (replaced whole), `config.json` and `events.jsonl`."""
 
     def __init__(self, config: RunConfig, nodes: dict[str, Node], layout: Layout) -> None:
-        self.config, self.nodes = config, nodes
+        self.config, self.nodes, self.store = config, nodes, layout.store
         self.run_id = run_id(nodes)
         self.directory = layout.run(self.run_id)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -102,8 +104,19 @@ class Recorder:
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
             atomic.write_json(self.directory / RUN_RECORD, self.record)
             self.events.untag(FAILURE_TAG)
+            self._log_numbers()
             self.events.end("FINISHED")
         self.events.close()
+
+    def _log_numbers(self) -> None:
+        """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run."""
+        try:
+            numbers, step = run_numbers(self.record["stages"], self.config, self.store)
+        except ParibusError as error:
+            self.events.tag("paribus.table", f"no numbers: {error}"[:5000])
+            return
+        for name, value in numbers.items():
+            self.events.metric(name, value, step)
 
 
 def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:

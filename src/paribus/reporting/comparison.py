@@ -168,7 +168,7 @@ def _rows(
 
 def _measured(row: Row, column: Column, scores: Mapping[str, Scores]) -> Values:
     """Values for a column by seed, without the runs that have none."""
-    values = {run.seed: measure(column, run, scores.get(run.run_id)) for run in row.runs}
+    values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
     return {seed: value for seed, value in values.items() if value is not None}
 
 

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Heldout, Scores
 from paribus.reporting.significance import Matrix
 
@@ -163,14 +162,14 @@ TRAINING = (
 )
 
 
-def measure(column: Column, run: RunRecord, scores: Scores | None) -> Matrix | None:
-    """The run's values for a column; None for none.
+def measure(column: Column, training: Mapping[str, Any], scores: Scores | None) -> Matrix | None:
+    """A run's values for a column, by the result of its training and its scores; None for none.
 
     Shape (checkpoints, items) for what is scored, (1, 1) for a number of the whole run. The mean of the values is the
     run's number; of a column over several shots or tasks, the mean of their means.
     """
     if column.group == "Training":
-        return _number(run.training.get(column.field))
+        return _number(training.get(column.field))
     if scores is None:
         return None
     if column.parts:

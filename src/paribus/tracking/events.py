@@ -39,7 +39,8 @@ class EventLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path.resolve()
         reader = EventReader(self.path)
-        reader.poll()
+        metrics = (event.fields for event in reader.poll() if event.event == "metric")
+        self._last = {fields["name"]: (int(fields["step"]), fields["value"]) for fields in metrics}
         self.problems = list(reader.problems)
         self._ledger = reader.ledger
         self._lock = threading.Lock()
@@ -87,6 +88,21 @@ class EventLog:
     def metric(self, name: str, value: float, step: int) -> None:
         """A number at a step; the first value of a step wins. NaN and infinities are kept as such."""
         self._append("metric", name=name, value=float(value), step=int(step))
+
+    def revise(self, name: str, value: float) -> None:
+        """A number that may be found again: one that differs from the last stands a step later, the same nowhere.
+
+        Only one process at a time may revise the numbers of a log.
+        """
+        step, known = self._last.get(name, (-1, None))
+        safe = json_safe(float(value))
+        if known is None or safe != known:
+            self.metric(name, value, step + 1)
+            self._last[name] = (step + 1, safe)
+
+    def revised(self, prefix: str) -> list[str]:
+        """Names of the metrics that begin so, of those that the log had when it was opened or that were revised."""
+        return [name for name in self._last if name.startswith(prefix)]
 
     def tag(self, name: str, value: str) -> None:
         """A label of the run; the last value wins."""

@@ -1,0 +1,165 @@
+"""Every cell of a sweep's table against what MLflow shows: on the run of the sweep, and on the runs that it is of."""
+
+import io
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition, compose_command
+from paribus.config.groups.execution import TrackingConfig
+from paribus.pipeline.comparison import compare
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
+from paribus.pipeline.recorder import Recorder
+from paribus.reporting.numbers import row_name
+from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.sync import sync
+from reporting_support import write_scores
+
+SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1"]
+PARTS = {"": "value"} | {f"/{name}": name for name in ("difference", "low", "high", "p_value", "p_holm")}
+TRACKING = TrackingConfig(kind="mlflow")
+
+
+@pytest.fixture(scope="module")
+def root(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output root with four finished runs, their report, and all of it in MLflow."""
+    found = tmp_path_factory.mktemp("root")
+    shutil.copy(empty_store, found)
+    composition, runs = sweep(found)
+    for number, run in enumerate(runs):
+        finish(run, number, found / "made")
+    assert report(composition, runs)
+    assert sync(found, TRACKING).complete
+    return found
+
+
+def sweep(root: Path, *more: str) -> tuple[Composition, list[PreparedRun]]:
+    composition = compose_command(parse([*SWEEP, *more, f"root={root}", "tracking.patience=60"]))
+    return composition, prepare(composition)
+
+
+def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:
+    return compare(composition, runs, Console(file=io.StringIO()))
+
+
+def finish(run: PreparedRun, number: int, made: Path) -> None:
+    """A run whose artefacts are empty but for its training's result and its scores: two tasks, five checkpoints."""
+    layout, drawn = Layout.of(run.job.config), np.random.default_rng(number)
+    config = run.job.config
+    recorder = Recorder(config, run.nodes, layout)
+    later = [answers(drawn) for _ in range(5)]
+    heldout = [(float(900 + 100 * drawn.random()), 400) for _ in range(20)]
+    scores = write_scores(made / run.run_id, later[0], heldout=heldout, checkpoints=5, later=later[1:])
+    for name, node in run.nodes.items():
+        held = layout.store.claim(name, node.key)
+        assert held is not None
+        with held:
+            if layout.store.find(name, node.key) is None:
+                output = layout.store.empty_output(held, name, node.key)
+                if name == "scores":
+                    shutil.copytree(scores, output, dirs_exist_ok=True)
+                result = {"tokens": 64_000, "text_bytes": 120_000, "steps": 125, "epochs": 0.3, "device": "cpu"}
+                provenance = {"packages": {}, "python": "3.11.7"}
+                layout.store.publish(held, name, node.key, {"result": result, "provenance": provenance})
+        artifact = layout.store.find(name, node.key)
+        assert artifact is not None
+        recorder.stage(node, artifact, "made", 1.0)
+    recorder.finish(None)
+
+
+def answers(drawn: np.random.Generator) -> dict[tuple[str, int], Any]:
+    return {(task, shots): drawn.integers(0, 2, 40) for task in ("boolq", "piqa") for shots in (0, 5)}
+
+
+def client_of(root: Path) -> Any:
+    with mlflow_environment():
+        from mlflow import MlflowClient
+
+        return MlflowClient(f"sqlite:///{root}/mlflow.db")
+
+
+def metrics(root: Path) -> dict[str, dict[str, float]]:
+    """The latest values of each run by its id, of a sweep by its sweep's."""
+    client = client_of(root)
+    runs = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+    return {run.data.tags.get("paribus.run_id") or run.data.tags["paribus.sweep_id"]: run.data.metrics for run in runs}
+
+
+def cells(root: Path) -> list[dict[str, Any]]:
+    (path,) = root.glob("reports/*/report.parquet")
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found
+
+
+def name_of(cell: dict[str, Any]) -> str:
+    task = " " not in (cell["tasks"] or " ") and "/" in cell["measure"]
+    return f"{cell['tasks']}/{cell['metric']}/{cell['measure'].rpartition('/')[2]}" if task else cell["measure"]
+
+
+def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -> None:
+    composition, runs = sweep(root)
+    shown = metrics(root)[describe_sweep(composition, runs).id]
+    wanted = {
+        f"table/{row_name([cell['encoder']])}/{name_of(cell)}{part}": cell[field]
+        for cell in cells(root)
+        for part, field in PARTS.items()
+        if cell[field] is not None
+    }
+    assert len([name for name in wanted if name.endswith("/p_holm")]) == 8
+    assert {name: shown[name] for name in wanted} == wanted
+
+
+def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
+    shown = metrics(root)
+    for cell in cells(root):
+        own = [shown[run]["table/" + name_of(cell)] for run in cell["run_ids"].split()]
+        assert len(own) == 2
+        assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
+
+
+def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:
+    client, (_, runs) = client_of(root), sweep(root)
+    experiment = client.get_experiment_by_name("paribus").experiment_id
+    (found,) = client.search_runs([experiment], filter_string=f"tags.`paribus.run_id` = '{runs[0].run_id}'")
+    (value,) = client.get_metric_history(found.info.run_id, "table/boolq/acc/mean")
+    assert value.step == 125
+    assert sync(root, TRACKING).sent == 0
+
+
+def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    composition, runs = sweep(again)
+    identifier = describe_sweep(composition, runs).id
+    name = "table/longest_first/boolq/acc/mean"
+    before = metrics(again)[identifier]
+    layout = Layout.of(runs[-1].job.config)
+    shutil.rmtree(layout.store.path("scores", runs[-1].nodes["scores"].key))
+    assert not report(composition, runs)
+    after = metrics(again)[identifier]
+    assert after[name] != before[name]
+    history = [(0, before[name]), (1, after[name])]
+    assert shown_history(again, identifier, name) == history
+    assert not report(composition, runs)
+    assert sync(again, TRACKING).complete
+    assert shown_history(again, identifier, name) == history
+
+
+def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, float]]:
+    """Steps and values of a metric of the sweep's run."""
+    client = client_of(root)
+    found = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+    (run,) = (
+        run
+        for run in found
+        if {"paribus.sweep_id": identifier}.items() <= run.data.tags.items() and "paribus.run_id" not in run.data.tags
+    )
+    return [(value.step, value.value) for value in client.get_metric_history(run.info.run_id, name)]
