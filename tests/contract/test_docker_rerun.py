@@ -1,7 +1,10 @@
 """docker/rerun checks out what a record names; a small repository stands for paribus, a program for the engine."""
 
+import hashlib
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -37,7 +40,7 @@ def repository(tmp_path: Path) -> Path:
     (path / "src/paribus").mkdir(parents=True)
     (path / "src/paribus/__init__.py").write_text("value = 1\n", encoding="utf-8")
     (path / "src/paribus/__main__.py").write_text(SHOW, encoding="utf-8")
-    (path / "constraints.txt").write_text("attrs==26.1.0\nnumpy==1.0\n", encoding="utf-8")
+    (path / "constraints.txt").write_text("attrs==26.1.0\nlm_eval==0.4.12\nnumpy==1.0\n", encoding="utf-8")
     git(path, "init", "-q")
     git(path, "add", ".")
     git(path, "commit", "-qm", "recorded")
@@ -102,7 +105,10 @@ def test_the_recorded_commit_and_changes_run_in_a_clean_clone_and_its_exit_statu
 def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_the_roots_owner(
     root: Path, repository: Path, tmp_path: Path
 ) -> None:
-    made_with = recorded(root) | {"gpu": ["NVIDIA H200"], "packages": {"numpy": "2.4.0", "torch": "2.13.0+cpu"}}
+    made_with = recorded(root) | {
+        "gpu": ["NVIDIA H200"],
+        "packages": {"numpy": "2.4.0", "torch": "2.13.0+cpu", "lm-eval": "0.4.13"},
+    }
     write_run(root, made_with)
     programs = tmp_path / "bin"
     programs.mkdir()
@@ -117,7 +123,7 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
     context = tmp_path / "context"
     assert (context / "src/paribus/__init__.py").read_text(encoding="utf-8") == "value = 2\n"
     pinned = (context / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    assert pinned == ["attrs==26.1.0", "numpy==2.4.0", "torch==2.13.0"]
+    assert pinned == ["attrs==26.1.0", "lm-eval==0.4.13", "numpy==2.4.0", "torch==2.13.0"]
     assert "numpy 2.4.0 recorded, 1.0 in the commit's constraints: taking the former" in done.stderr
     assert (context / "docker/Dockerfile").is_file()
     assert not (context / "docker/secrets").exists()
@@ -129,6 +135,9 @@ def test_an_image_is_built_of_the_clone_with_the_recorded_versions_and_run_as_th
     owner = root.stat()
     assert f" --user {owner.st_uid}:{owner.st_gid} " in run
     assert f"--build-arg USER_ID={owner.st_uid} " in build
+    git_state = recorded(root)["git"]
+    changes = hashlib.sha256(git_state["diff"].encode()).hexdigest()
+    assert f"--build-arg PARIBUS_COMMIT={git_state['commit']}+{changes} " in build
 
 
 @pytest.mark.parametrize(
@@ -152,3 +161,94 @@ def test_a_run_that_is_not_there_is_refused_with_where_it_was_looked_for(root: P
     done = rerun(root, repository, run="nothing")
     assert done.returncode == 2
     assert f"no run 'nothing' below {root / 'runs'}" in done.stderr
+
+
+@pytest.fixture
+def image(tmp_path: Path) -> Path:
+    """A Python with paribus away from any checkout, as an image has it; what it was built from is not said yet."""
+    prefix = tmp_path / "image"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", prefix], check=True)
+    (packages,) = prefix.glob("lib/python*/site-packages")
+    shutil.copytree(SCRIPT.parents[1] / "src/paribus", packages / "paribus")
+    return prefix
+
+
+def build(image: Path, source: str) -> int:
+    """The step of the Dockerfile that keeps what an image is built from; its exit status."""
+    text = (SCRIPT.parent / "Dockerfile").read_text(encoding="utf-8").replace("\\\n", " ")
+    (step,) = [line for line in text.splitlines() if line.startswith("RUN") and "PARIBUS_COMMIT" in line]
+    script = step.removeprefix("RUN").replace("/opt/paribus", str(image))
+    settings = {"PATH": os.environ["PATH"], "PARIBUS_COMMIT": source}
+    return subprocess.run(["bash", "-euo", "pipefail", "-c", script], env=settings, check=False).returncode
+
+
+def recorded_by(image: Path) -> dict[str, Any]:
+    """What a run in the image records."""
+    code = "import json; from paribus.store.provenance import provenance; print(json.dumps(provenance()))"
+    settings = {"PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [image / "bin/python", "-P", "-c", code], cwd=image, env=settings, capture_output=True, text=True, check=True
+    )
+    return dict(json.loads(done.stdout)) | {"packages": {"numpy": np.__version__}}
+
+
+def source_of(repository: Path) -> str:
+    """What docker/commit in the repository would print."""
+    code = "import sys; from pathlib import Path; from paribus.store.provenance import source_of\n"
+    code += "print(source_of(Path(sys.argv[1])))"
+    command = [sys.executable, "-c", code, repository / "src/paribus/__init__.py"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_a_run_of_an_image_is_made_again_from_the_commit_that_its_build_was_told(
+    root: Path, repository: Path, image: Path
+) -> None:
+    (repository / "notes.txt").unlink()
+    source = source_of(repository)
+    assert build(image, source) == 0
+    made_with = recorded_by(image)
+    assert made_with["git"] == {"commit": source, "diff": "", "diff_truncated": False, "untracked": []}
+    write_run(root, made_with)
+    done = rerun(root, repository, "--without-docker")
+    assert done.returncode == 1, done.stderr
+    assert json.loads(done.stdout)["value"] == 3
+    assert f"commit {source}, without uncommitted changes" in done.stderr
+
+
+@pytest.mark.parametrize("change", ["of a file", "an unknown file"])
+def test_an_image_of_uncommitted_changes_does_not_pass_for_its_commit(
+    root: Path, repository: Path, image: Path, change: str
+) -> None:
+    (repository / "notes.txt").unlink()
+    commit = source_of(repository)
+    changed = repository / ("src/paribus/__init__.py" if change == "of a file" else "src/paribus/other.py")
+    changed.write_text("value = 4\n", encoding="utf-8")
+    source = source_of(repository)
+    assert source.startswith(f"{commit}+") and len(source) == 40 + 1 + 64
+    changed.write_text("value = 5\n", encoding="utf-8")
+    assert source_of(repository) != source
+    assert build(image, source) == 0
+    write_run(root, recorded_by(image))
+    done = rerun(root, repository, "--without-docker")
+    assert done.returncode == 2
+    assert f"an image of commit {commit} with uncommitted changes" in done.stderr
+
+
+def test_an_image_that_was_not_told_records_no_commit(root: Path, repository: Path, image: Path) -> None:
+    assert build(image, "") == 0
+    made_with = recorded_by(image)
+    assert made_with["git"] is None
+    write_run(root, made_with)
+    assert "built without PARIBUS_COMMIT" in rerun(root, repository, "--without-docker").stderr
+
+
+@pytest.mark.parametrize("source", ["main", "a" * 39, "a" * 40 + "-dirty", '"}'])
+def test_a_build_that_is_told_something_else_fails(image: Path, source: str) -> None:
+    assert build(image, source) != 0
+
+
+def test_the_script_prints_what_this_checkout_is() -> None:
+    if not (SCRIPT.parents[1] / ".git").exists():
+        pytest.skip("this is no checkout")
+    done = subprocess.run([SCRIPT.with_name("commit")], capture_output=True, text=True, check=True)
+    assert re.fullmatch(r"[0-9a-f]{40}(\+[0-9a-f]{64})?\n", done.stdout)

@@ -60,9 +60,20 @@ def test_sources_are_copied_after_all_that_is_installed_for_them() -> None:
     installs = [place for place, step in enumerate(steps) if "pip install" in step and "--no-deps" not in step]
     assert max(installs) < sources
     assert all(re.search(r"constraint|grep '\^torch=='", steps[place]) for place in installs)
-    assert [step for step in steps[sources:] if step.startswith("RUN")] == [
-        "RUN pip install --no-cache-dir --no-deps ."
-    ]
+    installed, told = (step for step in steps[sources:] if step.startswith("RUN"))
+    assert installed == "RUN pip install --no-cache-dir --no-deps ."
+    assert "PARIBUS_COMMIT" in told
+
+
+def test_every_build_is_told_what_it_is_of_and_only_then_so_that_a_commit_builds_no_layer_before(
+    compose: dict[str, Any],
+) -> None:
+    steps = [f"{name} {arguments}" for name, arguments in instructions()]
+    assert steps.index("ARG PARIBUS_COMMIT=") > steps.index("RUN pip install --no-cache-dir --no-deps .")
+    assert 'LABEL org.opencontainers.image.revision="${PARIBUS_COMMIT}"' in steps
+    for service in compose["services"].values():
+        if "build" in service:
+            assert service["build"]["args"]["PARIBUS_COMMIT"] == "${PARIBUS_COMMIT:-}"
 
 
 def test_all_that_is_copied_exists_and_gets_past_dockerignore() -> None:

@@ -1,5 +1,6 @@
 """What a recorded run was made with, beside what there is here: commit, uncommitted changes, packages, Python."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -29,7 +30,7 @@ def _code_changes(recorded: Mapping[str, Any], here: Mapping[str, Any]) -> Itera
     before, now = recorded["git"] or {}, here["git"] or {}
     if before.get("commit") != now.get("commit"):
         yield f"commit {_commit(before)}, here {_commit(now)}"
-    if before.get("diff", "") != now.get("diff", ""):
+    if _changes(before) != _changes(now):
         yield f"uncommitted changes in {_changed_files(before)}, here in {_changed_files(now)}"
     if recorded["paribus"] != here["paribus"]:
         yield f"paribus {recorded['paribus']}, here {here['paribus']}"
@@ -50,7 +51,15 @@ def _commit(git: Mapping[str, Any]) -> str:
     return str(git["commit"])[:SHORT_COMMIT] if git else "unknown (no checkout)"
 
 
+def _changes(git: Mapping[str, Any]) -> str:
+    """Digest of the uncommitted changes; empty for none."""
+    diff = str(git.get("diff", ""))
+    return str(git.get("changes") or (hashlib.sha256(diff.encode()).hexdigest() if diff else ""))
+
+
 def _changed_files(git: Mapping[str, Any]) -> str:
+    if "changes" in git:
+        return f"the sources of an image (SHA-256 {git['changes'][:16]})"
     lines = [line for line in git.get("diff", "").splitlines() if line.startswith("diff --git ")]
     names = [line.rpartition(" b/")[2] for line in lines]
     return ", ".join(names) or "nothing"

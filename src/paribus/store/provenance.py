@@ -1,11 +1,14 @@
 """Where, when and with what an artefact was made."""
 
+import hashlib
 import importlib.metadata
 import os
 import platform
+import re
 import shutil
 import socket
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,9 @@ from paribus import __version__
 from paribus.store.packages import recorded
 
 LONGEST_DIFF, MOST_UNTRACKED = 200_000, 100
+SOURCE = Path("share", "paribus", "source.json")
+"""Where an image says what it was built from, below the prefix of its Python."""
+_SOURCE = re.compile(r'"source": "(?P<commit>[0-9a-f]{40})(\+(?P<changes>[0-9a-f]{64}))?"')
 DIFF = (
     "diff", "--binary", "--full-index", "--no-color", "--no-ext-diff", "--no-textconv", "--no-relative",
     "--src-prefix=a/", "--dst-prefix=b/",
@@ -23,7 +29,7 @@ def provenance() -> dict[str, Any]:
     """Commit, uncommitted difference, package versions, host, processors, GPU and container of this process."""
     return {
         "paribus": __version__,
-        "git": git_state(Path(__file__)),
+        "git": git_state(Path(__file__)) or built_from(),
         "packages": package_versions(),
         "python": platform.python_version(),
         "platform": platform.platform(),
@@ -63,6 +69,39 @@ def git_state(file: Path) -> dict[str, Any] | None:
         "diff_truncated": len(diff) > LONGEST_DIFF,
         "untracked": unknown.split("\0")[:-1][:MOST_UNTRACKED],
     }
+
+
+def source_of(file: Path) -> str | None:
+    """What an image is built from: the commit of the checkout that tracks `file`, `<commit>+<digest>` where there are
+    uncommitted changes; None where there is no checkout.
+
+    The digest is the SHA-256 of the difference, and of the unknown files' names and contents after it.
+    """
+    git = ["git", "-C", str(file.parent)]
+    state = git_state(file)
+    top = _output([*git, "rev-parse", "--show-toplevel"])
+    if state is None or top is None:
+        return None
+    unknown = _output([*git, "ls-files", "--others", "--exclude-standard", "-z", "--full-name", ":/"]) or ""
+    changes = [(_output([*git, *DIFF, "HEAD"]) or "").encode()]
+    for name in unknown.split("\0")[:-1]:
+        path = Path(top.rstrip("\n")) / name
+        changes += [name.encode(), str(path.readlink()).encode() if path.is_symlink() else path.read_bytes()]
+    return f"{state['commit']}+{hashlib.sha256(b''.join(changes)).hexdigest()}" if any(changes) else state["commit"]
+
+
+def built_from() -> dict[str, Any] | None:
+    """As `git_state`, what the image that this Python is in was built from; None where that was not said.
+
+    Of uncommitted changes an image has no more than their digest, as `changes`.
+    """
+    path = Path(sys.prefix) / SOURCE
+    found = _SOURCE.search(path.read_text(encoding="utf-8")) if path.is_file() else None
+    if found is None:
+        return None
+    commit, changes = found["commit"], found["changes"]
+    state: dict[str, Any] = {"commit": commit, "diff": "", "diff_truncated": changes is not None, "untracked": []}
+    return state | ({"changes": changes} if changes else {})
 
 
 def gpu_names() -> list[str]:
