@@ -180,11 +180,11 @@ def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
-    yield from impossible_schedule(config, _vocabulary(config))
+    yield from impossible_schedule(config, known_vocabulary(config))
     yield from _shares(config.training)
 
 
-def _vocabulary(config: RunConfig) -> int | None:
+def known_vocabulary(config: RunConfig) -> int | None:
     """Number of tokens, None where only the files of a tokenizer say it."""
     return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
 

@@ -4,10 +4,11 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paribus.config.combinations import known_vocabulary
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import digest
-from paribus.config.schedule_combinations import too_few_checkpoints
+from paribus.config.schedule_combinations import too_few_checkpoints, unscorable
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
@@ -72,6 +73,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
+        found += [Problem(*problem) for problem in unscorable(job.config, known_vocabulary(job.config))]
         found += [Problem(*problem) for problem in tokenizer_preflight.problems(job.config)]
         found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paribus.config.groups.tokenization import ExistingTokenizer
-from paribus.config.schedule_combinations import impossible_schedule
+from paribus.config.schedule_combinations import impossible_schedule, unscorable
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError, ParibusError
 from paribus.modeling.problems import match_problems
@@ -42,3 +42,4 @@ def _disagreements(config: RunConfig, path: Path, *, lossless: bool) -> Iterator
         return
     yield from match_problems(config.model, tokenizer.vocab_size)
     yield from impossible_schedule(config, tokenizer.vocab_size)
+    yield from unscorable(config, tokenizer.vocab_size)
