@@ -9,7 +9,7 @@ from typing import Any
 
 from paribus.config.identity import everything, identity
 from paribus.config.schema import RunConfig
-from paribus.errors import ParibusError
+from paribus.errors import classify
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node
@@ -112,8 +112,8 @@ class Recorder:
         """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run."""
         try:
             numbers, step = run_numbers(self.record["stages"], self.config, self.store)
-        except ParibusError as error:
-            self.events.tag("paribus.table", f"no numbers: {error}"[:5000])
+        except Exception as error:  # whatever the report stumbles over, the run is done
+            self.events.tag("paribus.table", f"no numbers: {classify(error)['message']}"[:5000])
             return
         for name, value in numbers.items():
             self.events.metric(name, value, step)

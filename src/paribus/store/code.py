@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.errors import ConfigurationError
+from paribus.store.packages import HARMLESS
 from paribus.store.provenance import package_versions
 
 PACKAGE = Path(__file__).resolve().parents[1]
@@ -33,7 +34,7 @@ class Code:
         """What lies on the disk at this moment."""
         found = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES)
         files = {path.relative_to(package).as_posix(): _digest(path) for path in found}
-        return cls(files, package_versions())
+        return cls(files, {name: version for name, version in package_versions().items() if name not in HARMLESS})
 
     @property
     def digest(self) -> str:
