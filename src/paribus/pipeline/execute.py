@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +18,6 @@ from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,
     InfrastructureError,
-    InterruptedRunError,
     OutOfMemoryError,
     ParibusError,
 )
@@ -27,6 +27,7 @@ SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
+SECONDS_UNTIL_SIGNALLED = 0.5
 SECONDS_TO_STOP = 10.0
 SECONDS_BETWEEN_CHECKS = 1.0
 
@@ -171,5 +172,6 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
         raise OutOfMemoryError(f"the kernel killed the process for want of memory (signal 9; log: {log})")
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     if -code in STOPPING:
-        raise InterruptedRunError(f"the process was stopped from outside by {name} (log: {log})")
+        # Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed.
+        time.sleep(SECONDS_UNTIL_SIGNALLED)
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")
