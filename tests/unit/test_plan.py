@@ -2,6 +2,7 @@
 
 import gzip
 import io
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from paribus.modeling.counts import training_flops
 from paribus.modeling.memory import Training, training_memory
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.machine import has_gpu
+from paribus.pipeline.planning.bytes_per_token import by_rule
 from paribus.pipeline.planning.hours import Hours
 from paribus.pipeline.planning.plan import PlannedRun, make_plan
 from paribus.pipeline.planning.show import show_plan
@@ -126,12 +128,33 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
     run = prepared(tmp_path, "budget.tokens=51200")
     assert make_plan([run]).runs[0].length.epochs is None
     stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
-    assert make_plan([run]).runs[0].length.epochs == pytest.approx(51_200 * 4.3 / 44_000)
+    with_ends = 44_000 / (44_000 / by_rule(512) + 100)
+    assert make_plan([run]).runs[0].length.epochs == pytest.approx(51_200 * with_ends / 44_000)
     stored(run, "tokens", {"bytes": 44_000, "tokens": 21_900, "documents": 100})
     shown = make_plan([run]).runs[0].length
     assert (shown.text_bytes, shown.epochs) == (102_400, pytest.approx(51_200 / 22_000))
     stored(run, "order", {"documents": 50, "removed": 50, "entries": 50})
     assert make_plan([run]).runs[0].length.epochs == pytest.approx(2 * 51_200 / 22_000)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "refused"),
+    [
+        (("training.checkpoint_every=100000",), True),
+        (("budget=equal_flops", "training.checkpoint_every=100000"), True),
+        (("budget=equal_steps", "budget.steps=200", "training.checkpoint_every=100"), True),
+        (("budget=equal_steps", "budget.steps=201", "training.checkpoint_every=100"), False),
+        (("packing=best_fit", "training.checkpoint_every=100000"), False),
+        (("budget=equal_text", "training.checkpoint_every=100000"), False),
+    ],
+)
+@pytest.mark.parametrize("tolerate_missing", [False, True], ids=["run", "plan"])
+def test_too_few_checkpoints_to_score_are_refused_where_the_steps_are_known(
+    overrides: tuple[str, ...], refused: bool, tolerate_missing: bool, tmp_path: Path
+) -> None:
+    wanting = parse([*BASE, f"root={tmp_path}", "evaluation.last_checkpoints=3", *overrides])
+    with pytest.raises(ConfigurationError, match="3 are to be scored, and") if refused else nullcontext():
+        prepare(compose_command(wanting), tolerate_missing=tolerate_missing)
 
 
 def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_score(tmp_path: Path) -> None:
@@ -159,7 +182,8 @@ def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None
     assert isinstance(console.file, io.StringIO)
     text = console.file.getvalue()
     assert "would refuse" in text
-    assert "~5 epochs, but budget.max_epochs is 2" in text
+    epochs = 51_200 / (44_000 / by_rule(512) + 100)
+    assert f"~{epochs:.3g} epochs, but budget.max_epochs is 2" in text
 
 
 def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:

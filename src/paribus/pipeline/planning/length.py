@@ -6,15 +6,13 @@ from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads
-from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
+from paribus.config.groups.tokenization import ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.counts import training_flops
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.planning.bytes_per_token import estimated
 from paribus.pipeline.prepare import PreparedRun
-
-BYTES_PER_TOKEN = 4.3
-"""English text with a 32K vocabulary; used where the real number is not known yet."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,8 @@ class Text:
     """Of predicted tokens, those that end documents among them."""
     epoch_bytes: float | None
     """What one pass over the ordered documents reads; None where there is no corpus yet."""
+    source: str = ""
+    """What bytes a token are estimated from; empty where they were counted."""
 
 
 @dataclass(frozen=True)
@@ -57,16 +57,21 @@ def known_text(run: PreparedRun, layout: Layout) -> Text:
     """What the records of corpus, tokens and order say, and what is assumed where there are none."""
     results = {name: _result(run, layout, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
-    bytes_per_token = 1.0 if isinstance(run.job.config.tokenizer, BytesTokenizer) else BYTES_PER_TOKEN
+    training, source = (corpus["train"] if corpus else {}), ""
     if encoded:
         # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
         ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
         bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
+    else:
+        guess = estimated(run.nodes["tokens"], known_vocabulary_size(run.job.config), layout)
+        source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
+        if training.get("bytes"):
+            ends = training["documents"] * (2 if "target_bytes" in training else 1)
+            bytes_per_token = training["bytes"] / (training["bytes"] / guess.value + ends)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
-    training = corpus["train"] if corpus else {}
     predicted = training.get("target_bytes", training.get("bytes"))
-    return Text(bytes_per_token, None if predicted is None else predicted * read)
+    return Text(bytes_per_token, None if predicted is None else predicted * read, source)
 
 
 def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:

@@ -60,6 +60,8 @@ class PlannedRun:
     padded: bool
     """Whether contexts may be padded, so that a step may read less than is estimated."""
     max_epochs: float | None
+    text_source: str = ""
+    """What its bytes a token are estimated from; empty where they were counted."""
     too_few: str | None = None
     """What is wrong where its steps leave fewer checkpoints than are to be scored."""
     pairs: bool = False
@@ -170,14 +172,13 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
     vocabulary = known_vocabulary_size(config)
     trained = layout.store.find("checkpoints", stage.key)
     if trained:
-        result = trained.record()["result"]
+        result, source = trained.record()["result"], ""
         length, throughput = trained_length(result), trained_throughput(result)
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:
-        length, throughput = (
-            planned_length(config, vocabulary, known_text(run, layout)),
-            throughputs.of(config, vocabulary),
-        )
+        text = known_text(run, layout)
+        source, length = text.source, planned_length(config, vocabulary, text)
+        throughput = throughputs.of(config, vocabulary)
         hours = throughput.hours(length.flops)
     return PlannedRun(
         label=label,
@@ -192,6 +193,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         gpu=_gpu(config),
         padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
         max_epochs=config.budget.max_epochs,
+        text_source=source,
         too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
         pairs=isinstance(config.packing, PairPacking),
     )

@@ -37,6 +37,8 @@ def _remarks(plan: Plan) -> Iterator[str]:
     yield from _memory_remarks(plan)
     if any(run.length.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
+    for source in dict.fromkeys(run.text_source for run in plan.runs if run.text_source):
+        yield f"bytes a token: {source}"
     if any("steps" in run.length.estimated for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
     if any("steps" not in run.length.estimated for run in padded):

@@ -1,0 +1,105 @@
+"""How many bytes of text a token will stand for, before anything is encoded: from this root's records, or by a rule."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import pairwise
+from math import log
+from pathlib import Path
+from typing import Any
+
+from paribus.config.groups.tokenization import BytesTokenizer, WordPieceTokenizer
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.store.record import RECORD
+
+RULE = (0.00147, -0.10397, 1.95541, -6.61883)
+"""Of English, by byte-level BPE: factors of powers of the logarithm of the size, the highest first.
+
+`benchmarks/bytes_per_token.py` fits them; docs/benchmarks.md says how far off they are, also for other text.
+"""
+FITTED = (300, 65_536)
+"""Sizes of the smallest and of the largest vocabulary that the rule was fitted on."""
+ALL_BYTES = 256
+Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class BytesPerToken:
+    """An estimate, and in words what it is taken from."""
+
+    value: float
+    source: str
+
+
+def by_rule(vocabulary: int) -> float:
+    """Bytes of English text a token of byte-level BPE; 1 for no more tokens than bytes, constant above the fit."""
+    if vocabulary <= ALL_BYTES:
+        return 1.0
+    logarithm = log(min(vocabulary, FITTED[1]))
+    value = 0.0
+    for factor in RULE:
+        value = value * logarithm + factor
+    return max(1.0, value)
+
+
+def estimated(node: Node, vocabulary: int, layout: Layout) -> BytesPerToken:
+    """Bytes a token of the artefact `tokens` that `node` is to be, with a vocabulary of so many tokens.
+
+    Other vocabularies of the same corpus and kind tell by how much the text differs from the rule.
+    """
+    if isinstance(node.config.tokenizer, BytesTokenizer):
+        return BytesPerToken(1.0, "a byte a token")
+    measured = dict(sorted(_measured(node, layout)))
+    if not measured:
+        short = isinstance(node.config.tokenizer, WordPieceTokenizer)
+        far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
+        return BytesPerToken(by_rule(vocabulary), f"by the rule for English text and BPE of {vocabulary:,} tokens{far}")
+    nearest = min(measured, key=lambda size: abs(log(size / vocabulary)))
+    sizes = f"{len(measured)} vocabularies" if len(measured) > 1 else "a vocabulary"
+    source = f"from {sizes} of this corpus here, the nearest of {nearest:,} tokens, for {vocabulary:,}"
+    return BytesPerToken(by_rule(vocabulary) * _interpolated(measured, vocabulary), source)
+
+
+def _interpolated(measured: Mapping[int, float], vocabulary: int) -> float:
+    """What was measured over what the rule says, between two sizes linear in the logarithm of the size."""
+    ratios = {size: value / by_rule(size) for size, value in measured.items()}
+    for (low, first), (high, second) in pairwise(ratios.items()):
+        if low <= vocabulary <= high:
+            share = log(vocabulary / low) / log(high / low)
+            return first + share * (second - first)
+    return ratios[min(ratios, key=lambda size: abs(log(size / vocabulary)))]
+
+
+def _measured(node: Node, layout: Layout) -> Iterator[tuple[int, float]]:
+    """Size of a vocabulary and bytes a token, of artefacts `tokens` that differ in nothing but that size."""
+    corpus, wanted = node.inputs["corpus"].key, _kind(node.identity["identity"], node.inputs["vocabulary"].identity)
+    for path in sorted((layout.store.root / node.name).glob(f"*/{RECORD}")):
+        record = _read(path)
+        if record is None or record["inputs"].get("corpus") != corpus:
+            continue
+        trained = layout.store.find("vocabulary", record["inputs"]["vocabulary"])
+        result = record["result"]
+        if trained and result["tokens"] and _kind(record["identity"], trained.record()) == wanted:
+            yield int(result["vocab_size"]), result["bytes"] / result["tokens"]
+
+
+def _kind(encoder: Any, vocabulary: Record) -> tuple[Any, Any]:
+    """All that decides tokens beside the corpus and the size of the vocabulary."""
+    groups = {
+        name: {field: value for field, value in group.items() if field != "vocab_size"}
+        for name, group in vocabulary["identity"].items()
+        if isinstance(group, dict)
+    }
+    return json.dumps(encoder, sort_keys=True), json.dumps(groups, sort_keys=True)
+
+
+def _read(path: Path) -> Record | None:
+    """A record that can be read; `paribus doctor` is for the others."""
+    try:
+        record: Record = json.loads(path.read_text(encoding="utf-8"))
+        _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]
+        _ = record["result"]["vocab_size"] + record["result"]["tokens"] + record["result"]["bytes"]
+        return record
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
