@@ -11,17 +11,16 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from finished_runs import finish
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, compose_command
 from paribus.config.groups.execution import TrackingConfig
 from paribus.pipeline.comparison import compare
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
-from paribus.pipeline.recorder import Recorder
 from paribus.reporting.numbers import row_name
 from paribus.tracking.mlflow_sink import mlflow_environment
 from paribus.tracking.sync import sync
-from reporting_support import write_scores
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1"]
 PARTS = {"": "value"} | {f"/{name}": name for name in ("difference", "low", "high", "p_value", "p_holm")}
@@ -48,35 +47,6 @@ def sweep(root: Path, *more: str) -> tuple[Composition, list[PreparedRun]]:
 
 def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:
     return compare(composition, runs, Console(file=io.StringIO()))
-
-
-def finish(run: PreparedRun, number: int, made: Path) -> None:
-    """A run whose artefacts are empty but for its training's result and its scores: two tasks, five checkpoints."""
-    layout, drawn = Layout.of(run.job.config), np.random.default_rng(number)
-    config = run.job.config
-    recorder = Recorder(config, run.nodes, layout)
-    later = [answers(drawn) for _ in range(5)]
-    heldout = [(float(900 + 100 * drawn.random()), 400) for _ in range(20)]
-    scores = write_scores(made / run.run_id, later[0], heldout=heldout, checkpoints=5, later=later[1:])
-    for name, node in run.nodes.items():
-        held = layout.store.claim(name, node.key)
-        assert held is not None
-        with held:
-            if layout.store.find(name, node.key) is None:
-                output = layout.store.empty_output(held, name, node.key)
-                if name == "scores":
-                    shutil.copytree(scores, output, dirs_exist_ok=True)
-                result = {"tokens": 64_000, "text_bytes": 120_000, "steps": 125, "epochs": 0.3, "device": "cpu"}
-                provenance = {"packages": {}, "python": "3.11.7"}
-                layout.store.publish(held, name, node.key, {"result": result, "provenance": provenance})
-        artifact = layout.store.find(name, node.key)
-        assert artifact is not None
-        recorder.stage(node, artifact, "made", 1.0)
-    recorder.finish(None)
-
-
-def answers(drawn: np.random.Generator) -> dict[tuple[str, int], Any]:
-    return {(task, shots): drawn.integers(0, 2, 40) for task in ("boolq", "piqa") for shots in (0, 5)}
 
 
 def client_of(root: Path) -> Any:

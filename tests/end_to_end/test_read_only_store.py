@@ -1,11 +1,17 @@
 """A store that may only be read: what reads it works, and what would write says in a line why it cannot."""
 
+import os
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from finished_runs import finish
 from paribus.cli import main
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
+from paribus.pipeline.prepare import prepare
 from paribus.store.artifact import Store
 from paribus.store.claim import acquire, is_held
 from paribus.store.doctor import examine
@@ -54,4 +60,73 @@ def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
     assert ended == {"plan": 0, "status": 1, "run": 1, "doctor": 0}
     (line,) = told.err.strip().splitlines()
     assert line.startswith("paribus run: ") and str(root) in line and "may not be written" in line
+    assert sorted(root.rglob("*")) == before
+
+
+OWN = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
+
+
+@pytest.fixture
+def settled_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text so old that its digest may be remembered."""
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    os.utime("texts.txt", (1e9, 1e9))
+
+
+@pytest.mark.parametrize(
+    ("verb", "status"),
+    [
+        (("plan",), 0),
+        (("run", "--dry-run"), 0),
+        (("status",), 1),
+        (("report",), 2),
+        (("report", "--why"), 0),
+        (("doctor",), 0),
+        (("order", "statistics", "--help"), 0),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_verbs_that_only_read_make_no_root(
+    verb: tuple[str, ...], status: int, tmp_path: Path, settled_text: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    try:
+        ended = main([*verb, *OWN, f"root={tmp_path}/root"])
+    except SystemExit as left:
+        ended = int(left.code or 0)
+    assert ended == status, capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["texts.txt"]
+
+
+def test_plan_and_status_read_remembered_digests_and_add_none(tmp_path: Path, settled_text: None) -> None:
+    root = tmp_path / "root"
+    command = parse([*OWN, f"root={root}"])
+    known = prepare(compose_command(command))
+    before = {path: path.stat().st_mtime_ns for path in root.rglob("*")}
+    assert [path.suffix for path in before if path.is_file()] == [".json"]
+    assert [run.run_id for run in prepare(compose_command(command), tolerate_missing=True)] == [known[0].run_id]
+    Path("texts.txt").write_text("other text", encoding="utf-8")
+    os.utime("texts.txt", (1e9 + 1, 1e9 + 1))
+    assert prepare(compose_command(command), tolerate_missing=True)[0].run_id != known[0].run_id
+    assert {path: path.stat().st_mtime_ns for path in root.rglob("*")} == before
+
+
+def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhere(
+    tmp_path: Path, read_only: Protect, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, elsewhere = tmp_path / "root", tmp_path / "temporary"
+    elsewhere.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(elsewhere))
+    arguments = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", f"root={root}")
+    for number, run in enumerate(prepare(compose_command(parse(arguments)))):
+        finish(run, number, tmp_path / "made")
+    before = sorted(root.rglob("*"))
+    read_only(root)
+    assert main(["report", *arguments]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "longest_first" in told
+    assert f"{root} may not be written, so the report is not there" in told
+    (directory,) = elsewhere.glob("paribus-report-*")
+    assert str(directory / "report.html") in told
+    assert {path.name for path in directory.iterdir()} >= {"report.html", "report.csv", "report.md", "tables.tex"}
     assert sorted(root.rglob("*")) == before

@@ -1,6 +1,9 @@
 """From the runs of a command to the comparison table, through records alone."""
 
 import math
+import os
+import shutil
+import tempfile
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,6 +16,7 @@ from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose_command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
+from paribus.config.schema import RunConfig
 from paribus.errors import InfrastructureError, ParibusError, classify
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
@@ -65,24 +69,51 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
     """Write the report, print the table and show it in the tracker; whether every run was there.
 
-    Commands that end at once write one after the other, each what it finds then, so that no report is a mixture.
+    Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
+    the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
     config = composition.jobs[0].config
     layout = Layout.of(config)
     sweep = describe_sweep(composition, runs)
+    if not (layout.root.is_dir() and os.access(layout.root, os.W_OK)):
+        return _compare_aside(composition, runs, sweep, console)
     events = layout.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
-        report, missing = _write(composition, runs, sweep, layout)
-    console.print(report.terminal)
-    console.print(
-        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
-    )
+        directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+        report, missing, numbers = _write(composition, runs, directory)
+        _tell(report, numbers, sweep, config, events)
+    _show(report, console)
     message = Follower(events, config.tracking, layout.root).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
     if config.tracking.kind == "mlflow":
         how = Destination.resolve(config.tracking, layout.root).how_to_open
         console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
+    return _is_complete(report, missing)
+
+
+def _compare_aside(composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console) -> bool:
+    """`compare` without anything written below the output root, and so without the tracker."""
+    directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
+    try:
+        report, missing, _ = _write(composition, runs, directory)
+    except BaseException:
+        shutil.rmtree(directory)
+        raise
+    _show(report, console)
+    root = Layout.of(composition.jobs[0].config).root
+    console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
+    return _is_complete(report, missing)
+
+
+def _show(report: "Report", console: Console) -> None:
+    console.print(report.terminal)
+    console.print(
+        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
+    )
+
+
+def _is_complete(report: "Report", missing: Sequence["MissingRun"]) -> bool:
     return not missing and not any(row.missing for row in report.comparison.rows)
 
 
@@ -111,16 +142,15 @@ def _logged(log: Path) -> str:
 
 
 def _write(
-    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, layout: Layout
-) -> tuple["Report", list["MissingRun"]]:
-    """The report on the disk and in the events of the sweep, and the runs that it lacks."""
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path
+) -> tuple["Report", list["MissingRun"], dict[str, float]]:
+    """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.reporting.numbers import table_numbers
     from paribus.reporting.report import write_report
 
     config = composition.jobs[0].config
-    records, missing = collect(runs, composition.factors, layout)
+    records, missing = collect(runs, composition.factors, Layout.of(config))
     experiment = config.experiment
-    directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
     overlap = compare_vocabularies(records)
     report = write_report(
         records,
@@ -133,12 +163,16 @@ def _write(
         overlap=overlap,
         table=experiment.table if experiment else None,
     )
-    with EventLog(layout.sweep(sweep.id) / FILE_NAME) as events:
+    return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
+
+
+def _tell(report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, config: RunConfig, log: Path) -> None:
+    """Put the report into the events of the sweep."""
+    with EventLog(log / FILE_NAME) as events:
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
-        revise(events, table_numbers(report.comparison) | (overlap.metrics() if overlap else {}))
-        events.artifact(directory, "report")
+        revise(events, numbers)
+        events.artifact(report.files["report.html"].parent, "report")
         events.end("FINISHED")
-    return report, missing
 
 
 def revise(events: EventLog, numbers: Mapping[str, float]) -> None:

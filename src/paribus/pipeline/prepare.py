@@ -1,8 +1,10 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 
 from paribus.config.combinations import known_vocabulary
 from paribus.config.compose import Composition, Job
@@ -16,6 +18,7 @@ from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
+from paribus.pipeline.cache_overlay import overlay
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
@@ -63,9 +66,17 @@ def _short(override: str) -> str:
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them.
 
-    With `tolerate_missing`, which a plan uses, files outside the configuration may be absent, and devices. Where
-    jobs run elsewhere, they judge devices themselves.
+    With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
+    devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
     """
+    with ExitStack() as stack:
+        caches = {cache: cache for cache in (Layout.of(job.config).cache for job in composition.jobs)}
+        if tolerate_missing:
+            caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
+        return _prepare(composition, caches, tolerate_missing=tolerate_missing)
+
+
+def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool) -> list[PreparedRun]:
     here = not tolerate_missing and (not composition.multirun or composition.launcher in HERE)
     devices = Devices()
     problems: list[Problem] = []
@@ -82,7 +93,8 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
         found += [Problem(*problem) for problem in judge_finetuning(job.config.finetuning)]
         problems += found
         try:
-            nodes = build_graph(job.config, Layout.of(job.config).cache, tolerate_missing=tolerate_missing)
+            cache = caches[Layout.of(job.config).cache]
+            nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
