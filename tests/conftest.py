@@ -11,15 +11,21 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from real_data import SHARED, RealData, real_data
 
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """Real corpora and benchmarks beside the checkout; a test that needs them skips where they are absent."""
-    path = Path(__file__).resolve().parents[2] / "shared" / "data"
-    if not path.is_dir():
+    """Larger corpora and benchmarks beside the checkout; a test of their known sizes skips where they are absent."""
+    if not SHARED.is_dir():
         pytest.skip("needs the shared data directory beside the checkout")
-    return path
+    return SHARED
+
+
+@pytest.fixture(scope="session", name="real_data")
+def _real_data() -> RealData:
+    """Real text of every kind, larger where the shared data directory is beside the checkout."""
+    return real_data()
 
 
 @pytest.fixture(scope="session")

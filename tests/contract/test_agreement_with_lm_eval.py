@@ -19,6 +19,7 @@ from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.pipeline.context import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.training.stages import build
+from real_data import RealData
 from training_inputs import config, context, write_inputs
 
 TASKS, SHOTS, STEPS = ("continuation", "piqa", "boolq", "openbookqa"), (0, 5), 12
@@ -92,9 +93,9 @@ def test_scores_of_a_trained_checkpoint_are_those_of_lm_evals_hf_model(checkpoin
 
 
 def test_scores_of_real_questions_are_those_of_lm_evals_hf_model(
-    checkpoint: Path, tmp_path: Path, shared_data: Path
+    checkpoint: Path, tmp_path: Path, real_data: RealData
 ) -> None:
-    requests = requests_of(tmp_path, shared_data / "benchmarks")
+    requests = requests_of(tmp_path, real_data.benchmarks)
     short = [request for request in requests if len("".join(request.args)) < 500]
     assert len({request.task_name for request in short}) >= 5
     assert_agreement(checkpoint, short)

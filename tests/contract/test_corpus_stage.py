@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from corpus_support import build_corpus, files_corpus, write_jsonl
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document
+from real_data import RealData
 
 TINY = [
     "Wikipedia",
@@ -147,20 +148,21 @@ def test_the_artefact_is_the_same_twice_and_whatever_the_workers(tmp_path: Path)
         assert one.read_bytes() == (tmp_path / "2" / one.relative_to(tmp_path / "1")).read_bytes()
 
 
-def test_the_declaration_of_human_rights_in_all_languages_is_read_whole(tmp_path: Path, shared_data: Path) -> None:
-    path = shared_data / "corpora" / "udhr_multilingual.jsonl.zst"
+def test_the_declaration_of_human_rights_in_all_languages_is_read_whole(tmp_path: Path, real_data: RealData) -> None:
+    path = real_data.declarations
     result = build_corpus(files_corpus(path, id_field="id", heldout=0.1), tmp_path / "corpus")
-    assert (result["documents"], result["bytes"]) == (472, 6_503_019)
     with zstandard.open(path, "rt", encoding="utf-8") as file:
         wanted = [(row["id"], row["text"]) for row in map(json.loads, file)]
+    assert (result["documents"], result["bytes"]) == (len(wanted), sum(len(text.encode()) for _, text in wanted))
+    assert len(wanted) >= 180
     assert result["digest"] == digest(wanted)
     assert result["exact_duplicates"] == len(wanted) - len({text for _, text in wanted})
 
 
-def test_a_segmented_chinese_corpus_is_read_by_lines(tmp_path: Path, shared_data: Path) -> None:
-    path = shared_data / "corpora" / "pku_1998_01_first70.seg.txt.gz"
+def test_a_segmented_chinese_corpus_is_read_by_lines(tmp_path: Path, real_data: RealData) -> None:
+    path = real_data.segmented
     result = build_corpus(files_corpus(path, txt_document="line"), tmp_path / "corpus")
     lines = [line for line in gzip.decompress(path.read_bytes()).decode().split("\n") if line.strip()]
-    assert result["documents"] == len(lines) == 13_638
+    assert result["documents"] == len(lines) >= 1_000
     ids = {document.id: document.text for document in everything(tmp_path / "corpus")}
     assert sorted(ids.values()) == sorted(line.removesuffix("\r") for line in lines)

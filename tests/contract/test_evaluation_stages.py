@@ -22,6 +22,7 @@ from paribus.evaluation.stages import build_scores, build_tasks
 from paribus.modeling.build import load_model
 from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
+from real_data import RealData
 
 MEASURES = {"acc", "acc_norm", "acc_bytes", "choice_bits"}
 
@@ -219,9 +220,9 @@ def test_an_unknown_device_is_refused_by_path(scored: Any) -> None:
         scored(device="gpu")
 
 
-def test_boolq_piqa_and_openbookqa_are_scored_from_the_real_files(scored: Any, shared_data: Path) -> None:
+def test_boolq_piqa_and_openbookqa_are_scored_from_real_files(scored: Any, real_data: RealData) -> None:
     names = ("boolq", "piqa", "openbookqa")
-    context, result = scored(tasks=names, data=str(shared_data / "benchmarks"), limit=6, shots=(0, 2))
+    context, result = scored(tasks=names, data=str(real_data.benchmarks), limit=6, shots=(0, 2))
     assert {(row["task"], row["shots"]) for row in rows(context)} == {
         (name, shots) for name in names for shots in (0, 2)
     }
@@ -229,10 +230,10 @@ def test_boolq_piqa_and_openbookqa_are_scored_from_the_real_files(scored: Any, s
     assert all(len({row["item"] for row in rows(context) if row["task"] == name}) == 6 for name in names)
 
 
-def test_each_kind_of_item_is_scored_from_the_real_files(scored: Any, shared_data: Path) -> None:
+def test_each_kind_of_item_is_scored_from_real_files(scored: Any, real_data: RealData) -> None:
     names = ("ag_news", "tweet_hate", "memotrap_history_of_science", "lambada_openai", "siqa")
     own = {"ag_news": (3,), "tweet_hate": (2,), "lambada_openai": (0,)}
-    data = str(shared_data / "benchmarks")
+    data = str(real_data.benchmarks)
     context, result = scored(tasks=names, data=data, limit=3, shots=(0, 1), shots_of=own)
     assert {(row["task"], row["shots"]) for row in rows(context)} == {
         (name, shots) for name in names for shots in own.get(name, (0, 1))

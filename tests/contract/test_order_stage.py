@@ -1,7 +1,6 @@
 """The stage order on files: every ordering, every bad input."""
 
 import hashlib
-import io
 import itertools
 import json
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -31,6 +29,7 @@ from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
 from paribus.ordering.order import Order, order_digest
 from paribus.ordering.order_stage import build
 from paribus.pipeline.context import JSON
+from real_data import RealData
 
 LISTED = [ordering for ordering in ORDERINGS if ordering.kind in ("nn", "in_context", "lexical", "in_context_released")]
 by_kind = pytest.mark.parametrize("ordering", ORDERINGS, ids=[ordering.kind for ordering in ORDERINGS])
@@ -224,10 +223,8 @@ def test_clusters_say_how_large_they_are(tmp_path: Path) -> None:
     assert result["mean_similarity_to_centroid"] == pytest.approx(1, abs=1e-3)
 
 
-def test_related_documents_of_a_real_corpus_stand_beside_each_other(tmp_path: Path, shared_data: Path) -> None:
-    with zstandard.open(shared_data / "corpora" / "english_mixed.jsonl.zst", "rb") as file:
-        lines = itertools.islice(io.TextIOWrapper(file, encoding="utf-8"), 1000)
-        texts = [json.loads(line)["text"][:4000] for line in lines]
+def test_related_documents_of_a_real_corpus_stand_beside_each_other(tmp_path: Path, real_data: RealData) -> None:
+    texts = [text[:4000] for text in real_data.english_texts(1000)]
     corpus = write_corpus(tmp_path / "corpus", texts)
     ordering = LexicalOrdering()
     found = stage_context(tmp_path, "lexical_neighbours", ordering, corpus=corpus)

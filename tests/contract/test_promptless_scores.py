@@ -14,6 +14,7 @@ from paribus.evaluation.segmentation_corpus import read_segmented, tokenizer_sco
 from paribus.evaluation.stages import build_scores, build_tasks
 from paribus.reporting.scores import load
 from paribus.tokenization import Tokenizer
+from real_data import RealData
 
 BYTES = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
 
@@ -58,9 +59,9 @@ def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> Non
 
 
 def test_a_run_scores_its_tokenizer_on_a_segmented_corpus_as_the_library_does(
-    tmp_path: Path, shared_data: Path
+    tmp_path: Path, real_data: RealData
 ) -> None:
-    gold = shared_data / "corpora" / "sighan2005_msr_test_gold.seg.txt.gz"
+    gold = real_data.segmented
     sentences = read_segmented(gold)
     tokenizer = Tokenizer.train(
         ("".join(words) for words in sentences[300:900]),

@@ -1,9 +1,6 @@
 """Real text on which exported and imported tokenizers must agree: languages, emoji, code, and what breaks patterns."""
 
-import json
-from pathlib import Path
-
-import zstandard
+from real_data import RealData
 
 EOD = "<|endoftext|>"
 BEGINNINGS = (
@@ -24,9 +21,8 @@ OTHERS = [
 ]
 
 
-def real_texts(shared_data: Path) -> list[str]:
+def real_texts(real_data: RealData) -> list[str]:
     """The declaration of human rights in five languages, and the others."""
-    with zstandard.open(shared_data / "corpora" / "udhr_multilingual.jsonl.zst", "rt", encoding="utf-8") as lines:
-        found = [json.loads(line)["text"] for line in lines]
-    chosen = [next(text for text in found if beginning in text)[:3000] for beginning in BEGINNINGS]
+    found = real_data.declaration_texts()
+    chosen = [next(text for text in found if beginning in text)[:2000] for beginning in BEGINNINGS]
     return [*chosen, *OTHERS]

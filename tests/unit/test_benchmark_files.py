@@ -17,9 +17,15 @@ from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.files import read_benchmark, split_file
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
+from real_data import real_data
 
 PIQA = {"goal": "Open a jar", "sol1": "Twist the lid.", "sol2": "Eat the lid.", "label": 0}
 BOOLQ = {"passage": "Water is wet.", "question": "is water wet", "label": 1}
+
+
+def real_file(name: str) -> Path | None:
+    """The file of a benchmark, of those that there are."""
+    return split_file(real_data().benchmarks, BENCHMARKS[name].directory, BENCHMARKS[name].split)
 
 
 def write(data: Path, task: str, split: str, records: list[Any]) -> Path:
@@ -35,14 +41,12 @@ def refusal(path: Path) -> str:
     return str(error.value)
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
-def test_every_real_file_reads_whole(shared_data: Path, name: str) -> None:
-    benchmark = BENCHMARKS[name]
-    path = split_file(shared_data / "benchmarks", benchmark.directory, benchmark.split)
-    if path is None:
-        pytest.skip(f"needs benchmarks/{benchmark.directory}/{benchmark.split}.jsonl.gz in the shared data")
+@pytest.mark.parametrize("name", [name for name in BENCHMARKS if real_file(name) is not None])
+def test_every_real_file_reads_whole(name: str) -> None:
+    path = real_file(name)
+    assert path is not None
     items = read_benchmark(path, BENCHMARKS[name])
-    with gzip.open(path) as file:
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         assert len(items) == sum(1 for _ in file)
     parts = split_pool(items, None)
     assert len(parts.fewshot) == min(64, len({item.digest() for item in items}) // 4)

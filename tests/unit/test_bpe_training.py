@@ -1,15 +1,12 @@
 """BPE training against a slow reference, Hugging Face's trainer and the course notes."""
 
-import json
 import random
 from collections import Counter
 from collections.abc import Mapping
 from itertools import islice, pairwise
-from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenization_references import huggingface_merges, reference_training
@@ -22,6 +19,7 @@ from paribus.tokenization.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.training import count_pretokens
 from paribus.tokenization.word_counts import WordCounts
+from real_data import RealData, texts_of
 
 COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42))
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=12), COUNTS, max_size=8)
@@ -92,18 +90,17 @@ def test_the_merge_list_equals_hugging_faces_on_random_words(words: dict[str, in
 
 
 @pytest.mark.parametrize(
-    ("file", "pretokenizer", "documents"),
+    ("kind", "pretokenizer", "documents"),
     [
-        ("english_mixed.jsonl.zst", "gpt2_digits", 100),
-        ("english_mixed.jsonl.zst", "none", 15),
-        ("udhr_multilingual.jsonl.zst", "gpt4", 40),
+        ("english", "gpt2_digits", 100),
+        ("english", "none", 15),
+        ("declarations", "gpt4", 40),
     ],
 )
 def test_the_merge_list_equals_hugging_faces_on_real_text(
-    shared_data: Path, file: str, pretokenizer: str, documents: int
+    real_data: RealData, kind: str, pretokenizer: str, documents: int
 ) -> None:
-    with zstandard.open(shared_data / "corpora" / file, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for line in islice(lines, documents)]
+    texts = list(islice(texts_of(getattr(real_data, kind)), documents))
     pretokens = Pretokenizer(pretokenizer)
     words = Counter(piece for text in texts for piece in pretokens.pieces(text))
     assert byte_merges(count_pretokens(texts, pretokens), 2_000) == huggingface_merges(words, 2_000)
@@ -166,9 +163,8 @@ def test_the_result_does_not_depend_on_the_order_of_texts() -> None:
     assert Tokenizer.train(texts[::-1], vocab_size=270).merges == forward.merges
 
 
-def test_on_real_text_the_threshold_of_the_index_changes_nothing(shared_data: Path) -> None:
-    with zstandard.open(shared_data / "corpora" / "english_mixed.jsonl.zst", "rt", encoding="utf-8") as lines:
-        words = count_pretokens((json.loads(line)["text"] for line in islice(lines, 200)), Pretokenizer("gpt2"))
+def test_on_real_text_the_threshold_of_the_index_changes_nothing(real_data: RealData) -> None:
+    words = count_pretokens(real_data.english_texts(200), Pretokenizer("gpt2"))
     corpus = SymbolCorpus.of_bytes(words)
     for train in (train_bpe, train_scaffold_bpe):
         whole, *others = (train(corpus, 6_000, threshold=threshold) for threshold in (1, 7, 300, 10**7))

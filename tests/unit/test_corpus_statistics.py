@@ -17,6 +17,7 @@ from paribus.tokenization.statistics import (
     renyi_entropy,
 )
 from paribus.tokenization.vocabulary_overlap import only_in, overlap_shares, spellings, vocabulary_overlap
+from real_data import RealData
 
 TEXTS = [
     "the theory of the thing, then the other thing",
@@ -155,8 +156,8 @@ def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
         assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]
 
 
-def test_what_replaces_scaffold_tokens_is_more_frequent(shared_data: Path) -> None:
-    text = english(shared_data)
+def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> None:
+    text = english(real_data)
     plain, scaffold = (
         Tokenizer.train([text], algorithm=algorithm, vocab_size=1200) for algorithm in ("bpe", "scaffold_bpe")
     )
@@ -180,15 +181,5 @@ def test_a_vocabulary_lacks_nothing_of_itself() -> None:
     assert np.isnan(group.mean_frequency)
 
 
-def english(shared_data: Path) -> str:
-    import io
-    import json
-
-    import zstandard
-
-    with (shared_data / "corpora" / "english_mixed.jsonl.zst").open("rb") as file:
-        lines = io.TextIOWrapper(zstandard.ZstdDecompressor().stream_reader(file), encoding="utf-8")
-        texts = []
-        while sum(map(len, texts)) < 300_000:
-            texts.append(json.loads(next(lines))["text"])
-    return "\n".join(texts)[:300_000]
+def english(real_data: RealData) -> str:
+    return "\n".join(real_data.english_texts(200))[:300_000]

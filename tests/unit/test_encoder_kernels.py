@@ -1,14 +1,11 @@
 """Every compiled encoder against its slow reference, on real text and on random vocabularies."""
 
-import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import encoder_references as reference
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,6 +13,7 @@ from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName, Settings
 from paribus.tokenization.vocabulary import Entry, Vocabulary
+from real_data import RealData
 
 CODE = "def f(x):\n    return {k: v[::-1] for k, v in x.items()}  # naïve\n" * 2
 EMOJI = "👨‍👩‍👧 ok 😀😃 flags 🇩🇪🇮🇳 é e\u0301 \U0001f9d1\U0001f3fd\u200d\U0001f52c\n" * 2
@@ -24,10 +22,9 @@ ENCODERS: list[EncoderName] = ["merge_rank", "longest_first", "left_to_right", "
 
 
 @pytest.fixture(scope="module")
-def texts(shared_data: Path) -> list[str]:
-    data = zstandard.ZstdDecompressor().stream_reader((shared_data / "corpora/udhr_multilingual.jsonl.zst").open("rb"))
-    records = [json.loads(line) for line in data.read().decode().splitlines()]
-    chosen = [next(r["text"][:1500] for r in records if title in r["text"][:200]) for title in TITLES]
+def texts(real_data: RealData) -> list[str]:
+    found = real_data.declaration_texts()
+    chosen = [next(text[:1500] for text in found if title in text[:200]) for title in TITLES]
     return [*chosen, CODE, EMOJI]
 
 

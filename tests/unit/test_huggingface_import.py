@@ -17,13 +17,14 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.foreign_patterns import PRETOKENIZER_OF_PATTERN
 from paribus.tokenization.huggingface_json import tokenizer_json
 from paribus.tokenization.pretokenizers import PATTERNS
+from real_data import RealData
 
 QWEN = PATTERNS["gpt4"].replace(r"\p{N}{1,3}", r"\p{N}")
 
 
 @pytest.fixture(scope="module")
-def texts(shared_data: Path) -> list[str]:
-    return real_texts(shared_data)
+def texts(real_data: RealData) -> list[str]:
+    return real_texts(real_data)
 
 
 @pytest.fixture(scope="module")

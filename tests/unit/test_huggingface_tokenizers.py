@@ -18,6 +18,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.huggingface import ParibusTokenizer
 from paribus.tokenization.huggingface_json import obstacles, tokenizer_json
 from paribus.tokenization.huggingface_sample import disagreement
+from real_data import RealData
 
 WRITTEN = st.text(st.characters(max_codepoint=0x4FF) | st.sampled_from("東京😀# <>unk"), max_size=40)
 FAST: dict[str, dict[str, Any]] = {
@@ -55,8 +56,8 @@ PYTHON: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture(scope="module")
-def texts(shared_data: Path) -> list[str]:
-    return real_texts(shared_data)
+def texts(real_data: RealData) -> list[str]:
+    return real_texts(real_data)
 
 
 @pytest.fixture(scope="module")

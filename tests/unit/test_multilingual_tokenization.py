@@ -1,22 +1,16 @@
 """Hundreds of languages and scripts, and Chinese without spaces."""
 
-import gzip
-import json
-from itertools import islice
-from pathlib import Path
-
 import pytest
-import zstandard
 
 from paribus.tokenization import Tokenizer
+from real_data import RealData
 
 ARTICLE = "人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。"
 
 
 @pytest.fixture(scope="module")
-def declarations(shared_data: Path) -> list[str]:
-    with zstandard.open(shared_data / "corpora" / "udhr_multilingual.jsonl.zst", "rt", encoding="utf-8") as lines:
-        return [json.loads(line)["text"][:1_500] for line in lines]
+def declarations(real_data: RealData) -> list[str]:
+    return [text[:1_500] for text in real_data.declaration_texts()]
 
 
 @pytest.mark.parametrize("unit", ["byte", "character"])
@@ -36,10 +30,8 @@ def test_every_language_comes_back_exactly(declarations: list[str], algorithm: s
             assert encoding.decode(encoding.encode(text)) == text
 
 
-def test_chinese_words_become_tokens(shared_data: Path) -> None:
-    path = shared_data / "corpora" / "pku_1998_01_first70.seg.txt.gz"
-    with gzip.open(path, "rt", encoding="utf-8") as lines:
-        texts = [line.replace("  ", "").strip() for line in islice(lines, 1_500)]
+def test_chinese_words_become_tokens(real_data: RealData) -> None:
+    texts = real_data.chinese_sentences(1_500)
     tok = Tokenizer.train(texts, vocab_size=5_000, unit="character", pretokenizer="gpt2_digits")
     tokens = {entry.bytes.decode() for entry in tok.vocabulary if entry.kind == "token"}
     assert {"中国", "经济", "发展"} <= tokens

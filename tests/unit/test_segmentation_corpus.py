@@ -10,6 +10,7 @@ from paribus.errors import DataError
 from paribus.evaluation import segmentation_scores
 from paribus.evaluation.segmentation_corpus import read_segmented, tokenizer_scores
 from paribus.tokenization import Tokenizer
+from real_data import RealData
 
 GOLD = [["我们", "在", "北京大学"], ["Zürich", "，", "𠀀"]]
 
@@ -65,8 +66,8 @@ def test_tokens_that_do_not_spell_the_text_are_refused_by_sentence(tokens: list[
 
 
 @pytest.mark.parametrize("unit", ["byte", "character"])
-def test_a_trained_tokenizer_scores_as_its_tokens_do(unit: str, shared_data: Path) -> None:
-    gold = read_segmented(shared_data / "corpora" / "sighan2005_msr_test_gold.seg.txt.gz")[:300]
+def test_a_trained_tokenizer_scores_as_its_tokens_do(unit: str, real_data: RealData) -> None:
+    gold = read_segmented(real_data.segmented)[:300]
     texts = ["".join(words) for words in gold]
     tokenizer = Tokenizer.train(texts, vocab_size=2500, unit=unit, pretokenizer="none")  # type: ignore[arg-type]
     # Latin-1 makes words of byte strings, so that the scores of words can be asked.

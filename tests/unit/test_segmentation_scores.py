@@ -5,6 +5,7 @@ GNU diff 3.8. Its numbers of right words are those of true words less its deleti
 """
 
 import gzip
+import itertools
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ import pytest
 
 from paribus.errors import DataError
 from paribus.evaluation import segmentation_scores
+from paribus.evaluation.segmentation_corpus import read_segmented
 from paribus.evaluation.segmentation_script import script_scores
+from real_data import RealData
 
 Words = list[str]
 Segmenter = Callable[[Words], Words]
@@ -136,15 +139,34 @@ def test_the_script_printed_these_scores_for_three_sentences() -> None:
         assert (scores.correct, scores.predicted, scores.gold) == (31 - 3 - 7, 30, 31)
 
 
-def segmenters(msr: list[Words]) -> dict[str, Segmenter]:
+def segmenters(msr: list[Words], half: int = 2000) -> dict[str, Segmenter]:
     return {
         "gold": list,
         "joined": joined,
         "longest_match": longest_match({word for words in msr for word in words}),
-        "longest_match_of_half": longest_match({word for words in msr[:2000] for word in words}),
+        "longest_match_of_half": longest_match({word for words in msr[:half] for word in words}),
         "characters": characters,
         "bigrams": bigrams,
     }
+
+
+@pytest.mark.parametrize("name", ["gold", "joined", "longest_match_of_half", "characters", "bigrams"])
+def test_on_real_sentences_a_word_is_right_where_both_its_ends_are_a_gold_words(name: str, real_data: RealData) -> None:
+    gold = read_segmented(real_data.segmented)[:1000]
+    segment = segmenters(gold, half=500)[name]
+    predicted = [segment(words) for words in gold]
+    right = sum(len(ends(theirs) & ends(ours)) for theirs, ours in zip(gold, predicted, strict=True))
+    scores = segmentation_scores(predicted, gold)
+    assert (scores.correct, scores.predicted, scores.gold) == (
+        right,
+        *(sum(map(len, each)) for each in (predicted, gold)),
+    )
+
+
+def ends(words: Words) -> set[tuple[int, int]]:
+    """Where each word begins and ends."""
+    places = list(itertools.accumulate(map(len, words), initial=0))
+    return set(itertools.pairwise(places))
 
 
 @pytest.mark.parametrize(

@@ -1,13 +1,11 @@
 """Spans from mutual information and branching entropy, against an obvious computation from the definitions."""
 
-import gzip
 import json
 import math
 import random
 import unicodedata
 from collections import Counter, defaultdict
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +16,7 @@ from paribus.tokenization.spans.codes import DIGIT, IDEOGRAPH, LETTER, OTHER, cl
 from paribus.tokenization.spans.ngrams import candidate_ngrams
 from paribus.tokenization.spans.spool import CodeSpool
 from paribus.tokenization.spans.tally import Tally
+from real_data import RealData
 
 LAMBDAS = (0.0, 0.1, 1.0, 10.0, 100.0)
 WORDS = ["中国", "人民", "中国人民", "大学", "的", "在", "ab", "abc", "12", "１９９８", "，", "。", "〇", "é", "🙂"]
@@ -123,9 +122,8 @@ def random_texts(seed: int) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def sentences(shared_data: Path) -> list[str]:
-    with gzip.open(shared_data / "corpora" / "sighan2005_msr_test_gold.seg.txt.gz", "rt", encoding="utf-8") as file:
-        return ["".join(line.split()) for line in file][:400]
+def sentences(real_data: RealData) -> list[str]:
+    return real_data.chinese_sentences(400)
 
 
 def check_candidates(texts: list[str], settings: SpanSettings) -> None:

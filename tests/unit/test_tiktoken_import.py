@@ -12,6 +12,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.pretokenizers import PATTERNS
 from paribus.tokenization.tiktoken_import import final_pair
+from real_data import RealData
 
 LATER_CL100K = (
     r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|\s++$|\s*[\r\n]"
@@ -21,8 +22,8 @@ GPT2 = r"'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(
 
 
 @pytest.fixture(scope="module")
-def texts(shared_data: Path) -> list[str]:
-    return real_texts(shared_data)
+def texts(real_data: RealData) -> list[str]:
+    return real_texts(real_data)
 
 
 @pytest.fixture(scope="module")

@@ -1,13 +1,9 @@
 """What training hands over as a vocabulary: the order of units, continuation forms, kinds, parents, scores."""
 
-import json
 from collections import Counter
-from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.pretokenizers import Pretokenizer
@@ -16,6 +12,7 @@ from paribus.tokenization.training import TrainedVocabulary, TrainingRequest, co
 from paribus.tokenization.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary import ENTRY_KINDS
 from paribus.tokenization.word_counts import WordCounts
+from real_data import RealData
 
 WORDS = {"höher": 7, "hoch": 5, "höhere": 3, "höchste": 2, "😀": 4, "日本": 6, "日本語": 3}
 CHARACTERS = sorted(set("".join(WORDS)))
@@ -123,9 +120,10 @@ def test_no_words_leave_the_alphabet_alone() -> None:
 
 @pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
 @pytest.mark.parametrize("unit", ["byte", "character"])
-def test_threads_and_the_order_of_texts_change_nothing(shared_data: Path, algorithm: Algorithm, unit: UnitKind) -> None:
-    with zstandard.open(shared_data / "corpora" / "udhr_multilingual.jsonl.zst", "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for line in islice(lines, 100)]
+def test_threads_and_the_order_of_texts_change_nothing(
+    real_data: RealData, algorithm: Algorithm, unit: UnitKind
+) -> None:
+    texts = real_data.declaration_texts(100)
     request = TrainingRequest(
         algorithm=algorithm, vocab_size=6_000, unit=unit, unknown="refuse", special_tokens=(), continuation=True
     )

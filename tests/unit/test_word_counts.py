@@ -1,16 +1,13 @@
 """Counting pre-tokens in a stream against `regex` and a dictionary."""
 
-import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
 import regex
-import zstandard
 
 from paribus.errors import DataError
 from paribus.tokenization import word_counts
@@ -19,6 +16,7 @@ from paribus.tokenization.pretokenizers import PATTERNS, Pretokenizer
 from paribus.tokenization.training import count_pretokens
 from paribus.tokenization.unicode_classes import class_table
 from paribus.tokenization.word_counts import WordCounts, count_words, sum_counts
+from real_data import RealData, texts_of
 
 POOL = "  \n\r\t''sdmtlrev abcABC019.,!é\u00a0\u3000世界语文٣½😀👩\u200d🚀\u0301नमस्तेمرحبا"
 
@@ -58,13 +56,10 @@ def test_a_long_text_is_counted_in_stretches_as_if_it_were_whole(name: str, monk
         assert counted([text], name) == reference([text], name)
 
 
-@pytest.mark.parametrize(
-    "corpus", ["english_mixed.jsonl.zst", "udhr_multilingual.jsonl.zst"], ids=["english", "multilingual"]
-)
+@pytest.mark.parametrize("kind", ["english", "declarations"], ids=["english", "multilingual"])
 @pytest.mark.parametrize("name", NAMES)
-def test_real_text_is_counted_the_same_by_any_number_of_threads(shared_data: Path, corpus: str, name: str) -> None:
-    with zstandard.open(shared_data / "corpora" / corpus, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"] for line in islice(lines, 150)]
+def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealData, kind: str, name: str) -> None:
+    texts = list(islice(texts_of(getattr(real_data, kind)), 150))
     expected = reference(texts, name)
     assert counted(texts, name) == expected
     assert counted(texts[::-1], name, threads=2) == expected

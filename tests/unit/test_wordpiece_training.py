@@ -1,14 +1,11 @@
 """WordPiece training by likelihood against counting everything anew with fractions."""
 
-import json
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import islice
-from pathlib import Path
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenization_references import count_pairs, count_symbols, replace
@@ -20,6 +17,7 @@ from paribus.tokenization.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.training import count_pretokens
 from paribus.tokenization.word_counts import WordCounts
 from paribus.tokenization.wordpiece import train_wordpiece
+from real_data import RealData, texts_of
 
 COUNTS = st.one_of(st.integers(1, 9), st.integers(2**31, 2**42), st.integers(2**56 - 3, 2**56))
 WORDS = st.dictionaries(st.text("abcd", min_size=1, max_size=14), COUNTS, max_size=2)
@@ -59,10 +57,9 @@ def test_training_equals_scoring_everything_anew_each_step(words: dict[str, int]
     assert training.string_equal_pairs == 0
 
 
-@pytest.mark.parametrize("corpus", ["english_mixed.jsonl.zst", "udhr_multilingual.jsonl.zst"])
-def test_training_on_real_text_equals_scoring_everything_anew(shared_data: Path, corpus: str) -> None:
-    with zstandard.open(shared_data / "corpora" / corpus, "rt", encoding="utf-8") as lines:
-        texts = [json.loads(line)["text"][:1500] for line in islice(lines, 0, 400, 100)]
+@pytest.mark.parametrize("kind", ["english", "declarations"])
+def test_training_on_real_text_equals_scoring_everything_anew(real_data: RealData, kind: str) -> None:
+    texts = [text[:1500] for text in islice(texts_of(getattr(real_data, kind)), 0, 400, 100)]
     words = count_pretokens(texts, Pretokenizer("gpt2"))
     alphabet = observed_characters(words)
     training = train_wordpiece(SymbolCorpus.of_characters(words, alphabet), len(alphabet) + 150)
