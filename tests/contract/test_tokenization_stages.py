@@ -201,3 +201,15 @@ def test_a_document_without_text_is_refused_by_its_name() -> None:
     batch = pa.record_batch({"id": ["one", "two"], "text": pa.array(["text", None], pa.large_string())})
     with pytest.raises(DataError, match="document 'two': its text is null"):
         stages._encode(Tokenizer.train(["text"], vocab_size=256), batch)
+
+
+@pytest.mark.parametrize(("size", "told"), [(30_000, True), (260, False)])
+def test_a_vocabulary_smaller_than_was_asked_for_is_a_line_of_the_stage(
+    size: int, told: bool, tmp_path: Path, corpus: Path
+) -> None:
+    made = context(tmp_path, "small", run_config(tokenizer=BPETokenizer(vocab_size=size)), corpus=corpus)
+    result = build_vocabulary(made)
+    assert isinstance(made.report, ProgressReporter)
+    expected = f"the vocabulary has {result['vocab_size']:,} tokens, and tokenizer.vocab_size asks for 30,000: no pair"
+    assert [line.startswith(expected) for line in made.report.messages] == [True] * told
+    assert (result["stopped"] == "no_pair_left") == told

@@ -59,6 +59,11 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
+    if not isinstance(config, BytesTokenizer) and tokenizer.vocab_size < config.vocab_size:
+        context.report.message(
+            f"the vocabulary has {tokenizer.vocab_size:,} tokens, and tokenizer.vocab_size asks for "
+            f"{config.vocab_size:,}: no pair of the text is left to merge"
+        )
     return _save(tokenizer, context.output) | {"documents": texts.documents, "bytes": texts.bytes}
 
 

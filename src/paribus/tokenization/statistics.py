@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from paribus.tokenization.arguments import stream_of_texts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN
@@ -96,7 +97,7 @@ def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
     """Encode `texts` and count their ids."""
     ids = np.zeros(tok.vocab_size, dtype=np.int64)
     number = size = words = 0
-    stream = iter(texts)
+    stream = stream_of_texts(texts, "corpus_statistics")
     while batch := list(islice(stream, _BATCH)):
         ids += np.bincount(tok.encode_batch(batch)[0], minlength=tok.vocab_size)
         encoded = [text.encode("utf-8") for text in batch]

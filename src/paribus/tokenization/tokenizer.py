@@ -1,6 +1,7 @@
 """`Tokenizer`: a vocabulary, a pre-tokenizer and an encoder."""
 
 import dataclasses
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -9,7 +10,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError
+from paribus.tokenization.arguments import (
+    listed_texts,
+    names_of_tokens,
+    one_text,
+    plain_bytes,
+    stream_of_texts,
+    token_ids,
+    whole_number,
+)
 from paribus.tokenization.bpe import Progress
 from paribus.tokenization.demolition import Demolish
 from paribus.tokenization.encoding import Encoding
@@ -79,9 +89,14 @@ class Tokenizer:
         token (`token`), or an error (`refuse`); None is byte fallback where `vocab_size` has room for it. `progress` is
         called with the size reached. The result is the same for any number of `threads`.
 
-        Raises ConfigurationError for unknown names, a size below the alphabet and special tokens, or, with `lossless`,
-        for settings that lose text; DataError for text that has no UTF-8.
+        Warns (UserWarning) where training ended below `vocab_size`. Raises ConfigurationError for unknown names, a size
+        below the alphabet and special tokens, or, with `lossless`, for settings that lose text; DataError for text that
+        has no UTF-8; TypeError for a single string, or bytes, in place of texts.
         """
+        if not isinstance(texts, WordCounts):
+            texts = stream_of_texts(texts, "Tokenizer.train")
+        if not isinstance(pretokenizer, str) and not hasattr(pretokenizer, "to_state"):
+            raise TypeError(f"pretokenizer takes a name or an object made from data, not {pretokenizer!r}")
         if pretokenizer == "spans" and not isinstance(texts, WordCounts):
             texts = list(texts)
             pretokenizer = SpanPretokenizer.train(texts)
@@ -90,10 +105,10 @@ class Tokenizer:
             raise ConfigurationError("pretokenizer=stripped loses whitespace, which algorithm=bytes keeps; use none")
         request = TrainingRequest(
             algorithm=algorithm,
-            vocab_size=vocab_size,
+            vocab_size=None if vocab_size is None else whole_number(vocab_size, "vocab_size"),
             unit="byte" if algorithm == "bytes" else unit,
             unknown=unknown,
-            special_tokens=tuple(special_tokens),
+            special_tokens=names_of_tokens(special_tokens, "special_tokens"),
             continuation=name == "stripped",
         )
         settings = Settings(
@@ -115,7 +130,7 @@ class Tokenizer:
             words = texts
         else:
             given = () if algorithm == "bytes" else texts
-            words = count_pretokens(given, cutter or Pretokenizer(name), threads=threads)
+            words = count_pretokens(given, cutter or Pretokenizer(name), threads=whole_number(threads, "threads"))
         trained = train_vocabulary(words, request, progress)
         settings = dataclasses.replace(
             settings,
@@ -123,11 +138,19 @@ class Tokenizer:
             stopped=trained.stopped,
             string_equal_pairs=trained.string_equal_pairs,
         )
-        return cls(trained.vocabulary, settings, cutter)
+        tokenizer = cls(trained.vocabulary, settings, cutter)
+        if algorithm != "bytes" and vocab_size is not None and tokenizer.vocab_size < vocab_size:
+            warnings.warn(
+                f"vocab_size={vocab_size} was asked for, and the texts gave {tokenizer.vocab_size} tokens: no pair is "
+                "left to merge; give more text or ask for fewer",
+                stacklevel=2,
+            )
+        return tokenizer
 
     def encode(self, text: str) -> Ids:
-        """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8."""
-        return self._encoding.encode(text)
+        """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8, TypeError
+        for what is no string."""
+        return self._encoding.encode(text if type(text) is str else one_text(text, "encode"))
 
     def encode_bytes(self, data: bytes) -> Ids:
         """Ids of bytes that need not be UTF-8; what is none counts as one character a byte. Byte units only.
@@ -140,12 +163,14 @@ class Tokenizer:
                 "bytes that are no text need byte units and a pre-tokenizer by pattern, "
                 f"not unit={self.vocabulary.unit} and pretokenizer={self.settings.pretokenizer}"
             )
-        return self._encoding.encode_bytes(data)
+        return self._encoding.encode_bytes(plain_bytes(data))
 
     def encode_batch(self, texts: Iterable[str], *, threads: int = 1) -> tuple[Ids, npt.NDArray[np.int64]]:
-        """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads."""
-        listed = texts if isinstance(texts, list) else list(texts)
-        return self._encoding.encode_batch(listed, threads)
+        """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads.
+
+        TypeError for a single string, and for a text that is none.
+        """
+        return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), whole_number(threads, "threads"))
 
     def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
         """The same for the strings of an Arrow array, which no Python strings are made of.
@@ -163,15 +188,15 @@ class Tokenizer:
         return [spellings[identity] for identity in self.encode(text).tolist()]
 
     def decode(self, ids: Iterable[int]) -> str:
-        """Text of token ids; bytes that are no UTF-8 become U+FFFD. DataError for an id outside [0, vocab_size)."""
+        """Text of token ids; bytes that are no UTF-8 become U+FFFD.
+
+        DataError for an id outside [0, vocab_size), TypeError for what is no list or array of whole numbers.
+        """
         return self.decode_bytes(ids).decode("utf-8", errors="replace")
 
     def decode_bytes(self, ids: Iterable[int]) -> bytes:
-        """The bytes that token ids stand for. DataError for an id outside [0, vocab_size)."""
-        size = self.vocab_size
-        listed = np.asarray(ids if isinstance(ids, np.ndarray) else list(ids), dtype=np.int64)
-        if listed.size and not (listed.min() >= 0 and listed.max() < size):
-            raise DataError(f"token ids must lie in 0..{size - 1}, not {listed.min()}..{listed.max()}")
+        """The bytes that token ids stand for. Raises as `decode`."""
+        listed = token_ids(ids, self.vocab_size)
         spellings = self._spaced_spellings
         joined = b"".join([spellings[identity] for identity in listed.tolist()])
         return joined[1:] if self.settings.pretokenizer == "stripped" and joined.startswith(b" ") else joined
@@ -291,6 +316,12 @@ class Tokenizer:
         """
         from paribus.tokenization.tiktoken_import import from_tiktoken
 
+        if special_tokens is not None and not isinstance(special_tokens, Mapping):
+            raise TypeError(
+                f"special_tokens takes ids by name, not {special_tokens!r}: write {{'<|endoftext|>': 50256}}"
+            )
+        if isinstance(source, Mapping) and not all(isinstance(token, bytes) for token in source):
+            raise TypeError("mergeable_ranks takes ranks by tokens that are bytes, and one is no bytes")
         return cls(*from_tiktoken(source, pattern, special_tokens or {}))
 
     @cached_property

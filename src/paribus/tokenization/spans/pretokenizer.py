@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.arguments import stream_of_texts
 from paribus.tokenization.spans.codes import CODE_BITS, decode
 from paribus.tokenization.spans.ngrams import Ngrams, Progress, Reals, candidate_ngrams
 from paribus.tokenization.spans.settings import SpanSettings
@@ -44,8 +45,9 @@ class SpanPretokenizer:
     ) -> "SpanPretokenizer":
         """Find the spans of `texts`, which are read once; a text's ends and line breaks in it are line ends."""
         settings = settings or SpanSettings()
+        given = stream_of_texts(texts, "SpanPretokenizer.train")
         ngrams = candidate_ngrams(
-            texts, max_length=settings.max_length, min_count=settings.min_count, progress=progress
+            given, max_length=settings.max_length, min_count=settings.min_count, progress=progress
         )
         return cls.from_ngrams(ngrams, settings)
 
