@@ -1,19 +1,27 @@
 """Documentation that is run: every command is composed, every Python block executed, every verb and link exists."""
 
+import gzip
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from paribus.cli import VERBS, main
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.describe import describe
+from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
+from paribus.pipeline import rerun
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
+from paribus.tokenization import Tokenizer
+from paribus.tokenization import command as tokenize
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
+from paribus.tracking import sync
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -22,17 +30,61 @@ ORDER_ACTIONS = {"statistics": 0, "where": 1, "near": 1}
 """Actions of `paribus order` and how many words, the document, stand before the overrides."""
 
 
-def blocks(page: Path, language: str) -> Iterator[str]:
-    yield from re.findall(rf"```{language}\n(.*?)```", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.yaml"))
+SHELLS = ("bash", "console", "sh", "")
+IN_COSTS = "costs.md"
+"""Its commands have a test that compares what they cost."""
+
+
+def blocks(page: Path, *languages: str) -> Iterator[str]:
+    """Bodies of the fenced blocks in these languages."""
+    opened, body = None, list[str]()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        fence = line.startswith("```")
+        if fence and opened is None:
+            opened, body = line.removeprefix("```").strip(), []
+        elif fence:
+            if opened in languages:
+                yield "\n".join(body) + "\n"
+            opened = None
+        else:
+            body.append(line)
 
 
 def commands() -> list[tuple[str, str]]:
+    """Every command of a block of shell or written inline, by the name of its page."""
     found = []
     for page in PAGES:
-        for block in blocks(page, "(?:bash|console)"):
+        for block in blocks(page, *SHELLS):
             joined = block.replace("\\\n", " ")
             found += [(page.name, line.strip()) for line in joined.splitlines() if "paribus " in line]
-    return found
+        if page.name != IN_COSTS:
+            inline = re.findall(r"(?<!`)`(paribus [a-z]+ [^`]*)`(?!`)", page.read_text(encoding="utf-8"))
+            found += [(page.name, line.replace("\n", " ").replace(" ...", "")) for line in inline]
+    return [*found, *(command for path in EXPERIMENTS for command in of_header(path))]
+
+
+def of_header(path: Path) -> Iterator[tuple[str, str]]:
+    """Commands in the comment of an experiment, and each again with the overrides of the lines `with ...` below it.
+
+    What follows two spaces is prose.
+    """
+    lines = [line.removeprefix("#").removeprefix(" Command:").strip() for line in comment(path)]
+    last = ""
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        if line.startswith("paribus "):
+            last = re.split(r" {2,}(?=[^ ])(?![^ ]*=)", line)[0]
+            yield path.name, last
+        elif line.startswith("with ") and last:
+            overrides = [word.rstrip(":;,") for word in line.split() if re.match(r"[a-z_.+/]+=", word)]
+            yield path.name, " ".join([last, *overrides])
+
+
+def comment(path: Path) -> list[str]:
+    """Lines of the comment that a file begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
 
 
 def arguments_of(line: str) -> list[str]:
@@ -40,6 +92,14 @@ def arguments_of(line: str) -> list[str]:
     while words and not words[0].endswith("paribus"):
         words.pop(0)
     return words[1:]
+
+
+OTHERS: dict[str, Callable[[list[str]], object]] = {
+    "tokenize": lambda words: read_options(words, tokenize.OPTIONS),
+    "sync": lambda words: read_options([word.strip("[]") for word in words], sync._OPTIONS),
+    "rerun": rerun._parse,
+}
+"""What reads the arguments of verbs without a configuration."""
 
 
 def overrides_of(words: list[str]) -> list[str]:
@@ -56,7 +116,10 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
         if not words:
             continue
         assert words[0] in VERBS or words[0].startswith("--"), f"{page}: {line}"
-        command = parse(overrides_of(words))
+        if words[0] in OTHERS:
+            OTHERS[words[0]](words[1:])
+            continue
+        command = parse(overrides_of(words), words[0])
         if words[0] in COMPOSED and not command.shows:
             composition = compose_command(command)
             assert undeclared(prepare(composition, tolerate_missing=True)) is None
@@ -77,13 +140,48 @@ def test_no_page_says_that_statistics_of_orders_train_nothing() -> None:
     assert [line for line in said if "no model is trained" not in line] == []
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/huggingface.md"])
-def test_the_python_examples_of_a_page_run(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the pages speak of without making it: texts, tokenizers, an encoded corpus, files of those names."""
     monkeypatch.chdir(tmp_path)
-    examples, names = list(blocks(ROOT / page, "python")), dict[str, object]()
+    texts = ["all else being equal, and nothing else"] * 3
+    bpe, scaffold = (
+        Tokenizer.train(texts, algorithm=kind, vocab_size=270, special_tokens=["<e>"])  # type: ignore[arg-type]
+        for kind in ("bpe", "scaffold_bpe")
+    )
+    bpe.save("my_tokenizer")
+    Path("gold.txt.gz").write_bytes(gzip.compress("我们 在 这里\n".encode()))
+    with EncodedCorpusWriter(tmp_path / "tokens", bpe) as writer:
+        ids = bpe.encode(texts[0])
+        writer.append(ids, np.array([len(ids)]), np.array([len(texts[0])]))
+    return {"texts": texts, "tok": bpe, "bpe": bpe, "scaffold": scaffold, "path": tmp_path / "tokens"}
+
+
+@pytest.mark.filterwarnings("ignore:vocab_size")
+@pytest.mark.parametrize("page", PYTHON_PAGES, ids=lambda page: page.name)
+def test_the_python_examples_of_a_page_run(page: Path, surroundings: dict[str, object]) -> None:
+    examples = list(blocks(page, "python"))
     assert examples
     for example in examples:
-        exec(compile(example, page, "exec"), names)
+        exec(compile(example, page.name, "exec"), surroundings)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *EXPERIMENTS], ids=lambda page: page.name)
+def test_every_script_and_target_that_is_named_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    scripts = re.findall(r"python ((?:benchmarks|docker|tests)/[\w/]+\.py)", text)
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert [name for name in re.findall(r"[`(]make ([a-z-]+)[`)]", text) if name not in targets] == []
+
+
+def test_commands_of_experiments_are_found_with_what_is_said_to_go_with_them() -> None:
+    found = dict.fromkeys(commands())
+    assert ("demo.yaml", "paribus run experiment=demo") in found
+    assert {path.name for path in EXPERIMENTS} <= {page for page, _ in found}
+    longer = [line for page, line in found if page == "orderings.yaml" and "scale=paper" in line]
+    assert len(longer) == 2
+    assert longer[1] == f"{longer[0]} evaluation=in_context evaluation.data=DIR"
 
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:
