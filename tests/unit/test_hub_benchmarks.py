@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import datasets
@@ -47,6 +48,7 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     assert sorted(files) == ["train.jsonl", "validation.jsonl"]
     for name, path in files.items():
         assert read_benchmark(path, HELLASWAG) == read_benchmark(place / "Rowan" / "hellaswag" / name, HELLASWAG)
+    hub = replace(hub, shots=(0,))
     before = fingerprint(hub, place / "digests")
     shutil.rmtree(place / "Rowan")
     assert problems(hub) == []
