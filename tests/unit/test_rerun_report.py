@@ -116,9 +116,13 @@ def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path
     console = Console(file=io.StringIO())
     assert rerun_command(["--help"], console) == 0
     assert "1 some differ or were not made" in console.file.getvalue()  # type: ignore[attr-defined]
-    for arguments in (["--scores", f"root={tmp_path}"], ["a", "b"], ["a", "rot=x"], []):
+    for arguments in (["a", "b"], []):
         with pytest.raises(ConfigurationError, match="one run id"):
             rerun_command(arguments, console)
+    with pytest.raises(ConfigurationError, match=r"'--scores' is none of root=\.\.\."):
+        rerun_command(["--scores", f"root={tmp_path}"], console)
+    with pytest.raises(ConfigurationError, match=r"'rot=x' is none of root=\.\.\.; did you mean root=x\?"):
+        rerun_command(["a", "rot=x"], console)
     with pytest.raises(ConfigurationError, match="no run 'a' below"):
         rerun_command(["a", f"root={tmp_path}"], console)
 
