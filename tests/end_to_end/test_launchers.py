@@ -80,7 +80,7 @@ def scoring_job(directory: Path) -> psutil.Process | None:
     for path in (directory / "paribus_runs/artifacts/claims").glob("scores-*"):
         try:
             job = psutil.Process(int(json.loads(path.read_text(encoding="utf-8"))["pid"]))
-            if job.children():
+            if its_stages(job):
                 return job
         except (psutil.NoSuchProcess, FileNotFoundError):
             continue
@@ -100,7 +100,12 @@ def killed_while_scoring(
 
 
 def its_stage(job: psutil.Process) -> psutil.Process:
-    return job.children()[0]
+    return its_stages(job)[0]
+
+
+def its_stages(job: psutil.Process) -> list[psutil.Process]:
+    """Children that run a stage: a job also asks git and the driver what its provenance is."""
+    return [child for child in job.children() if "paribus.pipeline.child" in child.cmdline()]
 
 
 def itself(job: psutil.Process) -> psutil.Process:
