@@ -1,6 +1,8 @@
 """GPUs shared by count among processes of one machine. The driver's list is a program that stands in for nvidia-smi."""
 
+import contextlib
 import fcntl
+import os
 import stat
 import subprocess
 import sys
@@ -8,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from paribus.engine.gpu_tickets import Ticket
 from paribus.engine.gpus import Gpu, reserved, visible_gpus
 from paribus.errors import ConfigurationError
 
@@ -145,6 +148,33 @@ def test_every_user_may_wait_and_nobody_may_remove_what_another_put_there(tmp_pa
     with reserved(1, GPUS, directory, lambda: None):
         assert stat.S_IMODE(directory.stat().st_mode) == 0o1777
         assert {stat.S_IMODE(path.stat().st_mode) & 0o444 for path in directory.iterdir()} == {0o444}
+
+
+def test_a_ticket_is_gone_before_its_lock_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else another would clear it away in between, and a third draw the number that is then removed."""
+    unlink, locked = Path.unlink, []
+
+    def unlinking(self: Path, missing_ok: bool = False) -> None:
+        with self.open(encoding="utf-8") as file, contextlib.suppress(BlockingIOError):
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            pytest.fail(f"{self} was unlocked")
+        locked.append(self.name)
+        unlink(self, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", unlinking)
+    with Ticket.drawn(tmp_path, 1, ["GPU-a"]):
+        pass
+    assert locked == ["ticket-000000000001"]
+
+
+def test_the_umask_of_the_first_user_locks_nobody_out(tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        with reserved(1, GPUS, tmp_path / "shared", lambda: None):
+            modes = {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "shared").iterdir()}
+    finally:
+        os.umask(before)
+    assert modes == {0o644}
 
 
 def test_more_than_there_are_is_a_configuration_error(tmp_path: Path) -> None:

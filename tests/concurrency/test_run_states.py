@@ -1,5 +1,6 @@
 """How a run stands, asked while another process takes it up, looks at it or ends it."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -7,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from paribus.pipeline import run_state
+from paribus.pipeline.failure import Failure
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.run_state import LOST, read_state
 from paribus.store.claim import Claim, acquire
 from paribus.tracking.abandoned import close_abandoned
+from paribus.tracking.events import EventLog
 from planning_support import planned_run, store_record
 
 
@@ -70,6 +73,31 @@ def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says
     os.utime(path, (time.time() - 301,) * 2)
     assert read_state(layout_of(run), run).status == LOST
     assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).root)
+
+
+def test_a_run_that_was_stopped_while_it_told_its_numbers_is_not_done_yet(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("paribus.pipeline.recorder.run_numbers", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        recorded(run).finish(None)
+    assert read_state(layout_of(run), run).status == LOST
+
+
+def test_a_done_run_whose_log_has_no_end_is_ended_as_finished(run: PreparedRun) -> None:
+    recorder = recorded(run)
+    recorder.finish(Failure("infrastructure", "the machine failed"))
+    again = recorded(run)
+    again.events.close()
+    again.events = EventLog(again.directory / "elsewhere.jsonl")  # killed before the end was written
+    again.finish(None)
+    assert close_abandoned(again.directory, layout_of(run).root)
+    events = [json.loads(line) for line in (again.directory / "events.jsonl").read_text("utf-8").splitlines()]
+    assert events[-1]["status"] == "FINISHED"
+    assert [event["value"] for event in events if event.get("name") == "paribus.failure"][-1] is None
 
 
 def test_a_run_that_ends_between_two_looks_is_not_lost(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ import pytest
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
 from paribus.store import code as codes
-from paribus.store.code import Code, loaded_code
+from paribus.store.code import Code, hold_to, loaded_code
 
 BEGAN = Code({"a.py": "1", "b.py": "2"}, {"torch": "2.13.0"})
 
@@ -57,21 +57,33 @@ def test_every_file_that_is_imported_or_read_counts(tmp_path: Path) -> None:
         before.require(Code.read(directory))
 
 
-def test_a_module_that_is_imported_late_must_be_that_of_the_beginning(
+def test_a_module_is_looked_at_when_it_is_imported_however_late_and_not_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     directory = package(tmp_path / "late_package")
     began = Code.read(directory)
     monkeypatch.setattr(codes, "PACKAGE", directory)
     monkeypatch.syspath_prepend(tmp_path)
-    before = set(sys.modules)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    hold_to(began)
+    hold_to(began)
+    assert len([finder for finder in sys.meta_path if type(finder).__module__ == codes.__name__]) == 1
     importlib.import_module("late_package.first")
-    (directory / "first.py").write_text("x = 2", encoding="utf-8")
-    with pytest.raises(ConfigurationError, match=r"first\.py"):
-        began.require_loaded(before)
-    (directory / "first.py").write_text("x = 1", encoding="utf-8")
-    (directory / "second.py").write_text("y = 2", encoding="utf-8")
-    began.require_loaded(before)  # nobody imported it
+    for name in ("first", "second"):
+        (directory / f"{name}.py").write_text("x = 2", encoding="utf-8")
+    assert importlib.import_module("late_package.first").x == 1
+    with pytest.raises(ConfigurationError, match=r"the code changed while the command ran \(second\.py\)"):
+        importlib.import_module("late_package.second")
+    assert "late_package.second" not in sys.modules
+    importlib.import_module("colorsys")
+
+
+def test_what_editors_leave_among_the_files_is_none_of_the_code(tmp_path: Path) -> None:
+    directory = package(tmp_path / "package")
+    before = Code.read(directory)
+    (directory / ".#first.py").symlink_to("somebody@host.123:1")
+    (directory / "gone.py").symlink_to("nowhere")
+    before.require(Code.read(directory))
 
 
 def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the_job(tmp_path: Path) -> None:

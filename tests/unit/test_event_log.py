@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
-from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.errors import ConfigurationError
 from paribus.pipeline.comparison import revise
 from paribus.tracking import events as events_module
 from paribus.tracking.batches import batches
@@ -214,7 +214,7 @@ def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch
     with EventLog(path) as log:
         with monkeypatch.context() as patched:
             patched.setattr(events_module.os, "write", lambda descriptor, data: write(descriptor, data[:20]))
-            with pytest.raises(InfrastructureError, match=r"only 20 of \d+ bytes"):
+            with pytest.raises(OSError, match=r"only 20 of \d+ bytes were written: '.*events\.jsonl'"):
                 log.metric("loss", 1.0, 1)
         log.metric("loss", 1.0, 1)
         log.metric("loss", 2.0, 2)
@@ -225,3 +225,21 @@ def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch
 
 def fail(error: Exception) -> None:
     raise error
+
+
+def test_what_the_log_said_before_holds_where_a_change_could_not_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    with EventLog(path) as log:
+        log.start("run", "a run", None, {})
+        log.tag("paribus.failure", "one")
+        with monkeypatch.context() as patched:
+            patched.setattr(events_module.os, "write", lambda descriptor, data: fail(OSError(errno.ENOSPC, "full")))
+            for change in (lambda: log.tag("paribus.failure", "two"), lambda: log.end("FAILED")):
+                with pytest.raises(OSError, match="full"):
+                    change()
+        assert log.is_open
+        log.untag("paribus.failure")
+    tags = [line["value"] for line in lines(path) if line["event"] == "tag"]
+    assert tags == ["one", None]

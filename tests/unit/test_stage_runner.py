@@ -12,11 +12,11 @@ from rich.console import Console
 
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
-from paribus.errors import ConfigurationError, DataError, FullDiskError, InfrastructureError, OutOfMemoryError
+from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
 from paribus.pipeline import runner
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.job import perform
+from paribus.pipeline.job import JobFunction, perform
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.run_state import read_state
@@ -73,6 +73,37 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
         stages(run).ensure(node)
     assert store.find("corpus", node.key) is None
     assert not list(store.root.glob("partial/*/*"))
+
+
+def test_of_files_with_one_name_in_two_directories_each_counts(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other" / source.name
+    other.parent.mkdir()
+    other.write_text('{"text": "another text"}\n', encoding="utf-8")
+    run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
+    for path in (source, other):
+        stage_is(monkeypatch, lambda job, path=path: path.write_text('{"text": "changed"}\n', encoding="utf-8"))
+        with pytest.raises(DataError, match=r"^some\.jsonl changed while"):
+            stages(run).ensure(run.nodes["corpus"])
+        run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
+
+
+def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
+
+    def look(node: Node, cache: Path) -> list[str]:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(runner, "changed_files", look)
+    monkeypatch.setattr(runner, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
+    stage_is(monkeypatch)
+    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
 
 
 def test_a_file_that_goes_away_while_it_is_read_is_named(
@@ -183,11 +214,38 @@ def test_a_stage_that_several_runs_share_fails_and_is_told_once(
     assert "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in told
 
 
-def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing(run: PreparedRun) -> None:
-    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run="another")
-    with pytest.raises(ConfigurationError, match="this job was to be run another: a file of the configuration"):
-        perform(replace(run.job.config, sweep=sweep), Display(Console(quiet=True)), loaded_code())
-    assert not (Layout.of(run.job.config).root / "runs").exists()
+def test_a_disk_that_is_full_is_not_filled_again_by_the_next_run_of_a_sweep(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise FullDiskError("the disk is full")
+
+    stage_is(monkeypatch, fails)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=3)
+    for seed in range(3):
+        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
+        perform(replace(run.job.config, sweep=sweep, retries=1), Display(Console(quiet=True)), loaded_code())
+    assert tried == ["corpus"]
+
+
+def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_the_command_says_why(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, planned = Layout.of(run.job.config), replace(run.job.config, seed=7)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run=run.run_id)
+    JobFunction(loaded_code())(replace(planned, sweep=sweep))
+    assert not (layout.root / "runs").exists()
+    state = read_state(layout, run)
+    assert state.status == "failed"
+    assert state.failure is not None
+    assert f"this job was to be run {run.run_id}: a file of the configuration" in state.failure.message
+    stage_is(monkeypatch)
+    monkeypatch.setattr(Recorder, "_log_numbers", lambda self: None)
+    JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
+    assert not layout.refusal(run.run_id).exists()
 
 
 def test_a_failure_is_told_where_nothing_can_be_written_about_it(

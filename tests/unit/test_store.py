@@ -3,6 +3,7 @@
 import errno
 import fcntl
 import os
+import re
 import stat
 import subprocess
 from pathlib import Path
@@ -200,3 +201,18 @@ def test_what_a_library_wrote_for_its_owner_alone_is_published_as_the_umask_says
         os.umask(before)
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in artifact.path.rglob("*")}
     assert modes == {"step": directory, "weights": file, "record.json": file}
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (OSError(errno.ENOSPC, "No space left"), "[Errno 28] No space left: '/place'"),
+        (OSError(errno.ENOSPC, "No space left", "/its/own"), "[Errno 28] No space left: '/its/own'"),
+        (OSError("no file named model.safetensors"), "no file named model.safetensors"),
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"), "[Errno 111] Connection refused"),
+    ],
+)
+def test_an_error_of_the_disk_names_a_place_and_any_other_says_what_it_said(error: OSError, told: str) -> None:
+    with pytest.raises(type(error), match=re.escape(told)) as raised, atomic.naming(Path("/place")):
+        raise error
+    assert str(raised.value) == told

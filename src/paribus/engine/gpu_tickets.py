@@ -32,13 +32,14 @@ class Ticket:
             with looking(directory):
                 number = 1 + max((_number(path) for path in _files(directory)), default=0)
                 path = directory / f"{_PREFIX}{number:012d}"
-                stack.callback(path.unlink, missing_ok=True)
                 aside = directory / f".{path.name}.{os.getpid()}"
                 aside.write_text(json.dumps({"wanted": wanted, "uuids": list(uuids)}), encoding="utf-8")
                 aside.chmod(0o644)
                 if not try_lock(stack, aside):
                     raise BlockingIOError(f"{aside}: locked by another process")
                 aside.rename(path)
+            # Removed before its lock is: who finds it without one removes it too, and another may draw its number.
+            stack.callback(path.unlink, missing_ok=True)
             yield cls(number, wanted, tuple(uuids))
 
 
@@ -123,4 +124,7 @@ def _open(path: Path) -> int:
     try:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except FileNotFoundError:
-        return os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        if os.fstat(descriptor).st_uid == os.geteuid():
+            os.fchmod(descriptor, 0o644)  # whatever the umask: others must be able to lock it
+        return descriptor

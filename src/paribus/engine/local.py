@@ -16,7 +16,7 @@ from typing import Self
 from paribus.engine.engine import Item, Result
 from paribus.engine.memory_kills import out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
-from paribus.store.code import changed, loaded_code
+from paribus.store.code import changed, hold_to, loaded_code
 
 
 class LocalEngine:
@@ -66,7 +66,8 @@ def _death(memory_kills: int) -> ParibusError:
 def _of_one_code(digest: str, function: Callable[[Item], Result], item: Item) -> Result:
     """Call a function in a process that began later; ConfigurationError where that imported other code."""
     if loaded_code().digest != digest:
-        raise changed(["the files of paribus"])
+        raise changed(["files of paribus or versions of packages"])
+    hold_to(loaded_code())
     return function(item)
 
 

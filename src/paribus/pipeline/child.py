@@ -22,7 +22,7 @@ from paribus.pipeline.context import StageContext
 from paribus.pipeline.stages import STAGES
 from paribus.store.atomic import naming
 from paribus.store.claim import Claim
-from paribus.store.code import Code, loaded_code
+from paribus.store.code import Code, hold_to, loaded_code
 
 SECONDS_BETWEEN_PROGRESS = 0.2
 
@@ -74,11 +74,12 @@ def main() -> int:
 
 
 def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
-    loaded, claim = set(sys.modules), job["claim"]
+    claim = job["claim"]
     # The parent may be stopped (Ctrl-Z) while this goes on: then nobody else may take the work for abandoned.
     Claim(Path(claim["path"]), claim["token"], claim["lease"], _stop_at_once).beat()
     code = Code.from_json(job["code"])
     code.require(loaded_code())
+    hold_to(code)
     config = build_run(job["config"])
     with open_engine(config.engine, Path(job["work"])) as engine:
         context = StageContext(
@@ -90,9 +91,7 @@ def _run(job: dict[str, Any], reporter: PipeReporter) -> Any:
             engine=engine,
         )
         with naming(context.output.parent):
-            result = STAGES[job["stage"]].load()(context)
-    code.require_loaded(loaded)
-    return result
+            return STAGES[job["stage"]].load()(context)
 
 
 def _stop_at_once() -> None:

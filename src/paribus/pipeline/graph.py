@@ -67,23 +67,27 @@ def changed_files(node: Node, cache: Path) -> list[str]:
     DataError where one is gone.
     """
     before = node.identity["identity"].get("fingerprint", {})
-    return sorted(_differing("", before, node.stage.take_fingerprint(node.config, cache)))
+    return list(
+        dict.fromkeys(_differing(f"files of {node.name}", before, node.stage.take_fingerprint(node.config, cache)))
+    )
 
 
 def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
-    """Names of what is not the same in two fingerprints: mappings by name, or lists that begin with one."""
-    if isinstance(before, list) and isinstance(now, list):
-        before, now = _by_name(before), _by_name(now)
+    """Names of what is not the same in two fingerprints: of mappings, and of lists whose entries begin with one.
+
+    Files in different directories may have one name.
+    """
+    if before == now:
+        return
     if isinstance(before, Mapping) and isinstance(now, Mapping):
-        for part in before.keys() | now.keys():
+        for part in sorted(before.keys() | now.keys()):
             yield from _differing(part, before.get(part), now.get(part))
-    elif before != now:
+    elif isinstance(before, list) and isinstance(now, list) and len(before) == len(now):
+        for one, other in zip(before, now, strict=True):
+            named = isinstance(one, list) and isinstance(other, list) and one[:1] == other[:1] != []
+            yield from _differing(str(one[0]) if named else name, str(one), str(other))
+    else:
         yield name
-
-
-def _by_name(entries: list[Any]) -> Any:
-    named = all(isinstance(entry, list) and entry for entry in entries)
-    return {str(entry[0]): str(entry[1:]) for entry in entries} if named else str(entries)
 
 
 def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:

@@ -1,5 +1,7 @@
 """One run of a command, in whatever process the launcher put it."""
 
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -43,6 +45,16 @@ class JobFunction:
         except Exception as error:
             failure = classify(error)
             display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
+            _leave_note(config, failure)
+
+
+def _leave_note(config: RunConfig, failure: Mapping[str, str]) -> None:
+    """Tell the command, which may not see this terminal, why its run did not begin."""
+    if config.sweep is not None and config.sweep.run is not None:
+        note = Layout.of(config).refusal(config.sweep.run)
+        with suppress(OSError):
+            note.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_json(note, failure)
 
 
 def perform(config: RunConfig, display: Display, code: Code) -> None:
@@ -61,6 +73,7 @@ def perform(config: RunConfig, display: Display, code: Code) -> None:
             f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
             "command began, so nothing is run; give the command again"
         )
+    layout.refusal(identifier).unlink(missing_ok=True)
     if sweep and _stop_mark(layout, sweep).exists():
         display.message("  not started: another run has failed, and on_failure=stop")
         return

@@ -39,6 +39,10 @@ class Layout:
         """Directory of a run: its record, events and logs."""
         return self.root / "runs" / run_id
 
+    def refusal(self, run_id: str) -> Path:
+        """Why the job of a run that a command composed did not begin it."""
+        return self.root / "failures" / f"run-{run_id}.json"
+
     def run_claim(self, run_id: str) -> Path:
         """Who is running a run, as a claim."""
         return run_claim(self.root, run_id)

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,10 @@ from paribus.pipeline.run_numbers import run_numbers
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.tracking.destination import public_uri
-from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
 from paribus.tracking.text_axes import TextAxes
 
 RUN_RECORD, UNREADABLE = "run.json", "unreadable"
-FAILURE_TAG = "paribus.failure"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 """Stages whose single numbers are metrics of the run: they have no others."""
 
@@ -101,10 +101,11 @@ class Recorder:
         if failure is not None:
             _close(self.directory, self.record, failure, self.events)
         else:
+            # Before the record says done, since nobody takes a finished run in hand again.
+            self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
             atomic.write_json(self.directory / RUN_RECORD, self.record)
             self.events.untag(FAILURE_TAG)
-            self._log_numbers()
             self.events.end("FINISHED")
         self.events.close()
 
@@ -115,8 +116,9 @@ class Recorder:
         except Exception as error:  # whatever the report stumbles over, the run is done
             self.events.tag("paribus.table", f"no numbers: {classify(error)['message']}"[:5000])
             return
-        for name, value in numbers.items():
-            self.events.metric(name, value, step)
+        with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
+            for name, value in numbers.items():
+                self.events.metric(name, value, step)
 
 
 def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:

@@ -11,6 +11,7 @@ from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun
 from paribus.pipeline.recorder import fail_record, read_record
 from paribus.store.claim import acquire, is_held, read_holder
+from paribus.tracking.files import read_json
 
 LOST = "lost"
 
@@ -34,6 +35,9 @@ class RunState:
         return "failed" if self.status == LOST else self.status
 
 
+_NOT_STARTED = RunState("not started", None, None, None)
+
+
 def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
     """Whether a run is recorded as done and every artefact of it is there."""
     record = read_record(layout.run(identifier))
@@ -55,7 +59,12 @@ def read_state(layout: Layout, run: PreparedRun) -> RunState:
     if holder is not None and not complete:
         return RunState("running", None, record, holder)
     if record is None:
-        return RunState("not started", None, None, None)
+        note = read_json(layout.refusal(run.run_id))
+        return (
+            RunState("failed", Failure.from_json(note), None, None)
+            if {"class", "message"} <= note.keys()
+            else _NOT_STARTED
+        )
     if record["status"] == "running":
         return RunState(LOST, lost(record), record, None)
     if record["status"] == "done" and not complete:

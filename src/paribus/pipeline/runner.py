@@ -6,7 +6,7 @@ The runner has no state of its own: what exists in the store is done, what is cl
 import json
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from paribus.store.provenance import provenance
 from paribus.tracking.files import read_json
 
 SECONDS_BETWEEN_LOOKS = 0.5
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 METRICS = "metrics.jsonl"
 
 
@@ -178,7 +179,7 @@ class StageRunner:
 
     def _require_same_files(self, node: Node) -> None:
         """DataError where files that the key names by their contents were written to while the stage read them."""
-        if changed := changed_files(node, self.layout.cache):
+        if changed := _patiently(lambda: changed_files(node, self.layout.cache)):
             self.layout.store.discard_work(node.name, node.key)
             raise DataError(
                 f"{', '.join(changed)} changed while the stage {node.name} read it, so nothing is published; give the "
@@ -219,13 +220,24 @@ class StageRunner:
         failure = classify(error)
         self.display.finish(f"  {node.name:<12} [red]failed[/red] ({failure['class']})")
         # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
-        if isinstance(error, SystemExit) or (failure["class"] in RETRIED and not last):
+        again = failure["class"] in RETRIED and not last and not is_full_disk(error)
+        if isinstance(error, SystemExit) or again:
             return
         invocation = node.config.sweep.invocation if node.config.sweep else None
         path = self.layout.failure(node)
         with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
+
+
+def _patiently(look: Callable[[], list[str]]) -> list[str]:
+    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
+    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
+        try:
+            return look()
+        except OSError:
+            time.sleep(seconds)
+    return look()
 
 
 def run_nodes(

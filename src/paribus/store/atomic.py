@@ -1,23 +1,30 @@
 """Files and directories that appear whole or not at all."""
 
+import errno
 import json
 import os
 import shutil
 import stat
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+_OF_THE_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EIO)
 
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an error of the system that names no file, as those of writing to an open one, name `path`."""
+    """Let an error of the disk that names no file, as those of writing to an open one, name `path`.
+
+    Others are left as they are: libraries raise OSError with a text alone, which a name would hide.
+    """
     try:
         yield
     except OSError as error:
-        error.filename = error.filename or str(path)
+        if error.errno in _OF_THE_DISK:
+            error.filename = error.filename or str(path)
         raise
 
 
@@ -108,7 +115,8 @@ def open_to_umask(directory: Path) -> None:
 def _open(path: Path, access: int) -> None:
     mode = stat.S_IMODE(path.stat(follow_symlinks=False).st_mode)
     if mode | access != mode and not path.is_symlink():
-        path.chmod(mode | access)
+        with suppress(PermissionError):  # a file system that has no modes
+            path.chmod(mode | access)
 
 
 def sync_entry(path: Path) -> None:

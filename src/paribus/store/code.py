@@ -7,10 +7,13 @@ must not be published under those keys. So each of them compares its own with th
 
 import hashlib
 import sys
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from paribus.errors import ConfigurationError
@@ -32,8 +35,9 @@ class Code:
     @classmethod
     def read(cls, package: Path = PACKAGE) -> "Code":
         """What lies on the disk at this moment."""
-        found = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES)
-        files = {path.relative_to(package).as_posix(): _digest(path) for path in found}
+        found = sorted(path for path in package.rglob("*") if path.suffix in SUFFIXES and path.name[0] != ".")
+        digests = {path.relative_to(package).as_posix(): _digest(path) for path in found}
+        files = {name: digest for name, digest in digests.items() if digest}
         return cls(files, {name: version for name, version in package_versions().items() if name not in HARMLESS})
 
     @property
@@ -48,14 +52,11 @@ class Code:
         if differing:
             raise changed(differing)
 
-    def require_loaded(self, before: Collection[str]) -> None:
-        """ConfigurationError where a module that was imported since there were only `before` is of another code."""
-        late = [module for name, module in list(sys.modules.items()) if name not in before]
-        paths = [Path(file) for module in late if (file := getattr(module, "__file__", None))]
-        own = [path for path in paths if path.is_relative_to(PACKAGE) and path.suffix in SUFFIXES]
-        found = {path.relative_to(PACKAGE).as_posix(): _digest(path) if path.exists() else "" for path in own}
-        if differing := [name for name, digest in sorted(found.items()) if self.files.get(name) != digest]:
-            raise changed(differing)
+    def require_file(self, path: Path) -> None:
+        """ConfigurationError where a file of the package is not as it was."""
+        name = path.relative_to(PACKAGE).as_posix()
+        if self.files.get(name) != _digest(path):
+            raise changed([name])
 
     def to_json(self) -> dict[str, Any]:
         """For another process."""
@@ -65,6 +66,29 @@ class Code:
     def from_json(cls, fields: Mapping[str, Any]) -> "Code":
         """What `to_json` gave."""
         return cls(fields["files"], fields["packages"])
+
+
+class _Importer(MetaPathFinder):
+    """Looks at every module of paribus in the moment before it is imported, hours into a stage maybe."""
+
+    def __init__(self, code: Code) -> None:
+        self._code = code
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """None: others find and load it, unless it is refused."""
+        if fullname.partition(".")[0] == PACKAGE.name:
+            spec = PathFinder.find_spec(fullname, path)
+            if spec is not None and spec.origin is not None and Path(spec.origin).is_relative_to(PACKAGE):
+                self._code.require_file(Path(spec.origin))
+        return None
+
+
+def hold_to(code: Code) -> None:
+    """Let this process, for the rest of its life, import nothing of paribus that is not of this code."""
+    if not any(isinstance(finder, _Importer) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Importer(code))
 
 
 @cache
@@ -84,7 +108,11 @@ def changed(names: Collection[str]) -> ConfigurationError:
 
 
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """SHA-256 of a file; nothing of one that is gone, or is a link to nothing, as editors make them."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except FileNotFoundError:
+        return ""
 
 
 def _differing(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[str]:

@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from paribus.store.claim import acquire, run_claim
-from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
+from paribus.tracking.files import read_json
 
 LEASE_SECONDS = 30.0
 """For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
@@ -11,9 +12,10 @@ _REASON = "infrastructure: the process of this run ended without a word, killed 
 
 
 def close_abandoned(run_directory: Path, root: Path) -> bool:
-    """Log that a run has failed whose log has no end and which nobody has in hand; whether that was so.
+    """End the log of a run which has no end and which nobody has in hand; whether that was so.
 
-    The process of a run holds a claim on it, below the output root `root`, for as long as it lives.
+    The process of a run holds a claim on it, below the output root `root`, for as long as it lives. The run has failed,
+    unless its record says that it was done by then.
     """
     if run_directory.parent.name != "runs" or not (run_directory / FILE_NAME).is_file():
         return False
@@ -23,6 +25,10 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
     with held, EventLog(run_directory / FILE_NAME) as events:
         if not events.is_open:
             return False
-        events.tag("paribus.failure", _REASON)
-        events.end("FAILED")
+        if read_json(run_directory / "run.json").get("status") == "done":
+            events.untag(FAILURE_TAG)
+            events.end("FINISHED")
+        else:
+            events.tag(FAILURE_TAG, _REASON)
+            events.end("FAILED")
     return True

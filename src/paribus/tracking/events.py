@@ -6,6 +6,7 @@ the first value of a parameter, or of a metric at a step, wins; a tag, an artifa
 when it changes.
 """
 
+import errno
 import hashlib
 import json
 import math
@@ -19,12 +20,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from paribus.errors import InfrastructureError
 from paribus.store.atomic import naming
 from paribus.tracking.destination import public_uri
 from paribus.tracking.reader import EventReader
 
 FILE_NAME = "events.jsonl"
+FAILURE_TAG = "paribus.failure"
 STATUSES = ("FINISHED", "FAILED", "KILLED")
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
@@ -153,9 +154,8 @@ class EventLog:
             written = os.write(self._descriptor, data)
         self._torn = written != len(data)
         if self._torn:
-            raise InfrastructureError(
-                f"{self.path}: only {written} of {len(data)} bytes were written; is the disk full?"
-            )
+            reason = f"only {written} of {len(data)} bytes were written"
+            raise OSError(errno.ENOSPC, reason, str(self.path))
 
 
 def json_safe(value: Any) -> Any:

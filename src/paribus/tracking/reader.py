@@ -44,6 +44,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._latest: dict[tuple[Any, ...], Any] = {}
+        self._before: Any = None
+        """What the latest event that was admitted replaced."""
 
     @property
     def is_open(self) -> bool:
@@ -57,6 +59,7 @@ class Ledger:
         known = self._latest.get(key)
         if key in self._latest and (known == content or (event == "start" and known == "FINISHED")):
             return False
+        self._before = known
         self._latest[key] = content
         return True
 
@@ -65,8 +68,12 @@ class Ledger:
         return self._latest.get(("tag", name)) is not None
 
     def retract(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Forget an event that was admitted and could not be written."""
-        self._latest.pop(self._key(event, fields), None)
+        """Forget the event that was admitted last and could not be written: the log says what it said before."""
+        key = self._key(event, fields)
+        if self._before is None:
+            self._latest.pop(key, None)
+        else:
+            self._latest[key] = self._before
 
     @staticmethod
     def _key(event: str, fields: Mapping[str, Any]) -> tuple[Any, ...]:

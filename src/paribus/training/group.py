@@ -11,7 +11,7 @@ from typing import Any
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
-from paribus.errors import classify
+from paribus.errors import classify, is_full_disk
 from paribus.pipeline.context import Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.code import loaded_code
@@ -60,7 +60,8 @@ def report_failure(directory: Path, who: str, error: BaseException) -> None:
     failure = classify(error)
     message = f"{failure['message']} ({who})"
     name = f"failed_{who.replace(' ', '_')}.json"
-    write_json(directory / name, {"time": time.time(), "class": failure["class"], "message": message})
+    fields = {"time": time.time(), "class": failure["class"], "message": message, "full_disk": is_full_disk(error)}
+    write_json(directory / name, fields)
 
 
 def read_failures(directory: Path) -> list[dict[str, Any]]:

@@ -20,7 +20,7 @@ from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
 from paribus.engine.memory_kills import out_of_memory_kills
 from paribus.engine.parent import die_with_parent
-from paribus.errors import FAILURE_CLASSES, InfrastructureError, OutOfMemoryError, ParibusError
+from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.pipeline.context import JSON, StageContext
 from paribus.training.group import REPORTS, RESULT, forwarded, read_failures, read_job, report_failure, write_job
 from paribus.training.nodes import launcher_of_nodes
@@ -101,6 +101,8 @@ def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -
             f"process {killed[0]} was killed from outside (signal 9), and not by the kernel for want of memory; all "
             "others were ended"
         )
+    if failures and failures[0]["full_disk"]:
+        return FullDiskError(failures[0]["message"])
     if failures:
         return FAILURE_CLASSES[failures[0]["class"]](failures[0]["message"])
     listed = ", ".join(f"process {rank} with exit code {code}" for rank, code in exits.items()) or "an agent of a node"

@@ -14,7 +14,7 @@ import torch.distributed
 from paribus.engine.parent import die_with_parent
 from paribus.pipeline.context import Reporter, SilentReporter
 from paribus.store.atomic import write_json
-from paribus.store.code import Code, loaded_code
+from paribus.store.code import Code, hold_to, loaded_code
 from paribus.training.group import REPORTS, RESULT, FileReporter, read_job, report_failure, stage_context
 from paribus.training.stages import train_in_process
 
@@ -35,7 +35,9 @@ def main() -> int:
 
 def _train(directory: Path, rank: int) -> None:
     job = read_job(directory)
-    Code.from_json(job["code"]).require(loaded_code())
+    code = Code.from_json(job["code"])
+    code.require(loaded_code())
+    hold_to(code)
     report: Reporter = SilentReporter() if rank else FileReporter(directory / REPORTS)
     result = train_in_process(stage_context(job, report), job["processes_a_node"] * job["nodes"])
     if rank == 0:

@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from paribus import __version__
 from paribus.errors import ConfigurationError
-from paribus.store.code import loaded_code
+from paribus.store.code import hold_to, loaded_code
 
 _ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1") | {
     "TOKENIZERS_PARALLELISM": "false",
@@ -78,6 +78,7 @@ class Worker:
 
         os.environ.update(_ENVIRONMENT)
         requirements.check()
+        hold_to(loaded_code())
         threadpool_limits(1)
         self._function = ray.get(function[0])
 
