@@ -116,3 +116,10 @@ def test_short_options_are_refused_by_what_is_wrong_with_them() -> None:
     }.items():
         with pytest.raises(ConfigurationError, match=message):
             read_options(arguments, known)
+
+
+def test_a_directory_may_have_an_equals_sign_in_its_path() -> None:
+    for directory in ("/x/lr=3/conf", "./lr=3", "~/lr=3"):
+        command = parse(["--config-dir", directory, "seed=3"])
+        assert command.config_directories == (directory,)
+        assert command.overrides == ("seed=3",)

@@ -116,9 +116,14 @@ def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], prob
         problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
 
 
+_PATHS = ("/", "./", "../", "~/")
+"""How a word begins that is a path and no override, whatever equals signs it has."""
+
+
 def _taken(left: list[str]) -> str | None:
-    """The next word, taken away, where it may be a value."""
-    return left.pop(0) if left and not left[0].startswith("-") and "=" not in left[0] else None
+    """The next word, taken away, where it may be a value: no flag and no override."""
+    may = bool(left) and not left[0].startswith("-") and ("=" not in left[0] or left[0].startswith(_PATHS))
+    return left.pop(0) if may else None
 
 
 def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
