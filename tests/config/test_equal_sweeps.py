@@ -185,7 +185,8 @@ def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:
 
 
 def test_of_two_families_of_models_no_size_is_proposed_that_cannot_be_typed() -> None:
-    error = undeclared([*prepared(), *prepared("model=pythia_410m", "training.checkpoint_every=50")])
+    often = "training.checkpoint_every=50"
+    error = undeclared([*prepared(often), *prepared("model=pythia_410m", often)])
     assert error is not None
     assert 'model.kind: "llama"' in str(error)
     assert str(error).splitlines()[-1].startswith("Let all runs have one choice (model), or declare")
