@@ -1,8 +1,10 @@
 """Every cell of a sweep's table against what MLflow shows: on the run of the sweep, and on the runs that it is of."""
 
 import io
+import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from finished_runs import finish
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, compose_command
 from paribus.config.groups.execution import TrackingConfig
+from paribus.config.groups.experiment import ExperimentConfig, TableConfig
 from paribus.pipeline.comparison import compare
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
@@ -90,9 +93,37 @@ def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -
 def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
     shown = metrics(root)
     for cell in cells(root):
-        own = [shown[run]["table/" + name_of(cell)] for run in cell["run_ids"].split()]
-        assert len(own) == 2
+        names = [name_of(cell)]
+        if cell["measure"] == "average":
+            names = [f"{task}/{cell['metric']}/mean" for task in cell["tasks"].split(" ")]
+            assert len(names) == 2
+        own = [shown[run]["table/" + name] for run in cell["run_ids"].split() for name in names]
+        assert len(own) == 2 * len(names)
         assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
+
+
+def test_a_run_has_the_same_numbers_whatever_the_table_of_its_experiment(tmp_path: Path) -> None:
+    """The table is no part of a run's identity: the first of several would decide for all."""
+    tables = (
+        None,
+        TableConfig(columns=("boolq", "average")),
+        TableConfig(columns=("both",), groups={"both": ["boolq", "piqa"]}, shots="mean"),
+    )
+    logged = [logged_numbers(tmp_path / str(number), table) for number, table in enumerate(tables)]
+    assert logged[0] == logged[1] == logged[2]
+    assert {"table/boolq/acc/mean", "table/piqa/acc/5_shot", "table/bits_per_byte"} <= logged[0].keys()
+    assert {"table/average", "table/both"} & logged[0].keys() == set()
+
+
+def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
+    """The numbers of the table that a finished run has logged."""
+    _, (run, *_) = sweep(root)
+    config = replace(run.job.config, experiment=ExperimentConfig(name="one", title="One", table=table))
+    finish(replace(run, job=replace(run.job, config=config)), 0, root / "made")
+    lines = (Layout.of(config).run(run.run_id) / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    found = {event["name"]: event["value"] for event in events if event["event"] == "metric"}
+    return {name: value for name, value in found.items() if name.startswith("table/")}
 
 
 def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:

@@ -112,7 +112,7 @@ class Recorder:
     def _log_numbers(self) -> None:
         """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run."""
         try:
-            numbers, step = run_numbers(self.record["stages"], self.config, self.store)
+            numbers, step = run_numbers(self.record["stages"], self.store)
         except Exception as error:  # whatever the report stumbles over, the run is done
             self.events.tag("paribus.table", f"no numbers: {classify(error)['message']}"[:5000])
             return

@@ -3,19 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paribus.config.groups.experiment import default_table
-from paribus.config.schema import RunConfig
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store.artifact import Store
 
 
-def run_numbers(
-    stages: Mapping[str, Mapping[str, Any]], config: RunConfig, store: Store
-) -> tuple[dict[str, float], int]:
+def run_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tuple[dict[str, float], int]:
     """Numbers of the run by name, and the training step they stand at; nothing for a run without scores.
 
-    `stages` has the key of each artefact. Raises DataError for torn scores, ConfigurationError for a table that names
-    what the run does not have.
+    `stages` has the key of each artefact. Raises DataError for torn scores.
     """
     from paribus.reporting import numbers
 
@@ -24,6 +19,5 @@ def run_numbers(
     if scores is None or trained is None:
         return {}, 0
     training = trained.record()["result"]
-    table = (config.experiment.table if config.experiment else None) or default_table()
-    found = numbers.run_numbers(scores.path, finetuned.path if finetuned else None, training, table)
+    found = numbers.run_numbers(scores.path, finetuned.path if finetuned else None, training)
     return found, int(training.get("steps", 0))

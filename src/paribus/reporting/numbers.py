@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.experiment import default_table
 from paribus.reporting.columns import columns_of
 from paribus.reporting.measures import METRICS, Column, finite, measure
 from paribus.reporting.scores import Scores, load
@@ -21,23 +21,18 @@ _LONGEST_ROW = 120
 _UNSAFE = re.compile(r"[^\w.\-]")
 
 
-def run_numbers(
-    scores: Path, finetuned: Path | None, training: Mapping[str, Any], table: TableConfig
-) -> dict[str, float]:
-    """What stands in the cells of a row of this run alone: means over items, the last checkpoints, shots, and tasks.
+def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any]) -> dict[str, float]:
+    """What this run alone puts into cells: means over items, the last checkpoints and shots, whatever the table.
 
-    By `table/<task>/<metric>/mean`, `table/<task>/<metric>/5_shot`, `table/average`, `table/bits_per_byte`, ...: all
-    that `table` shows, then every other metric, number of shots, statistic and result of training.
+    By `table/<task>/<metric>/mean` and, of several numbers of shots, `table/<task>/<metric>/5_shot`;
+    `table/bits_per_byte`, `table/<set>/bits_per_byte`, and each statistic and result of training. Means over tasks
+    depend on the table, so they are numbers of the sweep alone.
 
     Raises:
         DataError: the scores are torn.
-        ConfigurationError: `table` names what there is not.
     """
     found = load(scores, finetuned)
-    columns: dict[str, Column] = {}
-    for chosen in (table, *_every(found, table)):
-        for column in columns_of([found], [training], chosen):
-            columns.setdefault(column_name(column), column)
+    columns = {column_name(column): column for column in _columns(found, training) if len(column.parts) <= 1}
     means = {SECTION + name: _mean(column, training, found) for name, column in columns.items()}
     return {name: value for name, value in means.items() if value is not None}
 
@@ -69,15 +64,16 @@ def column_name(column: Column) -> str:
     return f"{part.task}/{part.metric}/{column.key.rpartition('/')[2]}"
 
 
-def _every(scores: Scores, table: TableConfig) -> list[TableConfig]:
-    """Tables of everything: as nothing is chosen, and each metric of each task."""
-    plain = replace(table, columns=(), groups=None, metrics=None, shots="both")
+def _columns(scores: Scores, training: Mapping[str, Any]) -> list[Column]:
+    """Every column a table could have of a run, by each metric of each task."""
     metrics: dict[str, set[str]] = {}
     for task, _, metric in scores.blocks:
         derived = [name for name, about in METRICS.items() if about.source == metric]
         metrics.setdefault(task, set()).update([metric, *derived])
     named = tuple(f"{task}:{metric}" for task, found in sorted(metrics.items()) for metric in sorted(found))
-    return [plain, replace(plain, columns=named)] if named else [plain]
+    everything = default_table()
+    tables = [everything, replace(everything, columns=named)] if named else [everything]
+    return [column for table in tables for column in columns_of([scores], [training], table)]
 
 
 def _mean(column: Column, training: Mapping[str, Any], scores: Scores) -> float | None:
