@@ -1,5 +1,6 @@
 """Which packages, in which stage, keep runs from standing in one table."""
 
+import importlib.metadata
 import re
 import tomllib
 from collections.abc import Callable
@@ -13,15 +14,22 @@ from rich.console import Console
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, compose_command
 from paribus.pipeline.comparison import explain
+from paribus.pipeline.environment import environment_changes
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.made_with import environment
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.records import collect
 from paribus.pipeline.stages import STAGES
+from paribus.reporting.equality import differing as differing_fields
 from paribus.reporting.fairness import differences
 from paribus.reporting.frame import RunRecord
+from paribus.store.code import Code
 from paribus.store.packages import DECIDING, HARMLESS, recorded
+from paribus.store.provenance import package_versions
 
+ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": []}
+NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {}}
 PINNED = dict.fromkeys(recorded(), "1.0")
 SEEDS = ("-m", "seed=0,1", "scale=tiny", "corpus=pydocs_small", "ordering=in_context", "tracking=none")
 Change = Callable[[str, int], dict[str, str]]
@@ -121,11 +129,50 @@ def test_what_comes_before_training_is_compared_too(stage: str, name: str, tmp_p
     assert [path for path in found if "packages" in path] == [f"environment.packages.{stage}.{name}"]
 
 
-def test_a_package_that_was_not_installed_had_no_part(tmp_path: Path) -> None:
+def test_a_package_that_one_record_lacks_keeps_runs_apart(tmp_path: Path) -> None:
     records = compared(tmp_path, lambda stage, number: {})
-    entries = {path: value for path, value in records[1].environment.items() if not path.endswith(".sacrebleu")}
+    path = "environment.packages.scores.sacrebleu"
+    assert differing_without(records, path) == [f'{path}: "1.0" in {records[0].run_id}; nothing in {records[1].run_id}']
+
+
+def test_a_stage_that_a_run_has_not_or_whose_record_is_gone_keeps_none_apart(tmp_path: Path) -> None:
+    records = compared(tmp_path, lambda stage, number: {})
+    assert differing_without(records, "environment.packages.scores.") == []
+
+
+def differing_without(records: list[RunRecord], prefix: str) -> list[str]:
+    """What keeps the first run apart from the second, of which no entry that begins so is known."""
+    prefix = prefix.removeprefix("environment.")
+    entries = {path: value for path, value in records[1].environment.items() if not path.startswith(prefix)}
     assert len(entries) < len(records[1].environment)
-    assert differences([records[0], replace(records[1], environment=entries)], []) == []
+    return list(map(str, differences([records[0], replace(records[1], environment=entries)], [])))
+
+
+def test_builds_of_faiss_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are distributions by several names, all of which provide the module faiss."""
+
+    def versions(installed: dict[str, str]) -> dict[str, str]:
+        def version(name: str) -> str:
+            if name.startswith("faiss") and name not in installed:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return installed.get(name, "1.0")
+
+        monkeypatch.setattr(importlib.metadata, "version", version)
+        return package_versions()
+
+    with_cpu, with_gpu = versions({"faiss-cpu": "1.12"}), versions({"faiss-gpu-cu12": "1.8"})
+    monkeypatch.undo()
+    assert Code({}, with_cpu).digest != Code({}, with_gpu).digest
+    found = list(environment_changes(ELSEWHERE | {"packages": with_cpu}, ELSEWHERE | {"packages": with_gpu}))
+    assert found == ["faiss-cpu 1.12, here absent", "faiss-gpu-cu12 absent, here 1.8"]
+    stages = [
+        {"order": {"provenance": {"packages": packages, "python": "3.11.7"}}} for packages in (with_cpu, with_gpu)
+    ]
+    run = [{f"environment.{name}": value for name, value in environment(NO_STAGES, made).items()} for made in stages]
+    assert [difference.path for difference in differing_fields([("cpu", run[0]), ("gpu", run[1])], [])] == [
+        "environment.packages.order.faiss-cpu",
+        "environment.packages.order.faiss-gpu-cu12",
+    ]
 
 
 def test_why_tells_what_differs_and_cannot_change_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

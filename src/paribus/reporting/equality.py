@@ -55,7 +55,8 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
 
     A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, `corpus` also the
     digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except what only
-    runs that need a stage have, its code version, packages and fingerprint, and packages that were not installed.
+    runs that need a stage have: its code version, packages and fingerprint. A package that the record of such a stage
+    lacks is a difference, since nothing says that it had no part.
     """
     unequal = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
     allowed = covering([fields for _, fields in runs], factors) if unequal else []
@@ -93,10 +94,10 @@ def _within(path: str, above: str) -> bool:
 
 def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
     """Whether a run with these fields has no part in what the path, which it lacks, describes."""
-    if path.startswith((CODE_VERSION, PACKAGES)):
+    if path.startswith(CODE_VERSION):
         return True
-    group = ".".join(path.split(".")[:2])
-    return path.startswith(FINGERPRINT) and not any(_within(other, group) for other in fields)
+    group = ".".join(path.split(".")[: 3 if path.startswith(PACKAGES) else 2])
+    return path.startswith((PACKAGES, FINGERPRINT)) and not any(_within(other, group) for other in fields)
 
 
 def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:

@@ -19,6 +19,19 @@ _UNICODE = "its Unicode tables: what is a letter, a space or the lower case of a
 _CUTS = "its Unicode tables, by which text is cut into what is counted"
 _FORWARD = "the model's forward pass"
 
+FAISS = (
+    "faiss",
+    "faiss-cpu",
+    "faiss-cuda",
+    "faiss-gpu",
+    "faiss-gpu-cu11",
+    "faiss-gpu-cu12",
+    "faiss-gpu-cu12-cuvs",
+    "faiss-gpu-cu13-cuvs",
+    "faiss-gpu-cuvs",
+)
+"""The distributions that provide the module faiss, each a build of its own; a build by another name goes unseen."""
+
 _PRETOKENIZATION = {
     "torch": _SPELLS,
     "transformers": _SPELLS,
@@ -49,7 +62,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
         "numpy": _ARITHMETIC,
         PYTHON: _UNICODE,
     },
-    "neighbours": {"faiss-cpu": "its index, and distances in floating point", "numpy": _ARITHMETIC},
+    "neighbours": dict.fromkeys(FAISS, "its index, and distances in floating point") | {"numpy": _ARITHMETIC},
     "lexical_neighbours": {
         "scikit-learn": "what is a term",
         "scipy": "the sparse products of BM25",
@@ -57,7 +70,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
         PYTHON: _UNICODE,
     },
     "duplicates": {"datasketch": "its hashes and permutations", "regex": _CUTS, "numpy": _ARITHMETIC, PYTHON: _UNICODE},
-    "order": {"numpy": _DRAWS, "faiss-cpu": "the clusters of documents"},
+    "order": {"numpy": _DRAWS} | dict.fromkeys(FAISS, "the clusters of documents"),
     "contexts": {"numpy": _DRAWS},
     "checkpoints": {
         "torch": "the arithmetic and random numbers of training",
