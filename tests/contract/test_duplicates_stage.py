@@ -104,7 +104,7 @@ def test_what_was_finished_before_a_kill_is_not_computed_again(
     monkeypatch.undo()
     read = read_parts(monkeypatch)
     build(context)
-    parts = len(list((tmp_path / "straight" / "work" / "parts").glob("?????-?????-????????.npy")))
+    parts = len(list((tmp_path / "straight" / "work" / "parts").glob("?????-?????-????????-????????.npy")))
     assert len(read) == parts - 2 > 2
     assert files(context.output) == files(tmp_path / "straight" / "output")
 
