@@ -281,3 +281,11 @@ def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:
     (tmp_path / "extra" / "mine.yaml").write_text("# @package _global_\nseed: 7\n", encoding="utf-8")
     composition = compose("-m", f"hydra.searchpath=[file://{tmp_path}]", "+extra=mine", "evaluation.limit=1,2")
     assert [(job.config.seed, job.config.evaluation.limit) for job in composition.jobs] == [(7, 1), (7, 2)]
+
+
+def test_a_mistyped_experiment_is_told_the_nearest_of_all_of_them() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        compose_command(parse(["experiment=lbpe/tabel_1"]))
+    told = str(refused.value)
+    assert "experiment: 'lbpe/tabel_1' is unknown; did you mean 'lbpe/table_1'?" in told
+    assert "demo" in told and "in_context/orderings" in told and "scaffold_bpe/table_1" in told

@@ -57,10 +57,30 @@ def test_verbs_on_a_read_only_root_say_in_a_line_what_they_cannot_write(
     before = sorted(root.rglob("*"))
     ended = {verb: main([verb, *common]) for verb in ("plan", "status", "run", "doctor")}
     told = capsys.readouterr()
-    assert ended == {"plan": 0, "status": 1, "run": 1, "doctor": 0}
+    assert ended == {"plan": 0, "status": 1, "run": 2, "doctor": 0}
     (line,) = told.err.strip().splitlines()
-    assert line.startswith("paribus run: ") and str(root) in line and "may not be written" in line
+    assert line.startswith(f"paribus run: root: '{root}' cannot hold an output root (")
+    assert line.endswith("; name another with root=...")
     assert sorted(root.rglob("*")) == before
+
+
+@pytest.mark.parametrize("root", ["/proc", "/dev/null", "/dev/null/x"])
+def test_what_cannot_be_an_output_root_is_refused_by_its_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    os.utime("texts.txt", (1e9, 1e9))
+    assert main(["run", *OWN, f"root={root}"]) == 2
+    assert f"root: '{root}' cannot hold an output root" in capsys.readouterr().err
+
+
+def test_the_doctor_is_not_content_with_a_root_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["doctor", f"root={tmp_path / 'typo'}"]) == 2
+    assert "is no directory; name the output root" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 OWN = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")

@@ -443,3 +443,13 @@ def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path
     (tmp_path / "artifacts" / "bpe" / "embeddings.parquet").unlink()
     (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
     assert "of scaffold_bpe:" in plot.alternative
+
+
+def test_a_vocabulary_that_ended_before_its_size_is_noted(tmp_path: Path) -> None:
+    runs = []
+    for label, asked, has in (("bpe 512", 512, 501), ("bpe 400", 400, 400), ("bytes", None, 257)):
+        config = {"seed": 0, "tokenizer": {"kind": "bpe"} | ({"vocab_size": asked} if asked else {})}
+        made = record(tmp_path, label.replace(" ", "-"), {"tokenizer": label}, {("boolq", 0): [1, 0]}, config=config)
+        runs.append(replace(made, vocabulary_size=has))
+    (note,) = (line for line in notes(compare(runs, ("tokenizer",))) if line.startswith("Vocabularies"))
+    assert note == "Vocabularies with fewer tokens than were asked for, as the text has no more: bpe 512: 501 of 512."

@@ -20,6 +20,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
@@ -164,6 +165,12 @@ class _Composer:
                 self._known[group] = []
         return self._known[group]
 
+    def nested_options(self, group: str) -> list[str]:
+        """The choices of a group and of the groups in it, these with their path: `lbpe/table_1`."""
+        inner = GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.GROUP)
+        below = [f"{name}/{option}" for name in inner for option in self.nested_options(f"{group}/{name}")]
+        return [*self.options(group), *below]
+
     def is_choice(self, override: Override) -> bool:
         """Whether it chooses in a group, instead of setting a value."""
         return bool(self.options(str(override.key_or_group)))
@@ -290,7 +297,8 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
         return [Problem(group, f"names no choice; known: {', '.join(options)}")]
     wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
-    return [Problem(group, unknown(value, options)) for value in wrong if value not in nested]
+    known = composer.nested_options(group) if len(nested) < len(wrong) else options
+    return [Problem(group, unknown(value, known)) for value in wrong if value not in nested]
 
 
 def _reference(choices: list[Override], composer: _Composer, *more: str) -> DictConfig:

@@ -11,6 +11,7 @@ import platform
 import time
 import uuid
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
@@ -88,14 +89,15 @@ def _remembered(entry: Path, state: list[JSON]) -> str | None:
     try:
         content = json.loads(entry.read_text(encoding="utf-8"))
         return str(content["sha256"]) if content["state"] == state else None
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _remember(entry: Path, content: dict[str, JSON]) -> None:
     if not is_writable(entry.parent):
         return
-    entry.parent.mkdir(parents=True, exist_ok=True)
     aside = entry.with_suffix(f".{uuid.uuid4().hex}.tmp")
-    aside.write_text(json.dumps(content), encoding="utf-8", errors="backslashreplace")
-    aside.replace(entry)
+    with suppress(OSError):  # what cannot be remembered is found again
+        entry.parent.mkdir(parents=True, exist_ok=True)
+        aside.write_text(json.dumps(content), encoding="utf-8", errors="backslashreplace")
+        aside.replace(entry)

@@ -89,8 +89,9 @@ def _counted_once(mark: Path, count: Callable[[], int]) -> int:
         return int(mark.read_text(encoding="utf-8"))
     found = count()
     if is_writable(mark.parent):
-        mark.parent.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(mark, str(found))
+        with suppress(OSError):  # what cannot be remembered is found again
+            mark.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_text(mark, str(found))
     return found
 
 

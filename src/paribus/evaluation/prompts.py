@@ -58,10 +58,11 @@ def _task(context: StageContext, cutter: "PromptCutter", name: str) -> JSON:
         )
     for shots, number in long.items():
         if number:
+            fewer = "give fewer examples (evaluation.shots_of) or " if shots else ""
             context.report.message(
                 f"{name}: {number} of {len(items)} {shots}-shot prompts are longer than the model's "
-                f"{context.config.model.context_length} tokens and lose their beginning; give fewer examples "
-                "(evaluation.shots_of) or raise model.context_length"
+                f"{context.config.model.context_length} tokens and lose their beginning; {fewer}raise "
+                "model.context_length"
             )
     return {
         "items": len(items),

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
+from paribus.errors import ConfigurationError
 from paribus.pipeline.display import open_console
 
 
@@ -61,8 +62,10 @@ def _doctor(command: Command, console: Console) -> int:
     from paribus.pipeline.layout import Layout
     from paribus.store.doctor import examine
 
-    say = partial(console.print, markup=False, soft_wrap=True)
-    return examine(Layout.of(compose_command(command).jobs[0].config).store, say)
+    layout = Layout.of(compose_command(command).jobs[0].config)
+    if not layout.root.is_dir():
+        raise ConfigurationError(f"root: {str(layout.root)!r} is no directory; name the output root with root=...")
+    return examine(layout.store, partial(console.print, markup=False, soft_wrap=True))
 
 
 def _sync(arguments: Sequence[str]) -> int:

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store.artifact import Store
@@ -24,6 +26,17 @@ class Layout:
     def of(cls, config: RunConfig) -> "Layout":
         """The layout a configuration's `root` asks for."""
         return cls(Path(config.root).resolve(), config.engine.lease_seconds)
+
+    def require_writable(self) -> None:
+        """Make the root; ConfigurationError where no files can be made there."""
+        try:
+            self.root.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.root):
+                pass
+        except OSError as error:
+            raise ConfigurationError(
+                f"root: {str(self.root)!r} cannot hold an output root ({error.strerror}); name another with root=..."
+            ) from error
 
     @property
     def store(self) -> Store:

@@ -139,6 +139,7 @@ def _run_record(
         finetuned=finetuned.path if finetuned else None,
         directory=directory,
         vocabulary=vocabulary.path if vocabulary else None,
+        vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
         gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
     )

@@ -59,6 +59,7 @@ def run_command(command: Command, console: Console) -> int:
     if not left:
         console.print(f"{len(runs)} of {len(runs)} runs done already")
     else:
+        layout.require_writable()
         write_stages(layout, sweep, runs)
         with _shown_sweep(sweep, config, layout, failures) if composition.multirun else nullcontext():
             stopped = _Launches(command, runs, sweep, layout, console).carry_out(left)

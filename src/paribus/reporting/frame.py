@@ -34,6 +34,8 @@ class RunRecord:
     mlflow_url: str | None = None
     vocabulary: Path | None = None
     """Directory of the `vocabulary` artefact."""
+    vocabulary_size: int | None = None
+    """Tokens that the vocabulary has, which may be fewer than were asked for."""
     tokens: Path | None = None
     """Directory of the `tokens` artefact."""
     finetuned: Path | None = None

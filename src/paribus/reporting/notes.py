@@ -21,12 +21,26 @@ def notes(comparison: Comparison) -> list[str]:
         *_detectable(comparison),
         *_plain(comparison),
         *_beside(comparison),
+        *_smaller(comparison),
         *truncated(comparison),
         *crossed(comparison),
         *_repeated(comparison),
         *_gaps(comparison),
     ]
     return [*lines, *comparison.proof.sentences()]
+
+
+def _smaller(comparison: Comparison) -> list[str]:
+    """Which vocabularies ended before the size that was asked for, which the labels of rows may name."""
+    ended = []
+    for row in comparison.finished:
+        for run in row.runs[:1]:
+            asked = (run.config.get("tokenizer") or {}).get("vocab_size")
+            if asked is not None and run.vocabulary_size is not None and run.vocabulary_size < asked:
+                ended.append(f"{comparison.row_name(row)}: {run.vocabulary_size:,} of {asked:,}")
+    if not ended:
+        return []
+    return [f"Vocabularies with fewer tokens than were asked for, as the text has no more: {'; '.join(some(ended))}."]
 
 
 def _reading(comparison: Comparison) -> list[str]:
