@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 from rich.console import Console
 
+from paribus.config.arguments import parse
+from paribus.config.compose import compose_command
 from paribus.errors import ConfigurationError
+from paribus.pipeline.prepare import prepare
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.comparison import compare
 from paribus.reporting.curves import read_curves
@@ -342,6 +345,10 @@ def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
         ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
         ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
         ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
+        ({"columns": 3}, "paper.columns is 3; it must be a list"),
+        ({"columns": [{"label": "A", "taks": "boolq"}, "B"]}, r"paper.columns\[0\].taks is unknown"),
+        ({"rows": "a"}, "paper.rows is 'a'; it must be a list"),
+        ({"rows": [{"label": "a", "factors": ["bpe"]}, "b"]}, r"paper.rows\[0\].factors is \['bpe'\]"),
         ({"reference": "468M"}, "paper.reference is unknown"),
         ({"rows": ["a", {"label": "b", "parameters": "big"}]}, r"paper.rows\[1\].parameters: 'big' is not a number"),
     ],
@@ -352,6 +359,15 @@ def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dic
         write_report(
             [run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper={**PAPER, **changes}
         )
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_a_malformed_paper_block_is_refused_before_anything_runs(verb: str, tmp_path: Path) -> None:
+    wrong = ("+experiment.paper.numbers=[[1,2]]", "+experiment.paper.rows=[a,b]", "+experiment.paper.title=T")
+    command = parse(["-m", "experiment=demo", "scale=tiny", *wrong, f"root={tmp_path}/root"], verb)
+    with pytest.raises(ConfigurationError, match=r"experiment: paper\.numbers must be null or a list of 2 rows"):
+        prepare(compose_command(command), tolerate_missing=verb == "plan")
+    assert not (tmp_path / "root/runs").exists()
 
 
 def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:

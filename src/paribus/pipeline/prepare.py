@@ -22,6 +22,7 @@ from paribus.pipeline.cache_overlay import overlay
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
+from paribus.reporting import paper_block
 from paribus.tokenization import preflight as tokenizer_preflight
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
@@ -64,7 +65,8 @@ def _short(override: str) -> str:
 
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
-    """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them.
+    """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
+    what is wrong with the paper's table of their experiment.
 
     With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
@@ -79,7 +81,9 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
 def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool) -> list[PreparedRun]:
     here = not tolerate_missing and (not composition.multirun or composition.launcher in HERE)
     devices = Devices()
-    problems: list[Problem] = []
+    experiment = composition.jobs[0].config.experiment
+    paper = experiment.paper if experiment else None
+    problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
     runs: list[PreparedRun] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]

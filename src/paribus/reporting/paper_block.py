@@ -51,8 +51,8 @@ def parse(block: Mapping[str, Any]) -> Paper:
         raise ConfigurationError(f"paper.{unknown[0]} is unknown; a paper has {', '.join(sorted(known))}")
     if not block.get("title"):
         raise ConfigurationError("paper.title is missing: say which table of which paper this is")
-    columns = tuple(_column(item, f"paper.columns[{index}]") for index, item in enumerate(block.get("columns") or ()))
-    rows = tuple(_row(item, block, f"paper.rows[{index}]") for index, item in enumerate(block.get("rows") or ()))
+    columns = tuple(_column(item, path) for path, item in _items(block, "columns"))
+    rows = tuple(_row(item, block, path) for path, item in _items(block, "rows"))
     numbers = _numbers(block.get("numbers"), len(rows), len(columns))
     return Paper(
         title=str(block["title"]),
@@ -64,8 +64,27 @@ def parse(block: Mapping[str, Any]) -> Paper:
     )
 
 
+def problems(block: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of a block that `parse` refuses."""
+    try:
+        parse(block)
+    except ConfigurationError as error:
+        return [("experiment", str(error))]
+    return []
+
+
+def _items(block: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
+    """The items of a list in the block with their paths; none where it is absent."""
+    items = block.get(name) or []
+    if not isinstance(items, list | tuple):
+        raise ConfigurationError(f"paper.{name} is {items!r}; it must be a list")
+    return [(f"paper.{name}[{index}]", item) for index, item in enumerate(items)]
+
+
 def _column(item: Any, path: str) -> PaperColumn:
     entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
+    if unknown := sorted(set(entry) - {"label", "task"}):
+        raise ConfigurationError(f"{path}.{unknown[0]} is unknown; a column has label, task")
     return PaperColumn(entry["label"], str(entry.get("task") or entry["label"].lower()))
 
 
@@ -73,7 +92,10 @@ def _row(item: Any, block: Mapping[str, Any], path: str) -> PaperRow:
     entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
     if unknown := sorted(set(entry) - {"label", "factors", *KEYS}):
         raise ConfigurationError(f"{path}.{unknown[0]} is unknown; a row has label, factors, {', '.join(KEYS)}")
-    labels = {str(factor): str(label) for factor, label in (entry.get("factors") or {}).items()}
+    factors = entry.get("factors") or {}
+    if not isinstance(factors, Mapping):
+        raise ConfigurationError(f"{path}.factors is {factors!r}; it must be a mapping of factors to labels")
+    labels = {str(factor): str(label) for factor, label in factors.items()}
     compared = bool(labels) and block.get("numbers") is not None
     return PaperRow(entry["label"], labels, parse_setting(entry, block, path, required=compared))
 
