@@ -10,13 +10,13 @@ from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.groups.embedding import MiniLMEmbedder, NeighboursConfig
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
 from paribus.config.groups.ordering import NearestOrdering
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
-from paribus.pipeline import devices, prepare
+from paribus.pipeline import devices, gpu_slots, prepare
 from paribus.pipeline.devices import Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
@@ -73,11 +73,32 @@ def test_what_is_here_or_not_wanted_is_no_problem(groups: dict[str, object], see
     assert found(tmp_path, seen, **groups) == {}
 
 
-def test_processes_that_auto_puts_on_gpus_are_counted_by_the_driver(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+THREE = [Gpu(str(number), f"GPU-{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "processes", "paths"),
+    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (0, 0, []), (0, 4, [])],
+)
+def test_auto_counts_the_gpus_of_pytorch_where_the_driver_lists_some(
+    seen: int, processes: int, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(devices, "visible_gpus", lambda: [Gpu("0", "GPU-0")])
-    assert list(found(tmp_path, 0, **training(device="auto", processes=4))) == ["training.processes"]
+    """PyTorch built for a CPU sees none of those that the driver lists."""
+    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
+    assert list(found(tmp_path, seen, **training(device="auto", processes=processes))) == paths
+
+
+@pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"}), (0, {})])
+def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
+    seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: seen)
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
+    with gpu_slots.gpu_slots("checkpoints", config, print) as environment:
+        assert environment == visible
+    assert (tmp_path / "locks").exists() == bool(visible)
 
 
 def test_compiling_for_a_cpu_without_a_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

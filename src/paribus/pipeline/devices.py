@@ -1,6 +1,6 @@
 """What the missing stages of a run compute on, and what of that this machine lacks: found before the first of them.
 
-Nothing heavy is imported, and PyTorch is asked only where a configuration names CUDA.
+Nothing heavy is imported. PyTorch is asked only where a configuration names CUDA, or leaves it to a machine with GPUs.
 """
 
 import os
@@ -69,10 +69,12 @@ class Devices:
             yield "training.global_batch", f"{message}; change it, training.processes or training.nodes"
 
     def _gpus(self, device: str) -> int:
-        """GPUs that processes of a training can take, 0 for a CPU; `auto` goes by the driver."""
-        if device == "auto":
-            return len(visible_gpus())
-        return self._count("torch") if device.startswith("cuda") else 0
+        """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.
+
+        It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
+        """
+        wanted = device.startswith("cuda") or (device == "auto" and visible_gpus())
+        return self._count("torch") if wanted else 0
 
     def _count(self, library: Library) -> int:
         if library not in self._seen:

@@ -7,6 +7,7 @@ from pathlib import Path
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import VISIBLE, reserved, visible_gpus
+from paribus.pipeline.visible_devices import visible_devices
 
 SHARED = ("auto", "cuda", "gpu")
 """Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
@@ -20,7 +21,8 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
     """
     device, count = _need(stage, config)
     gpus = visible_gpus() if device in SHARED else []
-    if not gpus:
+    # What computes on a CPU, since PyTorch is built for that, is to wait for no GPU and to keep none from others.
+    if not gpus or (device == "auto" and not visible_devices("torch")):
         yield {}
         return
     noun = "GPUs" if count != 1 else "GPU"

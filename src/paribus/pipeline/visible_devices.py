@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from functools import cache
 from typing import Literal
 
 from paribus.errors import InfrastructureError
@@ -9,8 +10,12 @@ from paribus.errors import InfrastructureError
 Library = Literal["torch", "faiss"]
 
 
+@cache
 def visible_devices(library: Library) -> int:
-    """CUDA devices that PyTorch, or GPUs that faiss, may use here; InfrastructureError where it cannot be asked."""
+    """CUDA devices that PyTorch, or GPUs that faiss, may use here, asked once by a process.
+
+    Raises InfrastructureError where it cannot be asked.
+    """
     command = [sys.executable, "-m", "paribus.pipeline.visible_devices", library]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
