@@ -16,15 +16,18 @@ from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import ConfigurationError, DataError, NumericalError
+from paribus.evaluation.checkpoints import last_checkpoints
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.order import Order, write_order
 from paribus.ordering.packing.pack import pack
+from paribus.pipeline.context import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches
 from paribus.training.checkpoint import step_name
-from training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, execute, write_inputs
+from paribus.training.stages import build
+from training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, context, execute, write_inputs
 
 VOCAB_SIZE = 257
 PACKINGS = [
@@ -196,14 +199,20 @@ def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path
         execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
 
 
-def test_too_few_checkpoints_to_score_are_refused_before_the_first_step(
+def test_too_few_checkpoints_to_score_are_told_and_fail_no_run_that_shares_the_training(
     inputs: dict[str, Path], tmp_path: Path
 ) -> None:
+    """How many are scored is no part of the key of a training."""
     training = dataclasses.replace(TRAINING, checkpoint_every=1000)
     wanting = config(training=training, evaluation=EvaluationConfig(last_checkpoints=2))
-    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints: 2 are to be scored, and \d+ steps"):
-        execute(tmp_path, "run", inputs, wanting)
-    assert not list((tmp_path / "run" / "work").glob("step_*"))
+    report = SilentReporter()
+    made = context(tmp_path, "run", inputs, wanting, report)
+    assert build(made)["steps"] == STEPS
+    (told,) = (line for line in report.messages if "last_checkpoints" in line)
+    assert told.startswith("this run cannot be scored: evaluation.last_checkpoints: 2 are to be scored")
+    assert list(last_checkpoints(made.output, 1)) == [STEPS]
+    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints is 2, but 1 were kept"):
+        last_checkpoints(made.output, 2)
 
 
 def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(

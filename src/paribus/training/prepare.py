@@ -7,7 +7,6 @@ from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest
 from paribus.config.schedule_combinations import too_few_checkpoints
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.order import Order
@@ -30,7 +29,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     """Open the data, resolve the budget and open the working directory; nothing is trained yet.
 
     Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that is shorter than its
-    warm-up, takes more epochs than it may, or leaves fewer checkpoints than are to be scored.
+    warm-up or takes more epochs than it may. One that leaves fewer checkpoints than are to be scored is told.
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
@@ -47,8 +46,9 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
     check_warmup(config.training, budget.steps)
+    # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the scores.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
-        raise ConfigurationError(f"evaluation.last_checkpoints: {few}")
+        context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
     fingerprint = data | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(
         training=config.training,
