@@ -102,7 +102,7 @@ def settled_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("status",), 1),
         (("report",), 2),
         (("report", "--why"), 0),
-        (("doctor",), 0),
+        (("doctor",), 2),
         (("order", "statistics", "--help"), 0),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
