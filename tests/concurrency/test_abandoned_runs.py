@@ -11,9 +11,13 @@ from pathlib import Path
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claim import acquire, run_claim
+from paribus.store.process import this_process
 from paribus.tracking.abandoned import close_abandoned
+from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
+from paribus.tracking.follower import Follower
 from paribus.tracking.sync import sync
+from tracking_runs import write_run
 
 RUNNING = """
 import sys, time
@@ -103,3 +107,28 @@ def test_a_run_that_goes_on_after_it_was_given_up_ends_as_it_ends(tmp_path: Path
         log.end("FINISHED")
     ends = [event.get("status") for event in events(tmp_path) if event["event"] in ("start", "end")]
     assert ends == [None, "FAILED", None, "FINISHED"]
+
+
+def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_service_of_the_next_one(
+    tmp_path: Path, empty_store: Path
+) -> None:
+    """Its claim, too, is of a process of which no number says that it is gone: it ends with its lease."""
+    shutil.copy(empty_store, tmp_path)
+    with EventLog(tmp_path / "runs/one/events.jsonl") as log:
+        log.start("one", "one", {"id": "sweep"}, {})
+    earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
+    (tmp_path / "claims").mkdir()
+    run_claim(tmp_path, "one").write_text(json.dumps({"token": "t", "lease": 8.0, **earlier}), encoding="utf-8")
+    own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
+    left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
+    left.mkdir(parents=True)
+    request = {"run_directory": str(tmp_path / "runs/one"), "process": earlier, "finishing": False}
+    (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
+    follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
+    deadline = time.monotonic() + 90
+    while statuses(tmp_path / "mlflow.db").get("one") != "FAILED":
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    assert follower.finish(60).startswith("in MLflow at")
+    assert not left.exists()
+    assert not run_claim(tmp_path, "one").exists()

@@ -35,6 +35,14 @@ def is_gone(process: Mapping[str, Any]) -> bool:
     return started == GONE or started not in (None, process.get("started"))
 
 
+def is_of_another_boot(process: Mapping[str, Any]) -> bool:
+    """Whether a process belongs to another boot of a host of this name, so that it has ended, unless two hosts share
+    the name; False where its boot is not known.
+    """
+    boot = str(process.get("machine", "")).partition(" ")[0]
+    return process.get("host") == socket.gethostname() and boot not in ("", machine().partition(" ")[0])
+
+
 def _started(pid: Any) -> float | None:
     """When a process started, so that a reused number is noticed; GONE if there is none, None if that is hidden."""
     try:

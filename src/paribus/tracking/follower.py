@@ -17,7 +17,7 @@ from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.files import is_locked, read_json
-from paribus.tracking.service import Request
+from paribus.tracking.requests import LOCK, STATE, Request
 
 MAX_STARTS, CHECK_SECONDS, TICK_SECONDS = 3, 0.5, 0.05
 
@@ -98,7 +98,7 @@ class Follower:
 
     def _is_hanging(self, destination: Destination, patience: float) -> bool:
         """Whether MLflow has not answered the service for longer than anybody here is willing to wait."""
-        busy_since = read_json(destination.service_directory / "state.json").get("busy_since")
+        busy_since = read_json(destination.service_directory / STATE).get("busy_since")
         silence = 0.0 if busy_since is None else time.time() - float(busy_since)
         if silence <= patience or not is_locked(_service_lock(destination)):
             return False
@@ -107,7 +107,7 @@ class Follower:
 
 
 def _service_lock(destination: Destination) -> Path:
-    return destination.service_directory / "service.lock"
+    return destination.service_directory / LOCK
 
 
 def _start_service(destination: Destination) -> subprocess.Popen[bytes]:

@@ -10,45 +10,22 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ParibusError
 from paribus.store.atomic import write_json
-from paribus.store.process import Process, is_gone
+from paribus.store.claim import read_holder, run_claim
+from paribus.store.process import is_of_another_boot, this_process
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
 from paribus.tracking.files import locked, read_json
 from paribus.tracking.mlflow_sink import MlflowSink
 from paribus.tracking.replay import is_delivered
+from paribus.tracking.requests import LOCK, STATE, Request, requests, take_over
 
 INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, TICK_SECONDS = 10.0, 20.0, 120.0, 0.1
-
-
-@dataclass(frozen=True)
-class Request:
-    """A process's wish that a run be followed; `finishing` asks for an answer at once."""
-
-    path: Path
-    run_directory: Path
-    process: Process
-    """Who wishes it: of the same PID namespace as the service, since each has a service of its own."""
-    finishing: bool
-
-    @property
-    def answer(self) -> Path:
-        """The outcome of the last attempt: `error` (null when all was sent), `problems` and `finishing`."""
-        return self.path.with_suffix(".answer")
-
-
-def requests(directory: Path) -> Iterator[Request]:
-    """The requests in a service's directory."""
-    for path in sorted(directory.glob("*.request")):
-        if fields := read_json(path):
-            yield Request(path, Path(fields["run_directory"]), fields["process"], bool(fields["finishing"]))
 
 
 class Service:
@@ -79,17 +56,23 @@ class Service:
 
     def _serve(self, request: Request) -> None:
         answered = read_json(request.answer).get("finishing", False)
-        if request.finishing and answered and not is_gone(request.process):
+        if request.finishing and answered and not request.abandoned:
             return
         due = request.finishing or time.monotonic() >= self._retry_at
         if due and not (is_delivered(request.run_directory, self._destination) and not request.finishing):
             self._attempt(request)
-        if is_gone(request.process):
+        if request.abandoned:
             if close_abandoned(request.run_directory, self._destination.root):
                 self._attempt(request)
+            elif self._claimed_before_boot(request.run_directory):
+                return  # that claim ends with its lease
             request.path.unlink(missing_ok=True)
             request.answer.unlink(missing_ok=True)
             self._sink.forget(request.run_directory)
+
+    def _claimed_before_boot(self, run_directory: Path) -> bool:
+        """Whether the run is still in the hands of a process of an earlier boot."""
+        return is_of_another_boot(read_holder(run_claim(self._destination.root, run_directory.name)) or {})
 
     def _attempt(self, request: Request) -> None:
         self._watch()
@@ -113,8 +96,7 @@ class Service:
         faulthandler.dump_traceback_later(HANG_SECONDS, exit=True, file=self._log)
 
     def _state(self, *, busy: bool) -> None:
-        state = {"pid": os.getpid(), "busy_since": time.time() if busy else None}
-        write_json(self._directory / "state.json", state)
+        write_json(self._directory / STATE, {**this_process(), "busy_since": time.time() if busy else None})
 
     def _pause(self, before: list[tuple[str, int]]) -> None:
         """Wait for the next round, or less when a request has appeared or changed since `before`."""
@@ -139,7 +121,8 @@ def main() -> None:
     directory = destination.service_directory
     os.chdir(directory)
     try:
-        with locked(directory / "service.lock", 0.5), Path("service.log").open("a") as log:
+        with locked(directory / LOCK, 0.5), Path("service.log").open("a") as log:
+            take_over(destination)
             Service(destination, options["spawner"], log).run()
     except TimeoutError:
         sys.exit(0)  # another service does the work
