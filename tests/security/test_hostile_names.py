@@ -13,7 +13,7 @@ from paribus.config.compose import Composition, Job, compose_command
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
-from paribus.errors import ParibusError
+from paribus.errors import ConfigurationError, ParibusError
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.recorder import Recorder
@@ -99,10 +99,12 @@ def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
             assert re.search(r"\n  [\w.\[\]]+: ", str(error))
             refused += 1
             continue
-        except OSError as error:
-            assert path == "root" and error.filename is not None
-            continue
         layout = Layout.of(config)
+        try:
+            layout.require_writable()
+        except ConfigurationError as error:
+            assert path == "root" and str(error).startswith(f"root: '{layout.root}' cannot hold an output root (")
+            continue
         if path == "root":
             roots.append(layout.root)
         assert layout.root in roots
