@@ -11,6 +11,7 @@ from paribus.cli import main
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.pipeline import comparison, sweep
+from paribus.pipeline.layout import RUN_ID_LENGTH
 from paribus.pipeline.prepare import prepare
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "tokenizer=bpe,bytes"]
@@ -44,8 +45,10 @@ def test_a_sweep_whose_runs_are_done_stays_a_success(tmp_path: Path, monkeypatch
     monkeypatch.setattr(sweep, "is_done", lambda *_: True)
     shown = io.StringIO()
     assert sweep.run_command(parse([*SWEEP, f"root={tmp_path}"]), Console(file=shown, width=200)) == 0
-    done, failure = shown.getvalue().splitlines()
+    done, *runs, failure = shown.getvalue().splitlines()
     assert done == "2 of 2 runs done already"
+    assert [line.split()[1:] for line in runs] == [["bpe"], ["bytes"]]
+    assert all(len(line.split()[0]) == RUN_ID_LENGTH for line in runs)
     assert failure.startswith("no table: KeyError:") and str(log_of(tmp_path)) in failure
 
 

@@ -57,7 +57,7 @@ def run_command(command: Command, console: Console) -> int:
     failures: list[str] = []
     left = [run for run in runs if not is_done(run.run_id, run.nodes, layout)]
     if not left:
-        console.print(f"{len(runs)} of {len(runs)} runs done already")
+        _show_done(runs, console)
     else:
         layout.require_writable()
         write_stages(layout, sweep, runs)
@@ -68,6 +68,14 @@ def run_command(command: Command, console: Console) -> int:
     if composition.multirun and not failures:
         show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:
+    """Say that nothing is left to do, and which runs these are: other commands take them by their identifiers."""
+    noun = "run" if len(runs) == 1 else "runs"
+    console.print(f"{len(runs)} of {len(runs)} {noun} done already")
+    for name, run in zip(labels(runs), runs, strict=True):
+        console.print(f"  {run.run_id}  {name}", markup=False, soft_wrap=True)
 
 
 @dataclass
