@@ -59,9 +59,10 @@ def test_crossing_tokens_and_long_prompts_are_said_and_nothing_else(
             f"continuation: a token crosses the boundary of context and continuation in {crossed} of 80 choices; they "
             "are scored as text (docs/evaluation.md)"
         )
+    fewer = {"0": "", "5": "give fewer examples (evaluation.shots_of) or "}
     expected += [
         f"continuation: {number} of 20 {shots}-shot prompts are longer than the model's {STAGE_MODEL.context_length} "
-        "tokens and lose their beginning; give fewer examples (evaluation.shots_of) or raise model.context_length"
+        f"tokens and lose their beginning; {fewer[shots]}raise model.context_length"
         for shots, number in counted["long_prompts"].items()
         if number
     ]

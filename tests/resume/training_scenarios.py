@@ -2,7 +2,7 @@
 
 `PYTHONPATH=tests python training_scenarios.py ROOT` trains straight through into ROOT/straight and, for each point of
 `POINTS`, trains in a child that kills itself with SIGKILL there and then in one that resumes. Children are forked, so
-that the imports are paid for once.
+that the imports, those of building a model among them, are paid for once.
 """
 
 import dataclasses
@@ -19,7 +19,20 @@ import paribus.training.stages as stages_module
 import paribus.training.step as step_module
 from paribus.config.groups.packing import BestFitPacking
 from paribus.config.schema import RunConfig
-from training_inputs import EVERY, STEPS, TRAINING, config, execute, pair_config, write_inputs, write_pair_inputs
+from paribus.modeling.build import build_model
+from paribus.training.checkpoint import STEP_NAME
+from training_inputs import (
+    EVERY,
+    MODEL,
+    STEPS,
+    TRAINING,
+    TRANSLATOR,
+    config,
+    execute,
+    pair_config,
+    write_inputs,
+    write_pair_inputs,
+)
 
 POINTS = (
     "before_the_first_step", "before_any_checkpoint", "in_a_step", "between_checkpoints", "weights_half_saved",
@@ -74,7 +87,7 @@ def in_child(action: Callable[[], object]) -> int:
 
 def damage_newest(work: Path) -> None:
     """Cut the weights of the newest checkpoint short, as a failing disk would."""
-    newest = max(work.glob("step_*"))
+    newest = max(path for path in work.iterdir() if STEP_NAME.fullmatch(path.name))
     weights = newest / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
 
@@ -105,6 +118,8 @@ def killed_then_resumed(
 
 def main(root: Path) -> None:
     """Every scenario below `root`."""
+    for model in (MODEL, TRANSLATOR):
+        build_model(model, vocab_size=300, seed=0, eod_id=0)
     inputs = write_inputs(root)
     in_child(lambda: execute(root, "straight", inputs))
     other = dataclasses.replace(TRAINING, checkpoint_every=STEPS)
@@ -112,7 +127,8 @@ def main(root: Path) -> None:
     for point in POINTS:
         killed_then_resumed(root, point, inputs, [point])
     killed_then_resumed(root, "twice", inputs, ["before_rename", "before_the_next_rename"])
-    killed_then_resumed(root, "damaged", inputs, ["between_checkpoints"], damaged=True)
+    # Checkpoints are written beside the steps: only one that has just got its name is there for certain.
+    killed_then_resumed(root, "damaged", inputs, ["after_rename"], damaged=True)
     in_child(lambda: execute(root, "skipping_straight", inputs, config(training=SKIPPING)))
     killed_then_resumed(root, "skipping", inputs, ["between_checkpoints"], run=config(training=SKIPPING))
     pairs = write_pair_inputs(root)
