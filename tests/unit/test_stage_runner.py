@@ -75,6 +75,21 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
     assert not list(store.root.glob("partial/*/*"))
 
 
+def test_a_file_that_changed_before_its_stage_began_is_named_and_work_of_before_stays(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    stage_is(monkeypatch, lambda job: began.append(job["stage"]))
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    work = store.work(node.name, node.key)
+    (work / "read_before").touch()
+    source.write_text('{"text": "another"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"^some\.jsonl changed since the command began"):
+        stages(run).ensure(node)
+    assert began == []
+    assert (work / "read_before").exists()
+
+
 def test_of_files_with_one_name_in_two_directories_each_counts(
     tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +107,7 @@ def test_of_files_with_one_name_in_two_directories_each_counts(
 def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = iter([OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
+    answers = iter([[], OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
 
     def look(node: Node, cache: Path) -> list[str]:
         answer = next(answers)

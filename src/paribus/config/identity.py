@@ -47,6 +47,18 @@ def everything(value: Any) -> Any:
     return plain(value, only_identity=False)
 
 
+def chosen(config: Any, path: str) -> str | None:
+    """The value that a configuration has at a path, of a group its kind; None where there is no such field or kind."""
+    value = everything(config)
+    for part in path.split("."):
+        if not isinstance(value, dict) or part not in value:
+            return None
+        value = value[part]
+    if isinstance(value, dict):
+        return value.get("kind")
+    return str(value)
+
+
 def canonical(value: Any) -> str:
     """The one JSON text of a value: sorted keys, no spaces, UTF-8."""
     return json.dumps(identity(value), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)

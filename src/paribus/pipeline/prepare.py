@@ -1,7 +1,7 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from pathlib import Path
 from paribus.config.combinations import known_vocabulary
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.identity import digest
+from paribus.config.identity import chosen, digest
 from paribus.config.schedule_combinations import too_few_checkpoints, unscorable
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
@@ -26,6 +26,9 @@ from paribus.reporting import paper_block
 from paribus.tokenization import preflight as tokenizer_preflight
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
+
+_ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
+_LONGEST_VALUE = 40
 
 
 @dataclass(frozen=True)
@@ -52,10 +55,19 @@ def labels(runs: Sequence[PreparedRun]) -> list[str]:
 
 
 def run_name(config: RunConfig) -> str:
-    """A run by itself: whether it continues another, the kinds of its factors, and its seed."""
+    """A run by itself: whether it continues another, what it compares as in other sweeps and in its own, its seed."""
     start = () if config.start.kind == "scratch" else ("continued",)
-    parts = (*start, config.tokenizer.kind, config.encoder.kind, config.ordering.kind, f"seed{config.seed}")
-    return "-".join(parts)
+    kinds = (chosen(config, group) or "" for group in _ALWAYS_NAMED)
+    return "-".join((*start, *kinds, *_compared(config), f"seed{config.seed}"))
+
+
+def _compared(config: RunConfig) -> Iterator[str]:
+    """What the sweep compares beside the groups that every name has: a group by its kind, a field with its name."""
+    for factor in config.sweep.factors if config.sweep else ():
+        value = None if factor in _ALWAYS_NAMED else chosen(config, factor)
+        if value is not None:
+            text = value if len(value) <= _LONGEST_VALUE else f"{value[: _LONGEST_VALUE - 1]}…"
+            yield f"{factor.rpartition('.')[2]}={text}" if "." in factor else text
 
 
 def _short(override: str) -> str:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.config.identity import everything
+from paribus.config.identity import chosen
 from paribus.errors import ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.layout import Layout
@@ -95,16 +95,7 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
     """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
     typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
     typed = {name.replace("/", "."): value for name, value in typed.items()}
-    return {factor: typed.get(factor) or _configured(run, factor) for factor in factors}
-
-
-def _configured(run: PreparedRun, factor: str) -> str:
-    value: Any = everything(run.job.config)
-    for part in factor.split("."):
-        if not isinstance(value, dict) or part not in value:
-            return ABSENT
-        value = value[part]
-    return str(value["kind"] if isinstance(value, dict) else value)
+    return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
 
 
 def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:

@@ -164,8 +164,15 @@ class StageRunner:
         made_with = provenance()
         log = stage_log(self.recorder.directory, node.name)
         with gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}")) as environment:
+            if changed := self._changed_files(node):
+                raise DataError(f"{changed} changed since the command began; give it again when nobody writes there")
             result = execute(job, node.config.engine, held, log, self, environment=environment)
-        self._require_same_files(node)
+        if changed := self._changed_files(node):
+            store.discard_work(node.name, node.key)
+            raise DataError(
+                f"{changed} changed while the stage {node.name} read it, so nothing is published; give the command "
+                "again when nobody writes there"
+            )
         self._keep_metrics(output)
         record = {
             **node.identity,
@@ -177,14 +184,9 @@ class StageRunner:
         self.layout.failure(node).unlink(missing_ok=True)
         return store.publish(held, node.name, node.key, record)
 
-    def _require_same_files(self, node: Node) -> None:
-        """DataError where files that the key names by their contents were written to while the stage read them."""
-        if changed := _patiently(lambda: changed_files(node, self.layout.cache)):
-            self.layout.store.discard_work(node.name, node.key)
-            raise DataError(
-                f"{', '.join(changed)} changed while the stage {node.name} read it, so nothing is published; give the "
-                "command again when nobody writes there"
-            )
+    def _changed_files(self, node: Node) -> str:
+        """Files that the node's key names by their contents and that have others by now; empty for none."""
+        return ", ".join(_patiently(lambda: changed_files(node, self.layout.cache)))
 
     def _keep_metrics(self, output: Path) -> None:
         """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
