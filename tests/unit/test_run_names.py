@@ -4,6 +4,7 @@ import pytest
 
 from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, TokenizerConfig
 from paribus.pipeline.prepare import run_name
 from run_config import run_config
@@ -11,7 +12,8 @@ from run_config import run_config
 
 def name_of(factors: tuple[str, ...], tokenizer: TokenizerConfig) -> str:
     sweep = SweepConfig(id="0" * 64, name="sizes", invocation="1", jobs=2, factors=factors)
-    return run_name(run_config(sweep=sweep, tokenizer=tokenizer))
+    experiment = ExperimentConfig(name="demo", title="A table")
+    return run_name(run_config(sweep=sweep, tokenizer=tokenizer, experiment=experiment))
 
 
 def test_a_run_outside_a_sweep_has_its_kinds_and_its_seed() -> None:
@@ -28,7 +30,7 @@ def test_a_run_outside_a_sweep_has_its_kinds_and_its_seed() -> None:
             "bpe-merge_rank-standard-vocab_size=400-seed0",
         ),
         (("tokenizer.vocab_size",), BytesTokenizer(), "bytes-merge_rank-standard-seed0"),
-        (("budget", "evaluation"), BytesTokenizer(), "bytes-merge_rank-standard-equal_tokens-seed0"),
+        (("budget", "experiment"), BytesTokenizer(), "bytes-merge_rank-standard-equal_tokens-seed0"),
     ],
 )
 def test_what_a_sweep_compares_stands_in_the_names_of_its_runs(
