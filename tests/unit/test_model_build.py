@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,49 @@ def test_another_vocabulary_size_leaves_the_layers_as_they_are(model: ModelConfi
         same = small[name].shape == large[name].shape
         assert same != any(part in name for part in VOCABULARY)
         assert not same or torch.equal(small[name], large[name])
+
+
+def vocabulary_matrices(model: ModelConfig, tokens: Sequence[bytes], seed: int = 5) -> dict[str, torch.Tensor]:
+    built = build_model(model, len(tokens), seed, eod_id=0, tokens=tokens)
+    found = {name: weight for name, weight in built.named_parameters() if any(part in name for part in VOCABULARY)}
+    assert found
+    return found
+
+
+@each_family
+def test_rows_of_the_vocabulary_are_those_of_their_tokens_wherever_the_ids_lie(model: ModelConfig) -> None:
+    here = [f"token {number}".encode() for number in range(64)]
+    there = [b"another", *reversed(here), b"one more"]
+    first, second, again = (vocabulary_matrices(model, tokens) for tokens in (here, there, here))
+    other = vocabulary_matrices(model, here, seed=6)
+    for name, matrix in first.items():
+        assert torch.equal(matrix, again[name])
+        assert all(torch.equal(matrix[here.index(token)], second[name][there.index(token)]) for token in here)
+        drawn = torch.cat([matrix, second[name][:1], second[name][-1:], other[name]])
+        assert len(torch.unique(drawn, dim=0)) == 64 + 2 + 64
+    rows = [matrix for name, matrix in first.items() if matrix.shape[0] == 64]
+    assert len(torch.unique(torch.cat(rows), dim=0)) == 64 * len(rows)
+
+
+@each_family
+def test_rows_drawn_by_tokens_are_as_far_spread_as_a_whole_matrix(model: ModelConfig) -> None:
+    by_token = vocabulary_matrices(model, [str(number).encode() for number in range(4000)])
+    whole = weights(model, 4000, 5)
+    for name, matrix in by_token.items():
+        assert matrix.std().item() == pytest.approx(whole[name].std().item(), rel=0.02)
+        assert abs(matrix.mean().item()) < 0.01 * matrix.std().item()
+        products = matrix @ matrix.T / matrix.shape[1] / matrix.var()
+        off = products[~torch.eye(len(matrix), dtype=torch.bool)]
+        assert off.std().item() == pytest.approx(matrix.shape[1] ** -0.5, rel=0.05)
+
+
+@each_family
+def test_layers_do_not_depend_on_the_tokens(model: ModelConfig) -> None:
+    plain = weights(model, 64, 5)
+    named = dict(build_model(model, 64, 5, eod_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
+    assert plain.keys() == named.keys()
+    for name in plain:
+        assert torch.equal(plain[name], named[name]) != any(part in name for part in VOCABULARY)
 
 
 @pytest.mark.parametrize("model", [LLAMA, GPT_NEOX, replace(ENCODER_DECODER, initialization="normal")], ids=family)

@@ -1,6 +1,7 @@
 """Build, save and load a model as a Hugging Face directory. Imports torch: import this module late."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +20,17 @@ WEIGHTS = "model.safetensors"
 """That file."""
 
 
-def build_model(model: ModelConfig, vocab_size: int, seed: int, *, eod_id: int | None = None) -> Any:
+def build_model(
+    model: ModelConfig,
+    vocab_size: int,
+    seed: int,
+    *,
+    eod_id: int | None = None,
+    tokens: Sequence[bytes] | None = None,
+) -> Any:
     """A transformers model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
 
+    `tokens` are their distinct names by id, by which their rows are drawn; where nothing is to be compared, none.
     The global random state is neither read nor changed. An encoder-decoder needs `eod_id`. Raises ConfigurationError
     for a shape that cannot be.
     """
@@ -30,7 +39,7 @@ def build_model(model: ModelConfig, vocab_size: int, seed: int, *, eod_id: int |
     config = transformers_config(resolved, vocab_size, eod_id)
     with torch.random.fork_rng(devices=[]):
         built = model_class(config.model_type)(config).float()
-    initialize(built, resolved, seed)
+    initialize(built, resolved, seed, tokens)
     return built
 
 

@@ -1,11 +1,13 @@
-"""Initial weights, from the seed, a parameter's name and its shape only.
+"""Initial weights, from the seed, a parameter's name and its shape, and the token that a row stands for, only.
 
-Two runs whose tokenizers differ start from the same layers, and from the same embedding where their vocabularies have
-one size. Imports torch: import this module late.
+Two runs whose tokenizers differ start from the same layers, and from the same rows for the tokens that both have,
+wherever their ids lie. Imports torch: import this module late.
 """
 
 import hashlib
 import math
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 
@@ -16,27 +18,47 @@ RESIDUAL_OUTPUTS = ("self_attn.o_proj", "mlp.down_proj", "attention.dense", "mlp
 ATTENTION_INPUTS = ("q_proj", "k_proj", "v_proj")
 
 
-def initialize(built: torch.nn.Module, model: ModelConfig, seed: int) -> None:
-    """Set every trained parameter: norms to 1, biases to 0, matrices as `model.initialization` says."""
+Fill = Callable[[torch.Tensor, torch.Generator], object]
+"""Sets a tensor, or rows of one, to random numbers."""
+
+
+def initialize(built: Any, model: ModelConfig, seed: int, tokens: Sequence[bytes] | None = None) -> None:
+    """Set every trained parameter: norms to 1, biases to 0, matrices as `model.initialization` says.
+
+    `tokens` are distinct names of the vocabulary's tokens by id. The rows of the embedding and of the output layer are
+    drawn by them; without names the whole matrices are drawn, so that a row depends on its id.
+    """
+    of_tokens = [layer.weight for layer in (built.get_input_embeddings(), built.get_output_embeddings())]
     with torch.no_grad():
         for name, parameter in built.named_parameters():
             if parameter.ndim == 1:
                 parameter.fill_(0.0 if name.endswith("bias") else 1.0)
             elif parameter.requires_grad:
-                _draw(parameter, name, model, _generator(seed, name))
+                fill = _fill(parameter, name, model)
+                if tokens is not None and any(parameter is weight for weight in of_tokens):
+                    _draw_rows(parameter, name, fill, seed, tokens)
+                else:
+                    fill(parameter, torch.Generator().manual_seed(_number(f"{seed}:{name}".encode())))
 
 
-def _generator(seed: int, name: str) -> torch.Generator:
-    digest = hashlib.sha256(f"{seed}:{name}".encode()).digest()
-    return torch.Generator().manual_seed(int.from_bytes(digest[:8], "little") >> 1)
+def _draw_rows(matrix: torch.Tensor, name: str, fill: Fill, seed: int, tokens: Sequence[bytes]) -> None:
+    generator, start = torch.Generator(), f"{seed}:{name}:".encode()
+    for row, token in zip(matrix, tokens, strict=True):
+        fill(row, generator.manual_seed(_number(start + token)))
 
 
-def _draw(matrix: torch.Tensor, name: str, model: ModelConfig, generator: torch.Generator) -> None:
+def _number(name: bytes) -> int:
+    """A seed for a generator; unrelated names have unrelated ones."""
+    return int.from_bytes(hashlib.sha256(name).digest()[:8], "little") >> 1
+
+
+def _fill(matrix: torch.Tensor, name: str, model: ModelConfig) -> Fill:
+    """The distribution that every number of a matrix is drawn from."""
     if model.initialization == "xavier" and not _is_embedding(name):
         bound = xavier_bound(matrix, name)
-        matrix.uniform_(-bound, bound, generator=generator)
-    else:
-        matrix.normal_(0.0, deviation(model, name), generator=generator)
+        return lambda part, generator: part.uniform_(-bound, bound, generator=generator)
+    spread = deviation(model, name)
+    return lambda part, generator: part.normal_(0.0, spread, generator=generator)
 
 
 def deviation(model: ModelConfig, name: str) -> float:

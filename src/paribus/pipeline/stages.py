@@ -206,7 +206,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "checkpoints",
-            3,
+            4,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
             _together(*map(_fields, ("model", "start", "budget", "training", "packing")), _seed),

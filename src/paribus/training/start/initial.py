@@ -17,7 +17,7 @@ from paribus.tokenization.existing import open_existing
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.files import INDEX, weight_files
 from paribus.training.start.locate import checkpoint_directory
-from paribus.training.start.vocabulary import Rows, origins, same_tokens
+from paribus.training.start.vocabulary import Rows, names, origins, same_tokens
 
 _RENAMED = {"embed_out.weight": "lm_head.weight"}
 """How files of GPT-NeoX name what the model calls otherwise."""
@@ -30,7 +30,8 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
     are missing or broken.
     """
     if not isinstance(config.start, CheckpointStart):
-        return build_model(config.model, tokenizer.vocab_size, config.seed, eod_id=tokenizer.eod_id)
+        size, end = tokenizer.vocab_size, tokenizer.eod_id
+        return build_model(config.model, size, config.seed, eod_id=end, tokens=names(tokenizer))
     directory = checkpoint_directory(config.start)
     found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
     if found:

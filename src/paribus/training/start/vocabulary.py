@@ -60,6 +60,11 @@ def keys(tokenizer: Tokenizer) -> list[Key]:
     ]
 
 
+def names(tokenizer: Tokenizer) -> list[bytes]:
+    """The keys of tokens by id, each as bytes of its own."""
+    return [f"{sort}:{int(continuation)}:".encode() + spelling for sort, spelling, continuation in keys(tokenizer)]
+
+
 def _sort(kind: int) -> str:
     """Units and merged tokens are one sort: a vocabulary made elsewhere may not tell them apart."""
     return ENTRY_KINDS[kind] if kind in (SPECIAL, UNKNOWN, FALLBACK) else "text"
