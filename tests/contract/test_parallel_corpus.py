@@ -13,6 +13,7 @@ from paribus.config.groups.tokenization import BPETokenizer
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError
+from paribus.store.file_digests import FileDigests
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.stages import build_tokens, build_vocabulary
 from run_config import run_config
@@ -91,11 +92,15 @@ def test_files_of_different_length_are_refused_by_name_and_line(tmp_path: Path) 
 def test_sides_that_cannot_be_aligned_are_refused_before_anything_is_read(tmp_path: Path) -> None:
     config = write_sides(tmp_path, PAIRS)
     with pytest.raises(ConfigurationError, match=r"corpus.target: .*train.en is text and has no second field"):
-        fingerprint(ParallelCorpus(source=config.source), tmp_path / "cache")
+        fingerprint(ParallelCorpus(source=config.source), FileDigests(tmp_path / "cache"))
     with pytest.raises(ConfigurationError, match=r"corpus.target: 1 files \(train.de.gz\), but corpus.source has 2"):
-        fingerprint(ParallelCorpus(source=(*config.source, *(config.target or ())), target=config.target), tmp_path)
+        fingerprint(
+            ParallelCorpus(source=(*config.source, *(config.target or ())), target=config.target), FileDigests(tmp_path)
+        )
     with pytest.raises(DataError, match=r"corpus.target: .*: no such file"):
-        fingerprint(ParallelCorpus(source=config.source, target=(str(tmp_path / "none.de"),)), tmp_path / "cache")
+        fingerprint(
+            ParallelCorpus(source=config.source, target=(str(tmp_path / "none.de"),)), FileDigests(tmp_path / "cache")
+        )
 
 
 def test_both_sides_train_the_vocabulary_and_are_encoded_one_after_the_other(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ from paribus.modeling.build import build_model, load_model, save_model
 from paribus.ordering.arrays import map_array
 from paribus.ordering.embeddings import EmbeddingsWriter
 from paribus.store.atomic import write_json
+from paribus.store.file_digests import FileDigests
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.existing import open_existing
 from paribus.training.checkpoint import COMPLETE, OPTIMIZER, STATE, Checkpoints, step_name
@@ -68,7 +69,7 @@ def test_weights_in_a_pickle_are_not_read(tmp_path: Path) -> None:
     (directory / "model.safetensors").unlink()
     torch.save(Payload(), directory / "pytorch_model.bin")
     with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
-        fingerprint(CheckpointStart(path=str(directory)), tmp_path / "cache")
+        fingerprint(CheckpointStart(path=str(directory)), FileDigests(tmp_path / "cache"))
     with pytest.raises(OSError, match="safetensors"):
         load_model(directory)
 

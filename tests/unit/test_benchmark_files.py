@@ -17,6 +17,7 @@ from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.files import read_benchmark, split_file
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
+from paribus.store.file_digests import FileDigests
 from real_data import real_data
 
 PIQA = {"goal": "Open a jar", "sol1": "Twist the lid.", "sol2": "Eat the lid.", "label": 0}
@@ -166,22 +167,22 @@ def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path
 def test_the_fingerprint_follows_the_contents_of_scored_and_training_files(tmp_path: Path) -> None:
     config = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "data"), shots=(0,))
     write(tmp_path / "data", "boolq", "validation", [BOOLQ])
-    first = fingerprint(config, tmp_path / "cache")
+    first = fingerprint(config, FileDigests(tmp_path / "cache"))
     write(tmp_path / "data", "boolq", "train", [BOOLQ])
-    second = fingerprint(config, tmp_path / "cache")
+    second = fingerprint(config, FileDigests(tmp_path / "cache"))
     assert list(first) == ["boolq"]
     assert first != second
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = EvaluationConfig(tasks=("continuation", "boolq"), data=str(tmp_path / "moved"), shots=(0,))
-    assert fingerprint(moved, tmp_path / "cache") == second
-    assert fingerprint(EvaluationConfig(), tmp_path / "cache") == {}
+    assert fingerprint(moved, FileDigests(tmp_path / "cache")) == second
+    assert fingerprint(EvaluationConfig(), FileDigests(tmp_path / "cache")) == {}
 
 
 def test_the_fingerprint_refuses_unknown_tasks_and_missing_files(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"evaluation\.tasks: unknown task 'piqua'; nearest: piqa"):
-        fingerprint(EvaluationConfig(tasks=("piqua",), data=str(tmp_path)), tmp_path)
+        fingerprint(EvaluationConfig(tasks=("piqua",), data=str(tmp_path)), FileDigests(tmp_path))
     with pytest.raises(DataError, match=r"evaluation\.data"):
-        fingerprint(EvaluationConfig(tasks=("piqa",), data=str(tmp_path)), tmp_path)
+        fingerprint(EvaluationConfig(tasks=("piqa",), data=str(tmp_path)), FileDigests(tmp_path))
 
 
 @pytest.mark.parametrize("split", ["validation", "train"])
@@ -195,7 +196,7 @@ def test_a_record_of_another_schema_is_refused_before_anything_runs(tmp_path: Pa
         (directory / f"{name}.jsonl").write_text(lines, encoding="utf-8")
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"))
     with pytest.raises(DataError, match=rf"boolq/{split}\.jsonl, line 2: field `passage` must be text, not 3"):
-        fingerprint(config, tmp_path / "cache")
+        fingerprint(config, FileDigests(tmp_path / "cache"))
 
 
 def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp_path: Path) -> None:
@@ -207,10 +208,10 @@ def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp
         (directory / f"{split}.jsonl").write_text(lines, encoding="utf-8")
     config = EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "data"), shots=(0, 2))
     for _ in ("read", "remembered"):
-        assert fingerprint(config, tmp_path / "cache")
+        assert fingerprint(config, FileDigests(tmp_path / "cache"))
         with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 3 examples .* task boolq has 2"):
-            fingerprint(replace(config, shots=(3,)), tmp_path / "cache")
+            fingerprint(replace(config, shots=(3,)), FileDigests(tmp_path / "cache"))
     torn = next((tmp_path / "cache").glob("*.examples"))
     torn.write_bytes(b"\xff")
-    assert fingerprint(config, tmp_path / "cache")
+    assert fingerprint(config, FileDigests(tmp_path / "cache"))
     assert torn.read_text(encoding="utf-8") == "2"

@@ -16,6 +16,7 @@ from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.encoder import Encoder
 from paribus.ordering.embed.fingerprint import fingerprint
 from paribus.ordering.embed.layout import read_layout
+from paribus.store.file_digests import FileDigests
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -113,7 +114,7 @@ def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> No
 )
 def test_a_hub_name_needs_its_commit(tmp_path: Path, revision: str | None, message: str) -> None:
     config = encoder_config("facebook/contriever", revision=revision)
-    for call in (lambda: embedder_directory(config), lambda: fingerprint(config, tmp_path)):
+    for call in (lambda: embedder_directory(config), lambda: fingerprint(config, FileDigests(tmp_path))):
         with pytest.raises(ConfigurationError, match=rf"embedder\.revision: {message}"):
             call()
 
@@ -138,33 +139,33 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatc
 def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(encoder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
-    before = fingerprint(encoder_config(encoder), cache)
+    before = fingerprint(encoder_config(encoder), FileDigests(cache))
     assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(before)
     moved = encoder.rename(tmp_path / "elsewhere")
     (moved / "README.md").write_text("read by nobody")
-    assert fingerprint(encoder_config(moved), cache) == before
+    assert fingerprint(encoder_config(moved), FileDigests(cache)) == before
     (moved / "tokenizer_config.json").write_text("{}")
-    after = fingerprint(encoder_config(moved), cache)
+    after = fingerprint(encoder_config(moved), FileDigests(cache))
     assert [name for name in after if after[name] != before[name]] == ["tokenizer_config.json"]
 
 
 def test_the_fingerprint_covers_the_modules_of_a_directory(encoder: Path, tmp_path: Path) -> None:
     path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"}, subfolder="0_Transformer")
-    found = fingerprint(encoder_config(path), tmp_path / "cache")
+    found = fingerprint(encoder_config(path), FileDigests(tmp_path / "cache"))
     assert {"modules.json", "1_Pooling/config.json", "0_Transformer/model.safetensors"} <= set(found)
 
 
 def test_what_is_not_a_directory_is_known_by_name_and_commit_or_by_nothing(tmp_path: Path) -> None:
     config = encoder_config("some/encoder", revision=COMMIT)
-    assert fingerprint(config, tmp_path) == {"hub": "some/encoder", "revision": COMMIT}
-    assert fingerprint(TfidfEmbedder(), tmp_path) == {}
+    assert fingerprint(config, FileDigests(tmp_path)) == {"hub": "some/encoder", "revision": COMMIT}
+    assert fingerprint(TfidfEmbedder(), FileDigests(tmp_path)) == {}
 
 
 def test_a_static_directory_is_known_by_its_files(tmp_path: Path) -> None:
     (tmp_path / "static").mkdir()
     for name in ("model.safetensors", "tokenizer.json", "config.json", "README.md"):
         (tmp_path / "static" / name).write_text(name)
-    found = fingerprint(StaticEmbedder(path=str(tmp_path / "static")), tmp_path / "cache")
+    found = fingerprint(StaticEmbedder(path=str(tmp_path / "static")), FileDigests(tmp_path / "cache"))
     assert list(found) == ["config.json", "model.safetensors", "tokenizer.json"]
 
 
@@ -175,4 +176,4 @@ def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
         ["A cat sleeps on the sofa.", "The feline naps on a couch.", "Bond yields fell after the auction."]
     )
     assert cat @ feline > 0.6 and cat @ bonds < 0.2
-    assert {"model.safetensors", "1_Pooling/config.json"} <= set(fingerprint(config, tmp_path))
+    assert {"model.safetensors", "1_Pooling/config.json"} <= set(fingerprint(config, FileDigests(tmp_path)))

@@ -16,6 +16,7 @@ from paribus.evaluation.suites.hub import fetch_archive
 from paribus.finetuning.data import Question, TaskData, read_task
 from paribus.finetuning.files import fingerprint, problems, wrong_names
 from paribus.finetuning.rows import Rows
+from paribus.store.file_digests import FileDigests
 from paribus.tokenization import Tokenizer
 
 PREDICTIONS = ["exact match example", "hello there", "general kenobi"]
@@ -147,10 +148,10 @@ def test_the_identity_is_that_of_the_files(tmp_path: Path) -> None:
     write_task(tmp_path)
     config, cache = finetuning_config(tmp_path).finetuning, tmp_path / "cache"
     assert isinstance(config, ScrollsFinetuning)
-    before = fingerprint(config, cache)
+    before = fingerprint(config, FileDigests(cache))
     with (tmp_path / "data/qasper/train.jsonl").open("a") as file:
         file.write("\n")
-    after = fingerprint(config, cache)
+    after = fingerprint(config, FileDigests(cache))
     assert before["qasper"]["validation"] == after["qasper"]["validation"]  # type: ignore[index, call-overload]
     assert before["qasper"]["train"] != after["qasper"]["train"]  # type: ignore[index, call-overload]
 

@@ -17,6 +17,7 @@ from paribus.evaluation.heldout_pairs import TextPair
 from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.texts import read_texts
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
+from paribus.store.file_digests import FileDigests
 
 TEXTS = [{"text": "All else being equal."}, {"text": "Zürich\n"}]
 PAIR = {"en": "a dog .", "de": "ein hund ."}
@@ -64,7 +65,7 @@ def test_what_is_no_set_of_texts_is_refused_by_file_and_line(case: str, tmp_path
         list(read_texts(path))
     assert str(path) in str(error.value) and message in str(error.value)
     with pytest.raises(DataError, match=r"books/test\.jsonl\.gz"):
-        fingerprint(of_texts(tmp_path, "books"), tmp_path / "cache")
+        fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
 
 
 def test_torn_files_are_found_by_the_fingerprint_before_anything_runs(tmp_path: Path) -> None:
@@ -81,19 +82,19 @@ def test_torn_files_are_found_by_the_fingerprint_before_anything_runs(tmp_path: 
     for config, message in refused.items():
         assert problems(config) == []
         with pytest.raises(DataError, match=message):
-            fingerprint(config, tmp_path / "cache")
+            fingerprint(config, FileDigests(tmp_path / "cache"))
 
 
 def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_path: Path) -> None:
     write(tmp_path / "data" / "books" / "test.jsonl", TEXTS)
     config = of_texts(tmp_path / "data", "books")
-    before = fingerprint(config, tmp_path / "cache")
+    before = fingerprint(config, FileDigests(tmp_path / "cache"))
     assert list(before) == ["texts"]
     (tmp_path / "data").rename(tmp_path / "moved")
     moved = replace(config, data=str(tmp_path / "moved"))
-    assert fingerprint(moved, tmp_path / "cache") == before
+    assert fingerprint(moved, FileDigests(tmp_path / "cache")) == before
     write(tmp_path / "moved" / "books" / "test.jsonl", TEXTS[:1])
-    assert fingerprint(moved, tmp_path / "cache") != before
+    assert fingerprint(moved, FileDigests(tmp_path / "cache")) != before
 
 
 def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from rich.console import Console
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
-from paribus.pipeline import runner
+from paribus.pipeline import runner, source_files
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction, perform
@@ -21,9 +22,11 @@ from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.run_state import read_state
 from paribus.pipeline.runner import StageRunner, run_nodes
+from paribus.pipeline.source_files import SourceFiles
 from paribus.pipeline.status import show_failures
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
+from paribus.store.file_digests import FileDigests
 from planning_support import PreparedRun, planned_run
 
 Stage = Callable[[dict[str, Any]], None]
@@ -104,21 +107,93 @@ def test_of_files_with_one_name_in_two_directories_each_counts(
         run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
 
 
+@pytest.mark.parametrize("attribute", ["mode", "names"])
+def test_a_backup_by_hard_links_or_another_mode_disturbs_no_stage(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, attribute: str
+) -> None:
+    def touch(job: dict[str, Any]) -> None:
+        if attribute == "mode":
+            source.chmod(0o600)
+        else:
+            source.with_name("backup").hardlink_to(source)
+
+    stage_is(monkeypatch, touch)
+    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+
+
+def test_work_of_an_attempt_that_was_killed_is_gone_on_with_where_nobody_touched_the_files(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "part").touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        stage_is(killing, killed)
+        killing.setattr(SourceFiles, "touched", lambda self: "")
+        with pytest.raises(KeyboardInterrupt):
+            stages(run).ensure(run.nodes["corpus"])
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(run.nodes["corpus"])
+    assert found == [True]
+
+
 def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = iter([[], OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
 
-    def look(node: Node, cache: Path) -> list[str]:
+    def look(node: Node, digests: FileDigests) -> list[str]:
         answer = next(answers)
         if isinstance(answer, OSError):
             raise answer
         return answer
 
-    monkeypatch.setattr(runner, "changed_files", look)
+    monkeypatch.setattr(source_files, "changed_files", look)
     monkeypatch.setattr(runner, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
     stage_is(monkeypatch)
     assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+
+
+@pytest.mark.parametrize("ending", ["fails", "fails_and_is_gone", "done", "killed"])
+def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_back(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    original, times = source.read_text(encoding="utf-8"), source.stat()
+
+    def put_back() -> None:
+        source.unlink(missing_ok=True)
+        source.write_text(original, encoding="utf-8")
+        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def reads_wrong_text(job: dict[str, Any]) -> None:
+        source.unlink()
+        source.write_text("x" * len(original), encoding="utf-8")
+        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+        (Path(job["work"]) / "part").write_text("of wrong text", encoding="utf-8")
+        if ending == "fails":
+            raise InfrastructureError("killed from outside")
+        if ending == "fails_and_is_gone":
+            source.unlink()
+            raise InfrastructureError("killed from outside")
+        put_back()
+        if ending == "killed":
+            monkeypatch.setattr(SourceFiles, "touched", lambda self: "")
+            raise KeyboardInterrupt
+
+    looks = SourceFiles.touched
+    stage_is(monkeypatch, reads_wrong_text)
+    node = run.nodes["corpus"]
+    once = replace(run.job.config, retries=0)
+    with pytest.raises((InfrastructureError, KeyboardInterrupt, DataError)):
+        stages(run).ensure(replace(node, config=once))
+    put_back()
+    monkeypatch.setattr(SourceFiles, "touched", looks)
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(node)
+    assert found == [False]
 
 
 def test_a_file_that_goes_away_while_it_is_read_is_named(

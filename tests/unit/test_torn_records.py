@@ -13,7 +13,6 @@ from paribus.config.arguments import parse
 from paribus.config.compose import Job, compose_command
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
-from paribus.corpus.fingerprint import file_digest
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.display import Display
 from paribus.pipeline.graph import build_graph
@@ -27,6 +26,7 @@ from paribus.pipeline.runner import RepeatedFailureError, StageRunner
 from paribus.pipeline.status import show_status
 from paribus.store import atomic
 from paribus.store.artifact import Store
+from paribus.store.file_digests import FileDigests
 from paribus.tokenization.existing import open_existing
 from paribus.tracking.events import EventLog
 from paribus.tracking.files import read_json
@@ -146,11 +146,11 @@ def test_a_torn_cache_is_made_again(tmp_path: Path, tear: Tear) -> None:
     source, cache = tmp_path / "source.txt", tmp_path / "cache"
     source.write_text("some text", encoding="utf-8")
     os.utime(source, (1e9, 1e9))
-    digest = file_digest(source, cache)
+    digest = FileDigests(cache).of(source)
     (entry,) = cache.iterdir()
     whole = json.loads(entry.read_text(encoding="utf-8"))
     tear(entry)
-    assert file_digest(source, cache) == digest
+    assert FileDigests(cache).of(source) == digest
     assert json.loads(entry.read_text(encoding="utf-8")) == whole
 
 

@@ -5,7 +5,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.corpus.fingerprint import file_digest, is_writable
 from paribus.errors import ConfigurationError
 from paribus.evaluation.items import ItemSet
 from paribus.evaluation.segmentation_corpus import read_segmented
@@ -18,43 +17,41 @@ from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.pipeline.context import JSON
 from paribus.store import atomic
+from paribus.store.file_digests import FileDigests, is_writable
 
 
-def fingerprint(config: EvaluationConfig, cache: Path) -> dict[str, JSON]:
+def fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
     """Digests of the scored file and, where there is one, the training split of each benchmark, by task; and `texts`,
     digests of sets of texts by name.
 
-    `cache` is a directory that remembers digests of files that have not changed. Raises ConfigurationError for an
-    unknown task and for more examples in the prompt than a benchmark has; DataError for a file that is missing, torn or
-    empty, or has a record that its reader cannot take. Each is read whole once.
+    Raises ConfigurationError for an unknown task and for more examples in the prompt than a benchmark has; DataError
+    for a file that is missing, torn or empty, or has a record that its reader cannot take. Each is read whole once.
     """
     for name in config.tasks:
         if problem := unknown_task(name):
             raise ConfigurationError(f"evaluation.tasks: {problem}")
-    digests: dict[str, JSON] = {name: found for name in config.tasks if (found := _task(name, config, cache))}
+    tasks: dict[str, JSON] = {name: found for name in config.tasks if (found := _task(name, config, digests))}
     texts: dict[str, JSON] = {
-        name: _whole(text_file(name).find(config.data), cache, _read_texts) for name in config.texts
+        name: _whole(text_file(name).find(config.data), digests, _read_texts) for name in config.texts
     }
-    if texts:
-        digests["texts"] = texts
-    return digests
+    return tasks | ({"texts": texts} if texts else {})
 
 
-def _task(name: str, config: EvaluationConfig, cache: Path) -> dict[str, JSON] | None:
+def _task(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON] | None:
     """None for a task without a file."""
     if name in TRANSLATIONS:
         chosen = TRANSLATIONS[name]
         path = chosen.file.find(config.data)
-        return {"scored": _whole(path, cache, lambda path: read_translations(path, chosen), chosen.directory)}
+        return {"scored": _whole(path, digests, lambda path: read_translations(path, chosen), chosen.directory)}
     if name in SEGMENTATIONS:
-        return {"scored": _whole(SEGMENTATIONS[name].find(config.data), cache, read_segmented)}
+        return {"scored": _whole(SEGMENTATIONS[name].find(config.data), digests, read_segmented)}
     if name not in BENCHMARKS:
         return None
     scored = benchmark_file(config.data, BENCHMARKS[name])
     fewshot = fewshot_file(scored, BENCHMARKS[name])
-    files = {"scored": file_digest(scored, cache), "fewshot": file_digest(fewshot, cache) if fewshot else None}
+    files = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
     mark = f"{files['scored']}.{files['fewshot']}.{name}.examples"
-    available = _counted_once(cache / mark, lambda: len(_items(BENCHMARKS[name], scored, fewshot).fewshot))
+    available = _counted_once(digests.directory / mark, lambda: len(_items(BENCHMARKS[name], scored, fewshot).fewshot))
     require_examples(config, name, available)
     return dict(files)
 
@@ -75,11 +72,11 @@ def require_examples(config: EvaluationConfig, name: str, available: int, source
         )
 
 
-def _whole(path: Path, cache: Path, read: Callable[[Path], Sized], of: str = "") -> str:
+def _whole(path: Path, digests: FileDigests, read: Callable[[Path], Sized], of: str = "") -> str:
     """Digest of a file that `read` reads to its end, which is tried once for each of its contents."""
-    digest = file_digest(path, cache)
+    digest = digests.of(path)
 
-    _counted_once(cache / f"{digest}.{of or read.__name__}.whole", lambda: len(read(path)))
+    _counted_once(digests.directory / f"{digest}.{of or read.__name__}.whole", lambda: len(read(path)))
     return digest
 
 

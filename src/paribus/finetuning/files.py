@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning, ScrollsFinetuning
-from paribus.corpus.fingerprint import file_digest
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.suites.files import read_lines, split_file
 from paribus.evaluation.suites.hub import fetch_archive
@@ -13,6 +12,7 @@ from paribus.evaluation.suites.registry import unknown_task
 from paribus.finetuning.examples import Example, read_record
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
 from paribus.pipeline.context import JSON
+from paribus.store.file_digests import FileDigests
 
 HUB = "https://huggingface.co/datasets/tau/scrolls/resolve/main"
 
@@ -41,14 +41,13 @@ def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Ex
         yield from examples
 
 
-def fingerprint(config: ScrollsFinetuning, cache: Path) -> dict[str, JSON]:
+def fingerprint(config: ScrollsFinetuning, digests: FileDigests) -> dict[str, JSON]:
     """Digests of the files of each task; ConfigurationError for an unknown task, DataError for a missing file."""
     for name in config.tasks:
         if problem := unknown_task(name, list(TASKS)):
             raise ConfigurationError(f"finetuning.tasks: {problem}")
     return {
-        name: {split: file_digest(task_file(config, name, split), cache) for split in (TRAIN, SCORED)}
-        for name in config.tasks
+        name: {split: digests.of(task_file(config, name, split)) for split in (TRAIN, SCORED)} for name in config.tasks
     }
 
 

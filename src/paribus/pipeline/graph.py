@@ -9,6 +9,7 @@ from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, Stage, run_targets
+from paribus.store.file_digests import FileDigests
 
 
 @dataclass(frozen=True)
@@ -61,15 +62,14 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     return nodes[name]
 
 
-def changed_files(node: Node, cache: Path) -> list[str]:
+def changed_files(node: Node, digests: FileDigests) -> list[str]:
     """Names of the files outside the configuration that are no longer as the node's key has them.
 
     DataError where one is gone.
     """
     before = node.identity["identity"].get("fingerprint", {})
-    return list(
-        dict.fromkeys(_differing(f"files of {node.name}", before, node.stage.take_fingerprint(node.config, cache)))
-    )
+    now = node.stage.take_fingerprint(node.config, digests)
+    return list(dict.fromkeys(_differing(f"files of {node.name}", before, now)))
 
 
 def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
@@ -92,7 +92,7 @@ def _differing(name: str, before: Any, now: Any) -> Iterator[str]:
 
 def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -> tuple[Mapping[str, Any], str | None]:
     try:
-        return stage.take_fingerprint(config, cache), None
+        return stage.take_fingerprint(config, FileDigests(cache)), None
     except ParibusError as error:
         if not tolerate:
             raise

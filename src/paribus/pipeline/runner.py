@@ -6,8 +6,8 @@ The runner has no state of its own: what exists in the store is done, what is cl
 import json
 import time
 import traceback
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,9 +20,10 @@ from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
 from paribus.pipeline.failure import RETRIED, Failure, stage_log
 from paribus.pipeline.gpu_slots import gpu_slots
-from paribus.pipeline.graph import Node, changed_files
+from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.recorder import Recorder
+from paribus.pipeline.source_files import SourceFiles
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.claim import Claim, describe, read_holder
@@ -163,16 +164,9 @@ class StageRunner:
         }
         made_with = provenance()
         log = stage_log(self.recorder.directory, node.name)
-        with gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}")) as environment:
-            if changed := self._changed_files(node):
-                raise DataError(f"{changed} changed since the command began; give it again when nobody writes there")
+        slots = gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}"))
+        with slots as environment, self._reading(node, held):
             result = execute(job, node.config.engine, held, log, self, environment=environment)
-        if changed := self._changed_files(node):
-            store.discard_work(node.name, node.key)
-            raise DataError(
-                f"{changed} changed while the stage {node.name} read it, so nothing is published; give the command "
-                "again when nobody writes there"
-            )
         self._keep_metrics(output)
         record = {
             **node.identity,
@@ -184,9 +178,34 @@ class StageRunner:
         self.layout.failure(node).unlink(missing_ok=True)
         return store.publish(held, node.name, node.key, record)
 
-    def _changed_files(self, node: Node) -> str:
-        """Files that the node's key names by their contents and that have others by now; empty for none."""
-        return ", ".join(_patiently(lambda: changed_files(node, self.layout.cache)))
+    @contextmanager
+    def _reading(self, node: Node, held: Claim) -> Iterator[None]:
+        """While a stage reads files that its key names by their contents: DataError where they are not those.
+
+        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
+        was killed are, the next one sees.
+        """
+        store = self.layout.store
+        sources = SourceFiles(node, self.layout.cache, store.reading(node.name, node.key))
+        if changed := _patiently(sources.changed):
+            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
+        if doubt := sources.doubt():
+            store.discard_work(node.name, node.key)
+            self.display.message(f"  [yellow]{node.name:<12} begun anew: {escape(doubt)}[/yellow]")
+        sources.begin()
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):  # the mark stays, and the next attempt looks
+                if held.held() and sources.touched():
+                    store.discard_work(node.name, node.key)
+            raise
+        if touched := _patiently(sources.touched):
+            store.discard_work(node.name, node.key)
+            raise DataError(
+                f"{touched} while the stage {node.name} read it, so nothing is published; give the command again when "
+                "nobody writes there"
+            )
 
     def _keep_metrics(self, output: Path) -> None:
         """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
@@ -232,7 +251,7 @@ class StageRunner:
             atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
 
 
-def _patiently(look: Callable[[], list[str]]) -> list[str]:
+def _patiently(look: Callable[[], str]) -> str:
     """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
     for seconds in SECONDS_UNTIL_ASKED_AGAIN:
         try:

@@ -10,7 +10,6 @@ make a forgotten change a failing test.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
@@ -29,8 +28,9 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.evaluation.suites.registry import prompted
 from paribus.pipeline.context import JSON, StageContext
+from paribus.store.file_digests import FileDigests
 
-Fingerprint = Callable[[Any, Path], dict[str, JSON]]
+Fingerprint = Callable[[Any, FileDigests], dict[str, JSON]]
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Stage:
         loaded: Callable[[StageContext], dict[str, JSON]] = _load(self.function)
         return loaded
 
-    def take_fingerprint(self, config: RunConfig, cache: Path) -> dict[str, JSON]:
+    def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of the files outside the configuration; DataError when they are missing."""
         if self.fingerprint is None or self.fingerprinted is None:
             return {}
         function: Fingerprint = _load(self.fingerprint)
-        return function(self.fingerprinted(config), cache)
+        return function(self.fingerprinted(config), digests)
 
 
 def _load(reference: str) -> Any:

@@ -119,8 +119,13 @@ class Store:
                 directory.rmdir()
 
     def discard_work(self, stage: str, key: str) -> None:
-        """Remove resumable work too: it must not be gone on with."""
+        """Remove resumable work too, and what was marked of it: it must not be gone on with."""
+        self.reading(stage, key).unlink(missing_ok=True)
         shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
+
+    def reading(self, stage: str, key: str) -> Path:
+        """Where the states of the files outside the store stand that the work was begun with."""
+        return self.root / "partial" / f"{stage}-{key}" / "reading.json"
 
     def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
         """Make the filled output directory the artefact.

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from paribus.config.names import proper_path
-from paribus.corpus.fingerprint import file_digest
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
+from paribus.store.file_digests import FileDigests
 from paribus.store.json_file import read_object
 
 if TYPE_CHECKING:
@@ -48,12 +48,12 @@ def open_existing(path: Path) -> "Tokenizer":
     return Tokenizer.from_huggingface(found) if found.name == TOKENIZER_JSON else Tokenizer.load(found)
 
 
-def fingerprint(path: Path, cache: Path) -> dict[str, JSON]:
-    """SHA-256 of each file of the tokenizer by name; `cache` remembers digests of files that have not changed."""
+def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
+    """SHA-256 of each file of the tokenizer by name."""
     found = locate(path)
     names = (TOKENIZER_JSON, _THEIRS) if found.name == TOKENIZER_JSON else _OURS
     directory = found.parent if found.name == TOKENIZER_JSON else found
-    return {name: file_digest(directory / name, cache) for name in names if (directory / name).is_file()}
+    return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
 
 
 def vocabulary_size(path: Path) -> int:

@@ -4,29 +4,27 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.start import CheckpointStart, StartConfig
-from paribus.corpus.fingerprint import file_digest
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON
+from paribus.store.file_digests import FileDigests
 from paribus.store.json_file import read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory
 
 WEIGHTS, INDEX = "model.safetensors", "model.safetensors.index.json"
 
 
-def fingerprint(config: StartConfig, cache: Path) -> dict[str, JSON]:
+def fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of every file of the checkpoint by name; nothing for random weights.
 
-    `cache` is a directory that remembers digests of files that have not changed. DataError where files are missing.
+    DataError where files are missing.
     """
     if not isinstance(config, CheckpointStart):
         return {}
     from paribus.tokenization import existing
 
     directory = checkpoint_directory(config)
-    digests: dict[str, JSON] = {
-        path.name: file_digest(path, cache) for path in (directory / CONFIG, *weight_files(directory))
-    }
-    return digests | {"tokenizer": existing.fingerprint(directory, cache)}
+    found: dict[str, JSON] = {path.name: digests.of(path) for path in (directory / CONFIG, *weight_files(directory))}
+    return found | {"tokenizer": existing.fingerprint(directory, digests)}
 
 
 def read_config(directory: Path) -> dict[str, Any]:
