@@ -46,6 +46,52 @@ def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_
 
 
 @pytest.mark.parametrize(
+    ("field", "values"),
+    [
+        ("training.micro_batch", "4,8"),
+        ("evaluation.device", "cpu,auto"),
+        ("evaluation.batch_size", "1,2"),
+        ("root", "a,b"),
+        ("neighbours.retrieved", "5,10"),
+    ],
+)
+def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) -> None:
+    """The table would show one run under several labels."""
+    for more in ((), ("tokenizer=bpe,bytes", "seed=0,1")):
+        with pytest.raises(
+            ConfigurationError, match=rf"{re.escape(field)}: {' and '.join(values.split(','))} make the same"
+        ):
+            prepared("-m", "scale=tiny", f"{field}={values}", *more)
+
+
+def test_a_field_that_matters_for_some_of_the_runs_is_swept() -> None:
+    runs = prepared("-m", "scale=tiny", "duplicates=off", "ordering=standard,nn", "neighbours.retrieved=25,30")
+    assert len(runs) == 4
+    assert len({run.run_id for run in runs}) == 3
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        (("seed=7", "seed=0,1"), [0, 1]),
+        (("seed=0,1", "seed=7"), [7]),
+        (("seed=0,1", "seed=2,3"), [2, 3]),
+        (("seed=7", "seed=8"), [8]),
+        (("seed=7", "seed=0,1", "seed=5"), [5]),
+    ],
+)
+def test_of_a_key_that_is_given_twice_the_last_counts(typed: tuple[str, ...], expected: list[int]) -> None:
+    """As scripts need it that append to a list of defaults."""
+    assert [run.job.config.seed for run in prepared("-m", "scale=tiny", *typed)] == expected
+
+
+def test_of_a_choice_that_is_given_twice_the_last_counts() -> None:
+    runs = prepared("-m", "scale=tiny", "tokenizer=bytes", "training.learning_rate=1e-3", "tokenizer=bpe,scaffold_bpe")
+    assert [run.job.config.tokenizer.kind for run in runs] == ["bpe", "scaffold_bpe"]
+    assert runs[0].factors == ("tokenizer",)
+
+
+@pytest.mark.parametrize(
     "remedy", ["duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"]
 )
 def test_each_remedy_makes_the_comparison_fair(remedy: str) -> None:

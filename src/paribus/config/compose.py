@@ -236,11 +236,23 @@ def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem
             only_for[path] = knowing
         if knowing or not _add(problems, _unknown_key(override, reference)):
             accepted.append(override)
+    accepted = _last_of_each(accepted)
     return problems, _Overrides(
         [o.input_line or "" for o in accepted if not o.is_sweep_override()],
         [o.input_line or "" for o in accepted if o.is_sweep_override()],
         {path: knowing for path, knowing in only_for.items() if knowing},
     )
+
+
+def _last_of_each(overrides: Sequence[Override]) -> list[Override]:
+    """Without what a later override of the same key replaces, whether it gives one value or several to sweep."""
+    last = {override.key_or_group: place for place, override in enumerate(overrides) if _sets(override)}
+    return [o for place, o in enumerate(overrides) if not _sets(o) or last[o.key_or_group] == place]
+
+
+def _sets(override: Override) -> bool:
+    """Whether it gives a value to a key that is there, and neither adds nor deletes one."""
+    return not (override.is_add() or override.is_force_add() or override.is_delete())
 
 
 def _swept_groups(choices: list[Override], reference: DictConfig, composer: _Composer) -> dict[str, list[str]]:

@@ -21,6 +21,7 @@ from paribus.ordering.preflight import problems as judge_order
 from paribus.pipeline.cache_overlay import overlay
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.idle_factors import idle_factors
 from paribus.pipeline.layout import Layout, run_id
 from paribus.reporting import paper_block
 from paribus.tokenization import preflight as tokenizer_preflight
@@ -117,6 +118,7 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
+    problems += [] if problems else [Problem(*problem) for problem in idle_factors(runs)]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     return runs

@@ -1,0 +1,37 @@
+"""Fields that a sweep gives several values although none changes what is computed."""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from paribus.pipeline.prepare import PreparedRun
+
+
+def idle_factors(runs: Sequence["PreparedRun"]) -> Iterator[tuple[str, str]]:
+    """(config path, what is wrong and what would be right) of each.
+
+    Runs that differ in such a field alone are one run, which a table would show as several: of how many contexts a
+    forward pass has, of devices, of output roots. A field that matters beside one of the other choices alone is none.
+    """
+    values: dict[str, dict[str, None]] = {}
+    for run in runs:
+        for override in run.job.overrides:
+            key, _, value = override.partition("=")
+            values.setdefault(key, {})[value] = None
+    for key, given in values.items():
+        if len(given) > 1 and _is_idle(key, runs):
+            listed = " and ".join(given)
+            yield (
+                key.lstrip("+"),
+                f"{listed} make the same run, whatever else is chosen here; leave it out of the sweep",
+            )
+
+
+def _is_idle(key: str, runs: Sequence["PreparedRun"]) -> bool:
+    """Whether runs that differ in the key alone are always the same run."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for run in runs:
+        others = tuple(override for override in run.job.overrides if override.partition("=")[0] != key)
+        alike.setdefault(others, []).append(run.run_id)
+    several = [found for found in alike.values() if len(found) > 1]
+    return bool(several) and all(len(set(found)) == 1 for found in several)
