@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import json
 import os
 import stat
 import subprocess
@@ -141,6 +142,46 @@ def test_what_is_no_ticket_holds_up_nobody(tmp_path: Path, content: str) -> None
         fcntl.flock(file, fcntl.LOCK_EX)
         with reserved(1, GPUS, tmp_path, lambda: None) as taken:
             assert taken == (GPUS[0],)
+
+
+@pytest.mark.parametrize("name", ["../victim/.hushlogin", "/absolute", ".", "a/b"])
+def test_a_ticket_makes_no_file_elsewhere(tmp_path: Path, name: str) -> None:
+    directory, victim = tmp_path / "locks", tmp_path / "victim"
+    directory.mkdir()
+    victim.mkdir()
+    written = str(victim / "file") if name == "/absolute" else name
+    with (directory / "ticket-000000000001").open("w", encoding="utf-8") as ticket:
+        json.dump({"wanted": 1, "uuids": [written, "GPU-a"]}, ticket)
+        ticket.flush()
+        fcntl.flock(ticket, fcntl.LOCK_EX)
+        with reserved(1, GPUS, directory, lambda: None) as taken:
+            assert taken == (GPUS[0],)
+    assert list(victim.iterdir()) == []
+
+
+def test_a_ticket_makes_no_file_for_gpus_that_nobody_used(tmp_path: Path) -> None:
+    with (tmp_path / "ticket-000000000001").open("w", encoding="utf-8") as ticket:
+        json.dump({"wanted": 1, "uuids": ["GPU-of-nobody"]}, ticket)
+        ticket.flush()
+        fcntl.flock(ticket, fcntl.LOCK_EX)
+        with reserved(1, GPUS, tmp_path, lambda: None):
+            pass
+    assert not (tmp_path / "GPU-of-nobody").exists()
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory"])
+def test_what_is_no_file_in_place_of_a_ticket_holds_up_nobody(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "ticket-000000000001"
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        path.symlink_to(tmp_path / "elsewhere")
+    else:
+        path.mkdir()
+    job = holder(tmp_path, 1)
+    assert said(job) == "GPU-a"
+    ended(job)
+    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_every_user_may_wait_and_nobody_may_remove_what_another_put_there(tmp_path: Path) -> None:

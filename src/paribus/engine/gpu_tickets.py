@@ -4,9 +4,12 @@ Nobody writes to a file that another user has made, and nobody trusts one: it is
 place is followed. A ticket counts as long as its lock is held, so it ends with its process.
 """
 
+import errno
 import fcntl
 import json
 import os
+import re
+import stat
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -14,6 +17,9 @@ from pathlib import Path
 
 _PREFIX = "ticket-"
 _LOOKING = "queue"
+_UUID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}")
+"""What is no path: a file is named by it."""
+_LONGEST = 100_000
 
 
 @dataclass(frozen=True)
@@ -47,7 +53,7 @@ def tickets(directory: Path) -> list[Ticket]:
     """Those of living processes, in the order in which they were drawn; the others are removed, if this user may."""
     found = []
     for path in sorted(_files(directory), key=_number):
-        with ExitStack() as stack:
+        with ExitStack() as stack, suppress(OSError):  # a link, or what is no file, is no ticket
             if try_lock(stack, path):
                 with suppress(OSError):
                     path.unlink()
@@ -98,8 +104,9 @@ def try_lock(stack: ExitStack, path: Path) -> bool:
 
 
 def _is_free(path: Path) -> bool:
+    """Whether nobody has locked a GPU; for a ticket of another user no file is made."""
     with ExitStack() as stack:
-        return try_lock(stack, path)
+        return not path.exists() or try_lock(stack, path)
 
 
 def _files(directory: Path) -> Iterator[Path]:
@@ -113,18 +120,24 @@ def _number(path: Path) -> int:
 def _read(path: Path) -> Ticket | None:
     """None for what is no ticket: another user may have put anything there."""
     try:
-        fields = json.loads(path.read_bytes()[:100_000])
-        return Ticket(_number(path), int(fields["wanted"]), tuple(map(str, fields["uuids"])))
+        with open(_open(path), "rb") as file:
+            fields = json.loads(file.read(_LONGEST))
+        uuids = tuple(map(str, fields["uuids"]))
+        return Ticket(_number(path), int(fields["wanted"]), uuids) if all(map(_UUID.fullmatch, uuids)) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def _open(path: Path) -> int:
-    """A file to lock, which another user may have made; never one behind a link that somebody put there."""
+    """A file to lock, which another user may have made; OSError for a link, and for what is no file and would block."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(path, flags)
     except FileNotFoundError:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+        descriptor = os.open(path, flags | os.O_CREAT, 0o644)
         if os.fstat(descriptor).st_uid == os.geteuid():
             os.fchmod(descriptor, 0o644)  # whatever the umask: others must be able to lock it
-        return descriptor
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is no file", str(path))
+    return descriptor
