@@ -89,6 +89,22 @@ def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -
     assert "it has no row of the same choices." in reason
 
 
+def test_each_of_our_rows_that_fit_one_of_the_paper_has_a_line(tmp_path: Path) -> None:
+    rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}}]
+    block = {**BLOCK, "rows": rows, "numbers": [[50]]}
+    runs = []
+    for number, (encoder, answers) in enumerate({"merge_rank": [1, 0, 0, 0], "longest_first": [1, 1, 0, 0]}.items()):
+        run = record(tmp_path, f"run{number}", {"encoder": encoder}, {("boolq", 0): answers})
+        config = {**config_of({"tokenizer": "bpe", "encoder": encoder}), "budget": TOKENS_100B}
+        config["tokenizer"] = {"kind": "bpe", "vocab_size": 32_768}
+        runs.append(replace(run, config=config, training={**run.training, "parameters": 490e6}))
+    _, *lines = papers.side_by_side(parse(block), compare(runs, ("encoder",)))
+    assert lines == [
+        ["BPE (merge_rank)", "50", "25.0", "−25.0"],
+        ["BPE (longest_first)", "50", "50.0", "+0.0"],
+    ]
+
+
 def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Path) -> None:
     run, table = ours(tmp_path, **LIKE | {"vocabulary": 64_000}), TableConfig(paper=True)  # type: ignore[call-arg]
     report = write_report(

@@ -62,7 +62,8 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
 def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     """The paper's table with ours: a header line, then lines of a label and, for each column, theirs, ours, difference.
 
-    Columns that we have not scored have the paper's number alone.
+    Columns that we have not scored have the paper's number alone. A row of the paper that several of ours fit has a
+    line for each, with our labels.
     """
     columns = {column.key: column for column in comparison.columns}
     header = [""]
@@ -71,14 +72,17 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     lines = [header]
     fitting = [_fitting(row, paper, comparison) for row in comparison.rows]
     for index, row in enumerate(paper.rows):
-        ours = next((o for o, found in zip(comparison.rows, fitting, strict=True) if found == index and o.runs), None)
-        line = [row.label]
-        for position, column in enumerate(paper.columns):
-            number = paper.numbers[index][position] if paper.numbers else None
-            line.append(ABSENT if number is None else f"{number:g}")
-            if _key(column) in columns:
-                line += _ours(ours, columns[_key(column)], number)
-        lines.append(line)
+        numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
+        alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
+        each: list[Row | None] = [*alike] or [None]
+        for ours in each:
+            label = f"{row.label} ({comparison.row_name(ours)})" if ours and len(alike) > 1 else row.label
+            line = [label]
+            for number, column in zip(numbers, paper.columns, strict=True):
+                line.append(ABSENT if number is None else f"{number:g}")
+                if _key(column) in columns:
+                    line += _ours(ours, columns[_key(column)], number)
+            lines.append(line)
     return lines
 
 
