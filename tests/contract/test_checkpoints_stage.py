@@ -91,6 +91,7 @@ def test_the_result_reports_both_budgets_and_the_cost(trained: tuple[Path, dict[
     assert result["flops"] == training_flops(MODEL, VOCAB_SIZE, BUDGET.tokens)
     assert result["final_loss"] == metrics[-1]["train/loss"] < metrics[0]["train/loss"]
     assert (result["precision"], result["device"], result["damaged_checkpoints"]) == ("fp32", "cpu", [])
+    assert result["computed_on"] == ["cpu in fp32"]
     assert result["devices"] == 1
     assert result["device_hours"] == pytest.approx(result["seconds"] / 3600)
 

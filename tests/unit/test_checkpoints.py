@@ -24,10 +24,14 @@ FOREVER = 10**9
 def filled(directory: Path, steps: tuple[int, ...], keep: int = 3) -> Checkpoints:
     checkpoints = Checkpoints(directory, keep, FINGERPRINT)
     for step in steps:
-        model = build_model(MODEL, 32, step)
-        snapshot = Snapshot(model, dict(model.named_parameters()), {"step.x": torch.full((2,), float(step))})
-        checkpoints.save(step, snapshot, step * 0.5)
+        save(checkpoints, step)
     return checkpoints
+
+
+def save(checkpoints: Checkpoints, step: int) -> None:
+    model = build_model(MODEL, 32, step)
+    snapshot = Snapshot(model, dict(model.named_parameters()), {"step.x": torch.full((2,), float(step))})
+    checkpoints.save(step, snapshot, step * 0.5)
 
 
 def test_the_newest_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None:
@@ -37,6 +41,23 @@ def test_the_newest_checkpoint_gives_back_what_was_saved(tmp_path: Path) -> None
     assert torch.equal(newest.optimizer_tensors()["step.x"], torch.full((2,), 10.0))
     expected = build_model(MODEL, 32, 10).state_dict()
     assert all(torch.equal(value, expected[name]) for name, value in load_model(newest.path).state_dict().items())
+
+
+def test_a_checkpoint_tells_all_that_its_training_was_computed_on(tmp_path: Path) -> None:
+    first = filled(tmp_path, ())
+    first.go_on(None, "one GPU in bf16")
+    save(first, 5)
+    for here in ("cpu in fp32", "one GPU in bf16"):
+        resumed = Checkpoints(tmp_path, 3, FINGERPRINT)
+        resumed.go_on(resumed.newest(FOREVER), here)
+        save(resumed, 10)
+        newest = resumed.newest(FOREVER)
+        assert newest is not None and newest.computed_on == ("one GPU in bf16", "cpu in fp32")
+        shutil.rmtree(tmp_path / "step_00000010")
+        save(resumed, 6 if here.startswith("cpu") else 7)
+    again = Checkpoints(tmp_path, 3, FINGERPRINT)
+    again.go_on(None, "cpu in fp32")
+    assert again.computed_on == ["cpu in fp32"]
 
 
 def test_only_the_last_are_kept_and_two_of_them_resumable(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from paribus.pipeline.display import Display
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction, perform
 from paribus.pipeline.layout import Layout
+from paribus.pipeline.made_with import environment
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.run_state import read_state
 from paribus.pipeline.runner import StageRunner, run_nodes
@@ -151,7 +152,7 @@ def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again
         return answer
 
     monkeypatch.setattr(source_files, "changed_files", look)
-    monkeypatch.setattr(runner, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
+    monkeypatch.setattr(source_files, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
     stage_is(monkeypatch)
     assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
 
@@ -223,11 +224,59 @@ def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
 
 
 def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkout = {"commit": "before"}
+    checkout = {"commit": "before", "packages": {}, "python": "3.11.7"}
     monkeypatch.setattr(runner, "provenance", lambda: dict(checkout))
     stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
     artifact = stages(run).ensure(run.nodes["corpus"])
-    assert artifact.record()["provenance"] == {"commit": "before"}
+    assert artifact.record()["provenance"]["commit"] == "before"
+
+
+def test_all_attempts_whose_work_an_artefact_has_are_compared(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training that a kill cut in two may be made with two versions of a package."""
+    node = run.nodes["checkpoints"]
+    runner_of_stages = stages(run)
+    stage_is(monkeypatch)
+    for other in ("corpus", "vocabulary", "tokens", "order"):
+        runner_of_stages.ensure(run.nodes[other])
+
+    def attempt(version: str, *, leaves: str | None = None) -> dict[str, Any]:
+        def works(job: dict[str, Any]) -> None:
+            if leaves is not None:
+                (Path(job["work"]) / leaves).touch()
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(runner, "provenance", lambda: {"packages": {"torch": version}, "python": "3.11.7"})
+        stage_is(monkeypatch, works)
+        if leaves is None:
+            return dict(runner_of_stages.ensure(node).record())
+        with pytest.raises(KeyboardInterrupt):
+            runner_of_stages.ensure(node)
+        return {}
+
+    attempt("2.11.0", leaves="part")
+    attempt("2.12.0", leaves="part")
+    attempt("2.11.0", leaves="part")
+    found = attempt("2.13.0")
+    assert [entry["torch"] for entry in found["attempts"]] == ["2.11.0", "2.12.0"]
+    compared = environment({"code_versions": {}}, {"checkpoints": {**found, "result": {}}})
+    assert compared["packages.checkpoints.torch"] == "2.11.0, then 2.12.0, then 2.13.0"
+
+
+def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(job: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    with monkeypatch.context() as first:
+        stage_is(first, fails)
+        first.setattr(runner, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
+        with pytest.raises(KeyboardInterrupt):
+            stages(run).ensure(node)
+    assert not list(store.root.glob("partial/*"))
+    stage_is(monkeypatch)
+    assert "attempts" not in stages(run).ensure(node).record()
 
 
 def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artefact(

@@ -18,7 +18,7 @@ def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]
         if PYTHON in decisive:
             entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    entries |= {name: str(training[name]) for name in ("device", "precision") if name in training}
+    entries |= {name: _listed(training[name]) for name in ("computed_on",) if name in training}
     if "corpus" in found:
         entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))
     return entries
@@ -45,5 +45,16 @@ def _by_version(stages: Mapping[str, Sequence[str]]) -> str:
 
 
 def _versions(artifact: Mapping[str, Any]) -> dict[str, str]:
-    provenance = artifact["provenance"]
+    """Of each package all versions that had a part in an artefact, which several attempts may have made."""
+    attempts = [*artifact.get("attempts", ()), made_with(artifact["provenance"])]
+    names = dict.fromkeys(name for attempt in attempts for name in attempt)
+    return {name: _listed([attempt[name] for attempt in attempts if name in attempt]) for name in names}
+
+
+def made_with(provenance: Mapping[str, Any]) -> dict[str, str]:
+    """Versions of packages and of Python, by name."""
     return {**provenance["packages"], PYTHON: provenance["python"]}
+
+
+def _listed(values: Sequence[str]) -> str:
+    return ", then ".join(dict.fromkeys(values))

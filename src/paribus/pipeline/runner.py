@@ -6,8 +6,8 @@ The runner has no state of its own: what exists in the store is done, what is cl
 import json
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,7 +15,8 @@ from typing import Any, Protocol
 from rich.markup import escape
 
 from paribus.config.identity import everything
-from paribus.errors import DataError, ParibusError, classify, is_full_disk
+from paribus.errors import ParibusError, classify, is_full_disk
+from paribus.pipeline.attempts import note_attempt
 from paribus.pipeline.display import Display, duration
 from paribus.pipeline.execute import execute
 from paribus.pipeline.failure import RETRIED, Failure, stage_log
@@ -32,7 +33,6 @@ from paribus.store.provenance import provenance
 from paribus.tracking.files import read_json
 
 SECONDS_BETWEEN_LOOKS = 0.5
-SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 METRICS = "metrics.jsonl"
 
 
@@ -162,10 +162,12 @@ class StageRunner:
             "work": str(store.work(node.name, node.key)),
             "code": self.code.to_json(),
         }
-        made_with = provenance()
+        origin = provenance()
         log = stage_log(self.recorder.directory, node.name)
         slots = gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}"))
-        with slots as environment, self._reading(node, held):
+        sources = SourceFiles(node, self.layout)
+        with slots as environment, sources.reading(held, lambda text: self.display.message(f"  {text}")):
+            attempts = note_attempt(node, store, origin)
             result = execute(job, node.config.engine, held, log, self, environment=environment)
         self._keep_metrics(output)
         record = {
@@ -173,39 +175,11 @@ class StageRunner:
             "key": node.key,
             "result": result,
             "seconds": time.monotonic() - started,
-            "provenance": made_with,
+            "provenance": origin,
+            **({"attempts": attempts} if attempts else {}),
         }
         self.layout.failure(node).unlink(missing_ok=True)
         return store.publish(held, node.name, node.key, record)
-
-    @contextmanager
-    def _reading(self, node: Node, held: Claim) -> Iterator[None]:
-        """While a stage reads files that its key names by their contents: DataError where they are not those.
-
-        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
-        was killed are, the next one sees.
-        """
-        store = self.layout.store
-        sources = SourceFiles(node, self.layout.cache, store.reading(node.name, node.key))
-        if changed := _patiently(sources.changed):
-            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
-        if doubt := sources.doubt():
-            store.discard_work(node.name, node.key)
-            self.display.message(f"  [yellow]{node.name:<12} begun anew: {escape(doubt)}[/yellow]")
-        sources.begin()
-        try:
-            yield
-        except BaseException:
-            with suppress(OSError):  # the mark stays, and the next attempt looks
-                if held.held() and sources.touched():
-                    store.discard_work(node.name, node.key)
-            raise
-        if touched := _patiently(sources.touched):
-            store.discard_work(node.name, node.key)
-            raise DataError(
-                f"{touched} while the stage {node.name} read it, so nothing is published; give the command again when "
-                "nobody writes there"
-            )
 
     def _keep_metrics(self, output: Path) -> None:
         """Metrics of a stage belong to its artefact, so that a run which finds it cached has them too."""
@@ -249,16 +223,6 @@ class StageRunner:
         with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
-
-
-def _patiently(look: Callable[[], str]) -> str:
-    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
-    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
-        try:
-            return look()
-        except OSError:
-            time.sleep(seconds)
-    return look()
 
 
 def run_nodes(

@@ -1,13 +1,22 @@
 """Files outside the output root that a stage reads: whether they are still those that its key names."""
 
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.markup import escape
+
 from paribus.errors import DataError
 from paribus.pipeline.graph import Node, changed_files
+from paribus.pipeline.layout import Layout
 from paribus.store import atomic
+from paribus.store.claim import Claim
 from paribus.store.file_digests import FileDigests, State, was_written
 from paribus.tracking.files import read_json
+
+SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 
 
 @dataclass(frozen=True)
@@ -15,13 +24,43 @@ class SourceFiles:
     """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
 
     node: Node
-    cache: Path
-    mark: Path
-    """States of the files when the attempt in hand began; gone once they were found untouched after it."""
+    layout: Layout
+
+    @property
+    def mark(self) -> Path:
+        """States of the files when the attempt in hand began; gone once they were found untouched after it."""
+        return self.layout.store.reading(self.node.name, self.node.key)
+
+    @contextmanager
+    def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
+        """While the stage reads the files: DataError where they are, or were meanwhile, not those of its key.
+
+        However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
+        was killed are, the next one sees, and `say`s if it begins anew.
+        """
+        if changed := _patiently(self.changed):
+            raise DataError(f"{changed} since the command began; give it again when nobody writes there")
+        if doubt := self.doubt():
+            self._discard_work()
+            say(f"[yellow]{self.node.name:<12} begun anew: {escape(doubt)}[/yellow]")
+        self.begin()
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):  # the mark stays, and the next attempt looks
+                if held.held() and self.touched():
+                    self._discard_work()
+            raise
+        if touched := _patiently(self.touched):
+            self._discard_work()
+            raise DataError(
+                f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
+                "when nobody writes there"
+            )
 
     def changed(self) -> str:
         """Whether contents are no longer those of the key; DataError where a file is gone."""
-        names = changed_files(self.node, FileDigests(self.cache))
+        names = changed_files(self.node, FileDigests(self.layout.cache))
         return f"{', '.join(names)} changed" if names else ""
 
     def begin(self) -> None:
@@ -51,8 +90,11 @@ class SourceFiles:
         self.mark.unlink(missing_ok=True)
         return ""
 
+    def _discard_work(self) -> None:
+        self.layout.store.discard_work(self.node.name, self.node.key)
+
     def _states(self) -> dict[str, State]:
-        digests = FileDigests(self.cache)
+        digests = FileDigests(self.layout.cache)
         self.node.stage.take_fingerprint(self.node.config, digests)
         return digests.states
 
@@ -62,3 +104,13 @@ def _written(before: dict[str, State], now: dict[str, State]) -> str:
     paths = sorted(before.keys() | now.keys())
     both = before.keys() & now.keys()
     return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
+
+
+def _patiently(look: Callable[[], str]) -> str:
+    """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
+    for seconds in SECONDS_UNTIL_ASKED_AGAIN:
+        try:
+            return look()
+        except OSError:
+            time.sleep(seconds)
+    return look()

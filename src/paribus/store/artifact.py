@@ -110,22 +110,29 @@ class Store:
         return path
 
     def discard_output(self, stage: str, key: str) -> None:
-        """Remove what failed attempts wrote; resumable work stays."""
+        """Remove what failed attempts wrote; resumable work stays, with what is told of it."""
         partial = self.root / "partial" / f"{stage}-{key}"
         for output in partial.glob("output-*"):
             shutil.rmtree(output, ignore_errors=True)
-        for directory in (partial / "work", partial):
-            if directory.is_dir() and not any(directory.iterdir()):
-                directory.rmdir()
+        work = partial / "work"
+        if not (work.is_dir() and any(work.iterdir())):
+            self.discard_work(stage, key)
+        if partial.is_dir() and not any(partial.iterdir()):
+            partial.rmdir()
 
     def discard_work(self, stage: str, key: str) -> None:
         """Remove resumable work too, and what was marked of it: it must not be gone on with."""
-        self.reading(stage, key).unlink(missing_ok=True)
+        for told in (self.reading(stage, key), self.attempts(stage, key)):
+            told.unlink(missing_ok=True)
         shutil.rmtree(self.root / "partial" / f"{stage}-{key}" / "work", ignore_errors=True)
 
     def reading(self, stage: str, key: str) -> Path:
         """Where the states of the files outside the store stand that the work was begun with."""
         return self.root / "partial" / f"{stage}-{key}" / "reading.json"
+
+    def attempts(self, stage: str, key: str) -> Path:
+        """Where it stands what the attempts were made with that left the work."""
+        return self.root / "partial" / f"{stage}-{key}" / "attempts.json"
 
     def publish(self, held: Claim, stage: str, key: str, record: dict[str, Any]) -> Artifact:
         """Make the filled output directory the artefact.

@@ -1,8 +1,8 @@
 """Checkpoints that appear whole or not at all, and from which training continues exactly.
 
 A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
-`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file, seconds of training
-so far).
+`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file; seconds of training
+so far, and what it was computed on).
 """
 
 import json
@@ -47,6 +47,8 @@ class Checkpoint:
     step: int
     fingerprint: Mapping[str, Any]
     seconds: float
+    computed_on: tuple[str, ...] = ()
+    """Device and precision of each part of the training up to here, each once."""
 
     def optimizer_tensors(self) -> dict[str, torch.Tensor]:
         """The optimizer's part of the `Snapshot` given to `Checkpoints.save`."""
@@ -66,6 +68,12 @@ class Checkpoints:
     fingerprint: Mapping[str, Any]
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
+    computed_on: list[str] = field(default_factory=list)
+    """Device and precision of each part of this training, those before it was resumed among them."""
+
+    def go_on(self, resumed: Checkpoint | None, here: str) -> None:
+        """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
+        self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
     def save(self, step: int, snapshot: Snapshot, seconds: float) -> None:
         """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop the oldest."""
@@ -77,7 +85,8 @@ class Checkpoints:
             save_file(snapshot.optimizer, partial / OPTIMIZER)
         write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
         digests = {path.name: sha256(path) for path in sorted(partial.iterdir())}
-        write_json(partial / COMPLETE, {"digests": digests, "seconds": seconds})
+        about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
+        write_json(partial / COMPLETE, about)
         publish_directory(partial, final)
         self._drop_oldest()
 
@@ -110,7 +119,8 @@ class Checkpoints:
         """The checkpoint after `step` steps, not verified."""
         path = self.directory / step_name(step)
         fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
-        return Checkpoint(path, step, fingerprint, json.loads((path / COMPLETE).read_text())["seconds"])
+        about = json.loads((path / COMPLETE).read_text())
+        return Checkpoint(path, step, fingerprint, about["seconds"], tuple(about.get("computed_on", ())))
 
     def _problem(self, step: int) -> str | None:
         path = self.directory / step_name(step)

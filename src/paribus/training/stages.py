@@ -55,7 +55,9 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     fitted = fitted_to_memory(context, tokenizer.vocab_size, accelerator, precision)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(replace(context, config=replace(config, training=training)), tokenizer, accelerator)
-    seconds = train_or_resume(run, config, tokenizer)
+    resumed = _newest(run)
+    run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
+    seconds = train(run, _weights(config, tokenizer, resumed), resumed)
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
@@ -73,6 +75,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "memory": fitted.memory,
         "precision": precision,
         "device": device_name(accelerator.device),
+        "computed_on": list(run.checkpoints.computed_on),
         "devices": processes,
         "seconds": seconds,
         "device_hours": device_hours(seconds, processes),
@@ -108,12 +111,6 @@ def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, p
     return fitted
 
 
-def train_or_resume(run: Run, config: RunConfig, tokenizer: Tokenizer) -> float:
-    """Train on from the newest whole checkpoint, else from where `start` says; returns all seconds of training."""
-    resumed = _newest(run)
-    return train(run, _weights(config, tokenizer, resumed), resumed)
-
-
 def _newest(run: Run) -> Checkpoint | None:
     """The checkpoint to go on from, found and verified by the main process for all."""
     found: list[int | None] = [None]
@@ -125,6 +122,7 @@ def _newest(run: Run) -> Checkpoint | None:
 
 
 def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:
+    """Those of the newest whole checkpoint, else where `start` says."""
     if resumed:
         return load_model(resumed.path)
     return initial_model(config, tokenizer)
