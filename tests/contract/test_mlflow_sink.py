@@ -16,7 +16,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.mlflow_sink import MlflowSink, mlflow_environment
 from paribus.tracking.replay import cursor_path
 from paribus.tracking.sync import main, sync
 
@@ -202,6 +202,38 @@ def test_an_artifact_that_is_gone_and_a_refused_event_are_told_and_stop_nothing(
     assert run.error is None
     assert ["gone" in problem or "refused parameter ''" in problem for problem in run.problems] == [True, True]
     assert history(root, shown(root)["one"], "loss") == [(0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("uri", "said", "told"),
+    [
+        (
+            "postgresql://user:pa/ss@host/db?password=canary",
+            "postgresql://user:pa/ss@host/db?password=canary: no answer (postgresql://user:pa/ss@host:5432)",
+            "postgresql://host/db: RuntimeError: postgresql://host/db: no answer (postgresql://host:5432)",
+        ),
+        (
+            "mysql://user:p@ss@host/db",
+            'could not translate host name "ss@host": dsn user=me password=p@ss',
+            'mysql://host/db: RuntimeError: could not translate host name "host": dsn user=me password=...',
+        ),
+        (
+            "http://user:p@ss@host:5000",
+            "no answer from http://user:p@ss@host:5000/a@b?token=canary",
+            "http://host:5000: RuntimeError: no answer from http://host:5000/a@b?token=...",
+        ),
+    ],
+)
+def test_an_error_of_a_store_is_told_without_credentials(
+    root: Path, monkeypatch: pytest.MonkeyPatch, uri: str, said: str, told: str
+) -> None:
+    def fail(self: MlflowSink) -> None:
+        raise RuntimeError(said)
+
+    monkeypatch.setattr(MlflowSink, "_connect", fail)
+    write_run(root, "one")
+    (run,) = sync(root, dataclasses.replace(TRACKING, uri=uri)).runs
+    assert run.error == told
 
 
 def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_store: Path) -> None:

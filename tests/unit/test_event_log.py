@@ -165,6 +165,37 @@ def test_a_uri_that_mlflow_cannot_open_is_refused_and_passwords_are_not_kept(tmp
     assert public_uri("sqlite:////a b/mlflow.db?timeout=3") == "sqlite:////a b/mlflow.db"
 
 
+@pytest.mark.parametrize(
+    ("uri", "public"),
+    [
+        ("postgresql://user:pa/ss@host:5432/db", "postgresql://host:5432/db"),
+        ("postgresql+psycopg2://user:pa?ss@host/db", "postgresql+psycopg2://host/db"),
+        ("mysql+pymysql://user:p@s/s@host/db?options=a@b", "mysql+pymysql://host/db"),
+        ("postgresql://us/er:pass@host/db", "postgresql://host/db"),
+        ("postgresql:/user:pass@host/db", "postgresql:/host/db"),
+        ("postgresql://host/db?user=me&password=a@b", "postgresql://host/db"),
+        ("postgres://user:pa/ss@host/db", "postgres://host/db"),
+        ("http://user:pa/ss@host:5000/x", "http://host:5000/x"),
+        ("https://user:pa?ss@host/x", "https://host/x"),
+        ("https://user:pa@ss@host:5000/a@b/c", "https://host:5000/a@b/c"),
+        ("http://[::1]:5000/a@b?password=x", "http://[::1]:5000/a@b"),
+        ("sqlite:////a@b:c/mlflow.db", "sqlite:////a@b:c/mlflow.db"),
+    ],
+)
+def test_no_part_of_a_password_is_kept_of_a_uri_and_no_path_is_cut(tmp_path: Path, uri: str, public: str) -> None:
+    assert public_uri(uri) == public
+    with EventLog(tmp_path / "events.jsonl") as log:
+        log.start("run", "a run", None, {"uri": uri})
+    assert lines(tmp_path / "events.jsonl")[0]["tracking"] == {"uri": public}
+
+
+@pytest.mark.parametrize("uri", ["http://user:pa/ss@host:5000", "https://user:pa?ss@host", "http://user:pa#ss@host/x"])
+def test_a_password_that_a_server_s_address_cannot_have_is_refused_and_not_told(tmp_path: Path, uri: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"tracking\.uri: .* write / as %2F") as refused:
+        Destination.resolve(TrackingConfig(kind="mlflow", uri=uri), tmp_path)
+    assert "ss@" not in str(refused.value) and "user:" not in str(refused.value)
+
+
 def test_the_default_store_lies_in_the_root_whatever_the_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

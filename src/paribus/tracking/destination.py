@@ -11,7 +11,13 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.store.process import machine
 
-_SCHEMES = ("http", "https", "sqlite", "postgresql", "mysql", "mssql", "databricks")
+_SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
+_SCHEMES = (*_SERVERS, "sqlite", "postgresql", "mysql", "mssql", "databricks")
+_SCHEME = re.compile(r"[\w+.-]+:/{0,2}")
+_CREDENTIALS = re.compile(r"\A[^:/]*(?::[^@]*)?@")
+"""At the start of what follows a database's scheme, as SQLAlchemy reads it."""
+_ADDRESS = re.compile(r"(?:[^/?#]*@)?(?:\[[^\]/]*\]|[^:/?#@]*)(?::\d*)?(?=[/?#]|$)")
+"""A server's, with user and password or without: where a password has a slash, its beginning is no port."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,16 @@ class Destination:
     def shown(self) -> str:
         """The URI without password, for messages and files."""
         return public_uri(self.uri)
+
+    def without_credentials(self, text: str) -> str:
+        """What a store or driver says, without what of it may be a part of user, password or query of the URI."""
+        text = text.replace(self.uri, self.shown)
+        if self.database is not None:
+            return text
+        text = re.sub(r"(?i)\b((?:password|passwd|pwd|token)=)[^\s&\"')]*", r"\1...", text)
+        if _name_of(self.uri) in _SERVERS:
+            return re.sub(r"//[^/\s]*@", "//", text)
+        return re.sub(r"([\w+]+://)?[^\s\"'(]*@", r"\1", text)
 
     @property
     def database(self) -> Path | None:
@@ -96,6 +112,11 @@ def absolute_uri(uri: str | None, root: Path) -> str:
             f"tracking.uri: {public_uri(uri)!r} is no store that MLflow 3 opens; use http(s)://host:port, "
             f"sqlite:///{root / 'mlflow.db'} or a postgresql or mysql URI"
         )
+    if scheme in _SERVERS and not _ADDRESS.match(_split(uri)[1]):
+        raise ConfigurationError(
+            f"tracking.uri: {public_uri(uri)!r} follows no user and password that a server takes; write / as %2F, "
+            "? as %3F and # as %23, or give them as MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD"
+        )
     if scheme != "sqlite":
         return uri
     if not uri.startswith("sqlite:///") or uri == "sqlite:///":
@@ -104,5 +125,28 @@ def absolute_uri(uri: str | None, root: Path) -> str:
 
 
 def public_uri(uri: str) -> str:
-    """`uri` without user, password and query, which may hold credentials."""
-    return re.sub(r"//[^/]*@", "//", uri).partition("?")[0]
+    """`uri` without user, password and query, which may hold credentials; an `@` in the path of a server or file stays.
+
+    SQLAlchemy lets a database's password have slashes and question marks. What of several `@` ends the password is a
+    guess where one is not quoted, so all up to the last goes, also where that takes a part of the address with it.
+    """
+    scheme, rest = _split(uri)
+    name = _name_of(scheme)
+    if name in _SERVERS and _ADDRESS.match(rest):
+        authority, slash, path = rest.partition("/")
+        rest = authority.rpartition("@")[2] + slash + path
+    elif name not in _FILES:
+        rest = _CREDENTIALS.sub("", rest)
+        before, mark, query = rest.partition("?")
+        rest = before.rpartition("@")[2] + mark + query
+    return (scheme + rest).partition("?")[0]
+
+
+def _split(uri: str) -> tuple[str, str]:
+    """Scheme with its colon and slashes, also where one of these is missing, and the rest."""
+    found = _SCHEME.match(uri)
+    return (found.group(), uri[found.end() :]) if found else ("", uri)
+
+
+def _name_of(scheme: str) -> str:
+    return scheme.partition(":")[0].partition("+")[0]

@@ -80,7 +80,9 @@ class MlflowSink:
                 unreachable = self._connected is None
                 replay.verified, self._connected = False, None
                 self._parents.clear()
-                raise TrackingError(f"{self.destination.shown}: {_short(error)}", unreachable=unreachable) from error
+                raise TrackingError(
+                    f"{self.destination.shown}: {self._short(error)}", unreachable=unreachable
+                ) from error
         return sent
 
     def forget(self, run_directory: Path) -> None:
@@ -108,12 +110,17 @@ class MlflowSink:
                 raise
             _refuse_deleted(client.get_run(run_id))
             if len(batch.events) == 1:
-                return [
-                    f"MLflow refused {batch.events[0].event} {batch.events[0].fields.get('name')!r}: {_short(error)}"
-                ]
+                what = f"{batch.events[0].event} {batch.events[0].fields.get('name')!r}"
+                return [f"MLflow refused {what}: {self._short(error)}"]
             parts = [Batch([event]) for event in batch.events]
             return [line for part in parts for line in self._send_batch(client, run_id, part, replay)]
         return []
+
+    def _short(self, error: Exception) -> str:
+        """The system's own reason where there is one, else the first line; without credentials."""
+        text = self.destination.without_credentials(str(error).strip())
+        reason = re.search(r"\[Errno -?\d+\] [^'\")]+", text)
+        return reason.group() if reason else f"{type(error).__name__}: {text.partition(chr(10))[0][:300]}"
 
     def _start(self, client: Any, run_id: str, event: Event, replay: Replay) -> list[str]:
         status = None if _is_sweep(replay) else "RUNNING"
@@ -333,10 +340,3 @@ def _refuse_deleted(run: Any) -> None:
 
 def _code(error: Exception) -> str:
     return str(getattr(error, "error_code", ""))
-
-
-def _short(error: Exception) -> str:
-    """The system's own reason where there is one, else the first line; without credentials."""
-    text = re.sub(r"//[^/\s]*@", "//", str(error).strip())
-    reason = re.search(r"\[Errno -?\d+\] [^'\")]+", text)
-    return reason.group() if reason else f"{type(error).__name__}: {text.partition(chr(10))[0][:300]}"
