@@ -154,6 +154,32 @@ def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: 
     assert shown_history(again, identifier, name) == history
 
 
+def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    first, runs = sweep(again)
+    second, same_runs = sweep(again, "factors=[tokenizer]")
+    assert [run.run_id for run in same_runs] == [run.run_id for run in runs]
+    before = metrics(again)
+    assert report(second, same_runs)
+    shown, (one, other) = metrics(again), (describe_sweep(first, runs).id, describe_sweep(second, same_runs).id)
+    assert shown[one] == before[one]
+    assert "table/longest_first bpe/boolq/acc/mean" in shown[other]
+    assert len(list(again.glob("reports/*/report.html"))) == 2
+    named = replace(runs[0].job.config, experiment=ExperimentConfig(name="one", title="One"))
+    jobs = (replace(first.jobs[0], config=named), *first.jobs[1:])
+    assert describe_sweep(replace(first, jobs=jobs), runs).id not in (one, other)
+
+
+def test_the_same_command_is_the_same_sweep_whatever_the_order_of_its_runs(root: Path) -> None:
+    composition, runs = sweep(root)
+    turned = [override.replace("0,1", "1,0") for override in SWEEP]
+    other = compose_command(parse([*turned, f"root={root}"]))
+    other_runs = prepare(other)
+    assert [run.run_id for run in other_runs] != [run.run_id for run in runs]
+    assert describe_sweep(other, other_runs).id == describe_sweep(composition, runs).id
+
+
 def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, float]]:
     """Steps and values of a metric of the sweep's run."""
     client = client_of(root)

@@ -153,11 +153,14 @@ def missing_stages(run: PreparedRun) -> set[str]:
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:
-    """What every run of the sweep is told about it."""
+    """What every run of the sweep is told about it.
+
+    Runs that two commands share stand in two tables where these have other names or factors, so they are two sweeps.
+    """
     first = composition.jobs[0].config
     name = first.experiment.name if first.experiment else "-".join(composition.factors) or "run"
     return SweepConfig(
-        id=digest(sorted(run.run_id for run in runs))[:16],
+        id=digest([name, composition.factors, sorted(run.run_id for run in runs)])[:16],
         name=name,
         invocation=uuid.uuid4().hex,
         jobs=len(runs),

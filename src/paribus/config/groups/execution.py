@@ -83,7 +83,7 @@ class ScaleConfig:
 class SweepConfig:
     """Which sweep a run belongs to; `paribus run -m` fills it in."""
 
-    id: RunId = execution(doc="Digest of the runs of the sweep.")
+    id: RunId = execution(doc="Digest of the name, the factors and the runs of the sweep.")
     name: Name = execution(doc="Name shown in MLflow and the report.")
     invocation: str = execution(doc="One execution of the command: what failed in it is not tried again by it.")
     jobs: Positive = execution(doc="Number of runs.")
