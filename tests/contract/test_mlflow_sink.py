@@ -236,6 +236,15 @@ def test_an_error_of_a_store_is_told_without_credentials(
     assert run.error == told
 
 
+def test_a_root_with_a_character_of_uris_is_opened_and_nothing_is_made_beside_it(root: Path, tmp_path: Path) -> None:
+    odd = tmp_path / "run#1"
+    root.rename(odd)
+    write_run(odd, "one")
+    assert sync(odd, TRACKING).complete
+    assert set(shown(odd)) == {"one"}
+    assert {path.name for path in tmp_path.iterdir()} == {"elsewhere", odd.name}
+
+
 def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_store: Path) -> None:
     write_run(root, "one", sweep="sweep")
     sync(root, TRACKING)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.tracking.batches import Batch, batches
@@ -288,7 +289,7 @@ def _is_initialized(destination: Destination) -> bool:
     database = destination.database
     if database is None or not database.exists() or not database.stat().st_size:
         return False
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=10)) as connection:
+    with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=10)) as connection:
         try:
             return connection.execute("SELECT version_num FROM alembic_version").fetchone() is not None
         except sqlite3.OperationalError:
