@@ -1,7 +1,7 @@
 """Every kind of artefact, small, made by the runner but in this process: starting a child costs a second a stage."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from paribus.pipeline.layout import Layout
 from paribus.pipeline.runner import StageRunner
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Artifact
+from paribus.tracking.text_axes import Point
 
 sys.path.insert(0, str(Path(__file__).resolve().parent / "end_to_end"))
 from command_line import write_corpus, write_meetings
@@ -94,6 +95,9 @@ class _Unrecorded:
         self.directory = directory
 
     def metric(self, name: str, value: float, step: int) -> None:
+        pass
+
+    def published(self, points: Iterable[Point]) -> None:
         pass
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:

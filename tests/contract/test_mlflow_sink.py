@@ -129,6 +129,26 @@ def test_a_sync_that_lost_its_cursor_repeats_without_duplicates(root: Path, dama
     assert len(after.inputs.dataset_inputs) == 1
 
 
+@pytest.mark.parametrize("cursor", ["kept", "lost"])
+def test_a_corrected_number_is_the_latest_of_its_run_and_each_is_sent_once(root: Path, cursor: str) -> None:
+    directory = write_run(root, "one")
+    sync(root, TRACKING)
+    for values in ((1.0, 9.0), (1.0, 9.0), (0.5, math.nan)):
+        with EventLog(directory / "events.jsonl") as log:
+            points = {("train/loss", step): value for step, value in zip((3, 4), values, strict=True)}
+            log.correct(points, lambda name, step: False)
+        if cursor == "lost":
+            cursor_path(directory, Destination.resolve(TRACKING, root)).unlink()
+        assert sync(root, TRACKING).complete
+        assert sync(root, TRACKING).sent == 0
+    run = shown(root)["one"]
+    assert run.info.status == "FINISHED"
+    assert math.isnan(run.data.metrics["train/loss"])
+    told = [(step, str(value)) for step, value in history(root, run)]
+    assert told[:3] == [(0, "2.0"), (1, "1.875"), (2, "1.75")]
+    assert Counter(told[3:]) == Counter([(3, "1.625"), (3, "1.0"), (3, "0.5"), (4, "1.5"), (4, "9.0"), (4, "nan")])
+
+
 def test_what_is_logged_after_a_sync_is_added(root: Path) -> None:
     write_run(root, "one", steps=3, status="FAILED")
     sync(root, TRACKING)

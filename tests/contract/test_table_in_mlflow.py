@@ -1,7 +1,6 @@
 """Every cell of a sweep's table against what MLflow shows: on the run of the sweep, and on the runs that it is of."""
 
 import io
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,7 +21,9 @@ from paribus.pipeline.comparison import compare
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
 from paribus.reporting.numbers import row_name
+from paribus.tracking.events import EventLog
 from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.reader import EventReader
 from paribus.tracking.sync import sync
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1"]
@@ -120,10 +121,7 @@ def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
     _, (run, *_) = sweep(root)
     config = replace(run.job.config, experiment=ExperimentConfig(name="one", title="One", table=table))
     finish(replace(run, job=replace(run.job, config=config)), 0, root / "made")
-    lines = (Layout.of(config).run(run.run_id) / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    events = [json.loads(line) for line in lines]
-    found = {event["name"]: event["value"] for event in events if event["event"] == "metric"}
-    return {name: value for name, value in found.items() if name.startswith("table/")}
+    return table_of(Layout.of(config).run(run.run_id))
 
 
 def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:
@@ -152,6 +150,46 @@ def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: 
     assert not report(composition, runs)
     assert sync(again, TRACKING).complete
     assert shown_history(again, identifier, name) == history
+
+
+def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    before = metrics(again)[run.run_id]
+    shutil.rmtree(Layout.of(run.job.config).store.path("scores", run.nodes["scores"].key))
+    finish(run, 17, again / "made_again")
+    assert sync(again, TRACKING).complete
+    after = metrics(again)[run.run_id]
+    fresh = tmp_path / "fresh"
+    _, (same_run, *_) = sweep(fresh)
+    finish(same_run, 17, fresh / "made")
+    wanted = table_of(Layout.of(same_run.job.config).run(same_run.run_id))
+    assert {name: after[name] for name in wanted} == wanted
+    assert {name for name in wanted if before[name] != after[name]} >= {"table/boolq/acc/mean", "table/bits_per_byte"}
+
+
+def test_numbers_that_a_run_has_no_longer_do_not_pass_for_current(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    layout = Layout.of(run.job.config)
+    with EventLog(layout.run(run.run_id) / "events.jsonl") as events:
+        events.metric("table/gone/acc/mean", 0.5, 125)
+        events.metric("table/boolq/acc/mean", 0.5, 500)
+    wanted = metrics(again)[run.run_id]["table/boolq/acc/mean"]
+    finish(run, 0, again / "made_again")
+    assert sync(again, TRACKING).complete
+    after = metrics(again)[run.run_id]
+    assert after["table/boolq/acc/mean"] == wanted
+    assert np.isnan(after["table/gone/acc/mean"])
+
+
+def table_of(run_directory: Path) -> dict[str, float]:
+    """The numbers of the table that the log of a run says last."""
+    events = EventReader(run_directory / "events.jsonl").poll()
+    found = {event.fields["name"]: event.fields["value"] for event in events if event.event == "metric"}
+    return {name: value for name, value in found.items() if name.startswith("table/")}
 
 
 def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(root: Path, tmp_path: Path) -> None:

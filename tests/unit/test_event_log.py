@@ -239,6 +239,56 @@ def test_a_number_that_a_later_table_lacks_does_not_pass_for_current(tmp_path: P
     assert [(line["name"], line["value"]) for line in lines(path)][3:] == [("table/a", "NaN"), ("table/b", 3.0)]
 
 
+def test_a_number_of_what_was_made_again_corrects_the_log_and_one_of_a_running_stage_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    with EventLog(path) as log:
+        log.metric("eval/acc", 0.5, 10)
+    for _ in range(2):
+        with EventLog(path) as log:
+            log.metric("eval/acc", 0.125, 10)
+            log.correct({("eval/acc", 10): 0.25, ("eval/f1", 10): 1.0}, lambda name, step: False)
+            log.metric("eval/acc", 0.125, 10)
+    told = [(line["name"], line["value"], line.get("corrects")) for line in lines(path)]
+    assert told == [("eval/acc", 0.5, None), ("eval/acc", 0.25, True), ("eval/f1", 1.0, None)]
+    assert [event.fields["value"] for event in EventReader(path).poll()] == [0.5, 0.25, 1.0]
+
+
+def test_a_number_that_what_was_made_again_lacks_does_not_pass_for_current(tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+    for _ in range(2):
+        with EventLog(path) as log:
+            log.metric("eval/acc", 0.5, 10)
+            log.metric("train/loss", 2.0, 10)
+            log.correct({("eval/f1", 10): 1.0}, lambda name, step: name.startswith("eval/"))
+    told = [(line["name"], line["value"]) for line in lines(path)]
+    assert told == [("eval/acc", 0.5), ("train/loss", 2.0), ("eval/acc", "NaN"), ("eval/f1", 1.0)]
+
+
+def test_a_correction_is_later_than_what_it_corrects_whatever_the_clock_of_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    for seconds, value in ((5000, 3.0), (4000, 2.0), (4000, 1.0)):
+        monkeypatch.setattr(events_module.time, "time_ns", lambda seconds=seconds: seconds * 10**9)
+        with EventLog(path) as log:
+            log.correct({("loss", 1): value}, lambda name, step: False)
+    assert [(line["time"], line["value"]) for line in lines(path)] == [(5000000, 3.0), (5000001, 2.0), (5000002, 1.0)]
+
+
+def test_a_correction_that_could_not_be_written_is_written_when_it_is_said_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    with EventLog(path) as log:
+        log.metric("loss", 2.0, 1)
+        with monkeypatch.context() as patched:
+            patched.setattr(events_module.os, "write", lambda descriptor, data: fail(OSError(errno.EIO, "no answer")))
+            with pytest.raises(OSError, match="no answer"):
+                log.correct({("loss", 1): 1.0}, lambda name, step: False)
+        log.correct({("loss", 1): 1.0}, lambda name, step: False)
+    assert [line["value"] for line in lines(path)] == [2.0, 1.0]
+
+
 def test_a_line_that_a_full_disk_cut_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "events.jsonl"
     write = os.write

@@ -3,6 +3,7 @@
 import errno
 import io
 import os
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from paribus.pipeline.status import show_failures
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
 from paribus.store.file_digests import FileDigests
+from paribus.tracking.reader import EventReader
 from planning_support import PreparedRun, planned_run
 
 Stage = Callable[[dict[str, Any]], None]
@@ -301,6 +303,55 @@ def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artef
     working.ensure(run.nodes["corpus"])
     log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8")
     assert log.count('"name": "train/loss", "value": 2.5') == 1
+
+
+def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_numbers_of_the_run_alone_stay(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, node = Layout.of(run.job.config), run.nodes["corpus"]
+    for made in ({"eval/acc": {1: 0.5, 2: 0.5}}, {"eval/acc": {1: 0.25}}, {"eval/acc": {1: 0.25}}):
+        recorder = Recorder(run.job.config, run.nodes, layout)
+        working = stages(run, recorder)
+
+        def measures(job: dict[str, Any], working: StageRunner = working, made: Any = made) -> None:
+            working.recorder.metric("train/tokens_per_second", 1000.0, 1)
+            for name, values in made.items():
+                for step, value in values.items():
+                    working.metric(name, value, step)
+
+        stage_is(monkeypatch, measures)
+        working.ensure(node)
+        working.ensure(node)
+        shutil.rmtree(layout.store.path(node.name, node.key))
+    events = EventReader(recorder.directory / "events.jsonl").poll()
+    told = [
+        tuple(event.fields[key] for key in ("name", "step", "value")) for event in events if event.event == "metric"
+    ]
+    assert told == [
+        ("train/tokens_per_second", 1, 1000.0),
+        ("eval/acc", 1, 0.5),
+        ("eval/acc", 2, 0.5),
+        ("eval/acc", 2, "NaN"),
+        ("eval/acc", 1, 0.25),
+    ]
+
+
+def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_former_ones(run: PreparedRun) -> None:
+    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+    for tokens in (100, 90):
+        recorder.published(
+            ("train/" + name, value * step, step)
+            for step in (1, 2)
+            for name, value in (("loss", 1.0), ("tokens", tokens), ("text_bytes", 400.0))
+        )
+        recorder.published([("eval/bits_per_byte", 0.5, 2)])
+    latest: dict[str, dict[int, Any]] = {"train": {}, "eval": {}}
+    for event in EventReader(recorder.directory / "events.jsonl").poll():
+        series, _, axis = str(event.fields.get("name")).removeprefix("bits_per_byte/").partition("_by_")
+        if axis == "tokens":
+            latest[series][event.fields["step"]] = event.fields["value"]
+    assert {step for step, value in latest["train"].items() if value != "NaN"} == {90, 180}
+    assert latest["eval"] == {200: "NaN", 180: 0.5}
 
 
 @pytest.mark.parametrize(

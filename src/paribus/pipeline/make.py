@@ -1,6 +1,6 @@
 """Make single artefacts outside a run: what is missing of what some stages need, recorded in the store alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.runner import StageRunner
 from paribus.store.artifact import Artifact
+from paribus.tracking.text_axes import Point
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,9 @@ class _Unrecorded:
 
     def metric(self, name: str, value: float, step: int) -> None:
         """The artefact keeps its own numbers."""
+
+    def published(self, points: Iterable[Point]) -> None:
+        """The artefact has them."""
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """The store has it."""

@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import time
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,8 +22,9 @@ from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
-from paribus.tracking.text_axes import TextAxes
+from paribus.tracking.text_axes import AXES, Point, TextAxes
 
+NO_TABLE_TAG = "paribus.table"
 RUN_RECORD, UNREADABLE = "run.json", "unreadable"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 """Stages whose single numbers are metrics of the run: they have no others."""
@@ -80,6 +82,20 @@ class Recorder:
         for point in self._axes.points(name, value, step):
             self.events.metric(*point)
 
+    def published(self, points: Iterable[Point]) -> None:
+        """The numbers of a published artefact, the first of each step: they correct what the log says of them.
+
+        Of a name that the artefact has, numbers at steps that it lacks are those of one that was there before.
+        """
+        found: dict[tuple[str, int], float] = {}
+        names = set()
+        for point in points:
+            names.add(point[0])
+            for name, value, step in self._axes.points(*point):
+                found.setdefault((name, step), value)
+        left_over = self._axes.left_over(self.events.points()) if AXES.keys() <= names else set()
+        self.events.correct(found, lambda name, step: name in names or (name, step) in left_over)
+
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """An artefact of the run is there, `made` or `cached`."""
         before = self.record["stages"].get(node.name, {})
@@ -92,9 +108,10 @@ class Recorder:
         if node.name == "vocabulary":
             self.events.artifact(artifact.path / "tokenizer", "tokenizer")
         if node.name in SHOWN_RESULTS:
-            for name, value in result.items():
-                if isinstance(value, int | float):
-                    self.events.metric(f"{node.name}/{name}", float(value), 0)
+            prefix = f"{node.name}/"
+            numbers = {prefix + name: float(value) for name, value in result.items() if isinstance(value, int | float)}
+            points = {(name, 0): value for name, value in numbers.items()}
+            self.events.correct(points, lambda name, step: name.startswith(prefix))
 
     def finish(self, failure: Failure | None) -> None:
         """Close the run: done, or failed for a reason."""
@@ -110,15 +127,30 @@ class Recorder:
         self.events.close()
 
     def _log_numbers(self) -> None:
-        """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run."""
-        try:
-            numbers, step = run_numbers(self.record["stages"], self.store)
-        except Exception as error:  # whatever the report stumbles over, the run is done
-            self.events.tag("paribus.table", f"no numbers: {classify(error)['message']}"[:5000])
-            return
+        """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run.
+
+        Where the log has a number at a later step, of another training, it stands there: trackers show the last step's.
+        """
+        from paribus.reporting.numbers import SECTION
+
+        numbers, step = self._numbers()
         with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
-            for name, value in numbers.items():
-                self.events.metric(name, value, step)
+            last = dict.fromkeys(numbers, step)
+            for name, at in self.events.points():
+                last[name] = max(at, last.get(name, at))
+            points = {(name, last[name]): value for name, value in numbers.items()}
+            self.events.correct(points, lambda name, step: name.startswith(SECTION))
+
+    def _numbers(self) -> tuple[dict[str, float], int]:
+        """The numbers for tables and their step; a tag of the run says why there are none."""
+        try:
+            found = run_numbers(self.record["stages"], self.store)
+        except Exception as error:  # whatever the report stumbles over, the run is done
+            self.events.tag(NO_TABLE_TAG, f"no numbers: {classify(error)['message']}"[:5000])
+            return {}, 0
+        with suppress(OSError):
+            self.events.untag(NO_TABLE_TAG)
+        return found
 
 
 def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:

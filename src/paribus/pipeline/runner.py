@@ -6,7 +6,7 @@ The runner has no state of its own: what exists in the store is done, what is cl
 import json
 import time
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,6 +31,7 @@ from paribus.store.claim import Claim, describe, read_holder
 from paribus.store.code import Code, loaded_code
 from paribus.store.provenance import provenance
 from paribus.tracking.files import read_json
+from paribus.tracking.text_axes import Point
 
 SECONDS_BETWEEN_LOOKS = 0.5
 METRICS = "metrics.jsonl"
@@ -53,6 +54,9 @@ class StageRecorder(Protocol):
 
     def metric(self, name: str, value: float, step: int) -> None:
         """A stage reported a number."""
+
+    def published(self, points: Iterable[Point]) -> None:
+        """A published artefact has these numbers."""
 
     def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
         """An artefact is there, `made` or `cached`."""
@@ -188,13 +192,10 @@ class StageRunner:
             atomic.write_text(output / METRICS, "".join(json.dumps(line) + "\n" for line in lines))
 
     def _replay(self, artifact: Artifact) -> None:
+        """Tell the numbers of a published artefact, which may differ from those that one of its key had before."""
         path = artifact.path / METRICS
         if path.is_file():
-            for line in path.read_text(encoding="utf-8").splitlines():
-                values = json.loads(line)
-                step = values.pop("step")
-                for name, value in values.items():
-                    self.recorder.metric(name, float(value), step)
+            self.recorder.published(_read_points(path))
 
     def _refuse_repetition(self, node: Node) -> None:
         """A stage that failed in this very command would fail again for every run that shares it."""
@@ -223,6 +224,13 @@ class StageRunner:
         with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
+
+
+def _read_points(path: Path) -> Iterator[Point]:
+    for line in path.read_text(encoding="utf-8").splitlines():
+        values = json.loads(line)
+        step = values.pop("step")
+        yield from ((name, float(value), step) for name, value in values.items())
 
 
 def run_nodes(

@@ -3,7 +3,7 @@
 A line is one `os.write` to a file opened with O_APPEND, so several processes may log at once and a kill can tear no
 line but the last. An event's identity is its content, so giving the same command again adds only what is missing:
 the first value of a parameter, or of a metric at a step, wins; a tag, an artifact or a status is added again only
-when it changes.
+when it changes. A number of what is published and may be made again is the exception: it corrects what the log says.
 """
 
 import errno
@@ -15,18 +15,20 @@ import re
 import threading
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from paribus.store.atomic import naming
 from paribus.tracking.destination import public_uri
-from paribus.tracking.reader import EventReader
+from paribus.tracking.reader import CORRECTS, EventReader
 
 FILE_NAME = "events.jsonl"
 FAILURE_TAG = "paribus.failure"
 STATUSES = ("FINISHED", "FAILED", "KILLED")
+Point = tuple[str, int]
+"""Name and step of a number."""
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
 
 
@@ -40,8 +42,9 @@ class EventLog:
         path.parent.mkdir(parents=True, exist_ok=True)
         self.path = path.resolve()
         reader = EventReader(self.path)
-        metrics = (event.fields for event in reader.poll() if event.event == "metric")
-        self._last = {fields["name"]: (int(fields["step"]), fields["value"]) for fields in metrics}
+        metrics = [event for event in reader.poll() if event.event == "metric"]
+        self._last = {event.fields["name"]: (int(event.fields["step"]), event.fields["value"]) for event in metrics}
+        self._newest = max((event.time for event in metrics), default=0)
         self.problems = list(reader.problems)
         self._ledger = reader.ledger
         self._lock = threading.Lock()
@@ -90,6 +93,26 @@ class EventLog:
         """A number at a step; the first value of a step wins. NaN and infinities are kept as such."""
         self._append("metric", name=name, value=float(value), step=int(step))
 
+    def correct(self, points: Mapping[Point, float], is_of: Callable[[str, int], bool]) -> None:
+        """Let the log say what `points` say, by name and step, also where it says otherwise; the same is not repeated.
+
+        Numbers of the log that `is_of` is true of and that are not among `points` become NaN: what they were of is made
+        again without them. Corrections come later than all numbers before them, also where another machine's clock was
+        ahead, because of two numbers at a step a tracker shows the later. One process at a time may correct a log.
+        """
+        known = self.points()
+        gone = {point: math.nan for point in sorted(known - points.keys()) if is_of(*point)}
+        after = self._newest + 1
+        for (name, step), value in {**gone, **points}.items():
+            mark = {CORRECTS: True} if (name, step) in known else {}
+            at_least = after if mark else 0
+            self._append("metric", after=at_least, name=name, value=float(value), step=int(step), **mark)
+
+    def points(self) -> set[Point]:
+        """Names and steps of all numbers of the log."""
+        with self._lock:
+            return self._ledger.points()
+
     def revise(self, name: str, value: float) -> None:
         """A number that may be found again: one that differs from the last stands a step later, the same nowhere.
 
@@ -136,16 +159,19 @@ class EventLog:
         self._append("end", status=status.upper())
         os.fsync(self._descriptor)
 
-    def _append(self, event: str, **fields: Any) -> None:
+    def _append(self, event: str, *, after: int = 0, **fields: Any) -> None:
+        """Add the event, at the time `after` at the earliest, unless the log says it already."""
         safe = {name: json_safe(value) for name, value in fields.items()}
         with self._lock:
             if not self._ledger.admit(event, safe):
                 return
             try:
-                self._write({"time": time.time_ns() // 1_000_000, "event": event, **safe})
+                now = max(time.time_ns() // 1_000_000, after)
+                self._write({"time": now, "event": event, **safe})
             except BaseException:  # said again, it must not pass for something the log has
                 self._ledger.retract(event, safe)
                 raise
+            self._newest = max(self._newest, now) if event == "metric" else self._newest
 
     def _write(self, record: Mapping[str, Any]) -> None:
         """Append a line, after the end of one that a full disk cut."""

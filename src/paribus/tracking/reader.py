@@ -26,7 +26,9 @@ _IDENTITY: dict[str, tuple[str, ...]] = {
     "artifact": ("folder", "path"),
     "dataset": ("name", "digest"),
 }
-_CHANGEABLE: dict[str, str] = {"tag": "value", "artifact": "digest", "end": "status"}
+_CHANGEABLE: dict[str, str] = {"tag": "value", "artifact": "digest", "end": "status", "metric": "value"}
+CORRECTS = "corrects"
+"""Field of a metric that stands for another value which the log has at its step."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +59,20 @@ class Ledger:
         key = self._key(event, fields)
         content = fields[_CHANGEABLE[event]] if event in _CHANGEABLE else event
         known = self._latest.get(key)
-        if key in self._latest and (known == content or (event == "start" and known == "FINISHED")):
+        if key in self._latest and (known == content or self._holds(event, fields, known)):
             return False
         self._before = known
         self._latest[key] = content
         return True
+
+    @staticmethod
+    def _holds(event: str, fields: Mapping[str, Any], known: Any) -> bool:
+        """Whether what the log has stays although the event says another: a finished run, the first of two numbers."""
+        return (event == "start" and known == "FINISHED") or (event == "metric" and not fields.get(CORRECTS))
+
+    def points(self) -> set[tuple[str, int]]:
+        """Names and steps of all numbers."""
+        return {(key[1], key[2]) for key in self._latest if key[0] == "metric"}
 
     def tagged(self, name: str) -> bool:
         """Whether the run has a tag now."""

@@ -6,7 +6,7 @@ which MLflow shows first, as `train_by_tokens` and `train_by_text_bytes`, whose 
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 LOSS, TOKENS, TEXT_BYTES = "train/loss", "train/tokens", "train/text_bytes"
@@ -38,6 +38,16 @@ class TextAxes:
             yield from self._training(step)
         if name.endswith(f"/{SECTION}"):
             yield from self._against_text(name, value, step)
+
+    def left_over(self, points: Iterable[tuple[str, int]]) -> set[tuple[str, int]]:
+        """Which of these names and steps stand at an amount of text that no step read: a training before had others."""
+        read = {f"_{axis}": set(self._seen[amount].values()) for amount, axis in AXES.items()}
+        shown = ((name, step) for name, step in points if name.startswith(f"{SECTION}/"))
+        return {
+            (name, step)
+            for name, step in shown
+            if any(name.endswith(ending) and step not in amounts for ending, amounts in read.items())
+        }
 
     def _training(self, step: int) -> Iterator[Point]:
         """Of a step of which the one before is known, so that the text of this step alone is."""
