@@ -1,8 +1,8 @@
 """Override after override, made from the schema and from what is nasty, composed in one process that may write nothing.
 
 `python override_fuzzer.py COUNT SEED` prints one JSON object: how many overrides there were, how many commands were
-composed or refused, and `wrong`, the commands of which something else came: another exception, a problem without a
-path, a file opened for writing, a process, a socket.
+composed or refused, and `wrong`, the commands of which something else came: another exception, a configuration that no
+record can keep, a problem without a path, a file opened for writing, a process, a socket.
 """
 
 import dataclasses
@@ -15,6 +15,7 @@ from typing import Any
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command, configuration_directory
+from paribus.config.identity import canonical, everything
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError
 
@@ -33,7 +34,8 @@ WRITING = (
 CHANGING = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.symlink", "os.truncate", "os.chmod")
 
 NASTY = (
-    "", " ", "null", "true", "1", "-1", "0", "1e400", "nan", "-inf", "9" * 400, "0x10", "1_000", "1B", "388GiB",
+    "", " ", "null", "true", "1", "-1", "0", "1e400", "-1e400", "1e400B", "'1e400'", "nan", "inf",
+    "-inf", ".inf", "[inf]", "[1,nan]", "{a:inf}", "9" * 400, "9" * 5000, "0x10", "1_000", "1B", "388GiB",
     "1e-5", "[]", "[1,2]", "[[]]", "{}", "{a:1}", "{a:{b:[1]}}", "[1", "{a:", "'", '"', "\\", "'a", "a'b", "'a,b'",
     "a,b", ",", "${seed}", "${root}", "${nothing}", "${", "${}", "${a.b", "${oc.env:HOME}", "${oc.env:NOPE,x}",
     "${now:%Y}", "${hydra:runtime.cwd}", "${oc.create:{a:1}}", "${oc.decode:'[1]'}", "${oc.select:seed}",
@@ -80,7 +82,8 @@ def main(count: int, seed: int) -> None:
 def attempt(overrides: list[str], multirun: bool) -> int:
     """Problems that were found in a command, each of which begins with a path."""
     try:
-        compose_command(parse(["scale=tiny", *overrides, *(["-m"] if multirun else [])]))
+        composition = compose_command(parse(["scale=tiny", *overrides, *(["-m"] if multirun else [])]))
+        assert all(canonical(everything(job.config)) for job in composition.jobs)
     except ConfigurationError as error:
         told = str(error).split("\n  ")[1:]
         assert told and all(PROBLEM.fullmatch(f"  {line}") for line in told), (overrides, str(error))

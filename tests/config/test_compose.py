@@ -208,6 +208,49 @@ def test_wrong_types_inside_lists_are_named_by_position() -> None:
     assert found == {"evaluation.shots_of.boolq[0]": "should be a valid integer, not 1.5"}
 
 
+INFINITE_FIELDS = (
+    "training.gradient_clip",
+    "training.learning_rate",
+    "training.weight_decay",
+    "training.min_learning_rate_ratio",
+    "model.initializer_range",
+    "evaluation.length_penalty",
+    "engine.lease_seconds",
+    "tracking.patience",
+    "corpus.heldout",
+)
+
+
+@pytest.mark.parametrize(("written", "told"), [("inf", "inf"), ("1e400", "inf"), ("-inf", "-inf"), ("nan", "nan")])
+def test_a_number_that_is_not_finite_is_refused_by_path(written: str, told: str) -> None:
+    found = problems(*(f"{field}={written}" for field in INFINITE_FIELDS))
+    assert found == dict.fromkeys(INFINITE_FIELDS, f"should be a finite number, not {told}")
+
+
+def test_no_limit_is_said_by_null_and_not_by_infinity() -> None:
+    fields = ("budget.max_epochs", "plan.max_device_hours", "training.loss_limit")
+    found = problems(*(f"{field}=inf" for field in fields))
+    assert found == dict.fromkeys(fields, "should be a finite number, not inf; null is no limit")
+    found = problems(*(f"{field}=-inf" for field in fields))
+    assert found == dict.fromkeys(fields, "should be a finite number, not -inf")
+    assert compose(*(f"{field}=null" for field in fields)).jobs
+
+
+def test_numbers_that_are_not_finite_are_found_in_a_sweep_and_inside_lists_and_blocks() -> None:
+    assert set(problems("-m", "training.gradient_clip=1,inf")) == {"training.gradient_clip"}
+    found = problems("+experiment=demo", "+experiment.paper={rows: [{a: 1}, {a: nan}]}", "evaluation.shots=[0,inf]")
+    assert found == {
+        "experiment.paper.rows[1].a": "should be a finite number, not nan",
+        "evaluation.shots[1]": "should be a finite number, not inf",
+    }
+
+
+def test_an_amount_beyond_all_numbers_is_refused() -> None:
+    assert "too large" in problems("budget.tokens='1e400'")["budget.tokens"]
+    (message,) = problems(f"seed={'9' * 5000}").values()
+    assert "no Hydra override" in message or "is not a Hydra override" in message
+
+
 def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
     evaluation = compose("evaluation.shots_of={ag_news: [32]}").jobs[0].config.evaluation
     assert evaluation.task_shots("ag_news") == (32,)

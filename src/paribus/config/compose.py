@@ -280,7 +280,7 @@ def _knowing(
 def _parse(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
-    except HydraException as error:
+    except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
         problems.append(Problem(text, f"is not a Hydra override: {_explain(error)}"))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):

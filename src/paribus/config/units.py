@@ -19,7 +19,10 @@ def _parse(value: object, units: dict[str, int], example: str) -> int:
         known = ", ".join(unit for unit in units if unit)
         raise ValueError(f"{value!r} is not a number with a unit such as {example} (units: {known})")
     number, unit = match[1].replace("_", ""), units[match[2].upper()]
-    amount = int(number) * unit if number.isdigit() else round(float(number) * unit)
+    try:
+        amount = int(number) * unit if number.isdigit() else round(float(number) * unit)
+    except OverflowError:
+        raise ValueError(f"{value!r} is too large to count") from None
     if amount <= 0:
         raise ValueError(f"{value!r} is not above zero")
     return amount

@@ -2,7 +2,8 @@
 
 import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -10,6 +11,7 @@ from typing import Any, get_args, get_type_hints
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from paribus.config.combinations import impossible
+from paribus.config.groups.types import NULL_IS_NO_LIMIT
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 
@@ -70,6 +72,9 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
         return None
     if classes:
         return _nested(classes, value, prefix + name, problems)
+    if infinite := [Problem(prefix + name + where, _boundless(found, hint)) for where, found in _not_finite(value)]:
+        problems += infinite
+        return None
     try:
         return _adapter(hint).validate_python(_tuples(value))
     except ValidationError as error:
@@ -92,6 +97,24 @@ def _unfit(value: Any) -> str | None:
         if isinstance(item, str) and any("\ud800" <= character <= "\udfff" for character in item):
             return item
     return None
+
+
+def _not_finite(value: Any, where: str = "") -> Iterator[tuple[str, float]]:
+    """Place and value of the numbers in a leaf, a list or a block that no record could keep: infinities and NaN."""
+    if isinstance(value, float) and not math.isfinite(value):
+        yield where, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _not_finite(item, f"{where}.{key}")
+    elif isinstance(value, list):
+        for position, item in enumerate(value):
+            yield from _not_finite(item, f"{where}[{position}]")
+
+
+def _boundless(value: float, hint: Any) -> str:
+    """What is wrong with a number that is not finite; how to say what was meant by it, where there is a way."""
+    unlimited = value > 0 and NULL_IS_NO_LIMIT in getattr(hint, "__metadata__", ())
+    return f"should be a finite number, not {value!r}" + ("; null is no limit" if unlimited else "")
 
 
 def _told(details: Sequence[Any]) -> Sequence[Any]:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import PositiveFloat
+from paribus.config.groups.types import Limit
 from paribus.config.units import Count, Size
 
 _MAX_EPOCHS = (
@@ -20,7 +20,7 @@ class EqualTokensBudget:
     tokens: Count = identity(
         doc="Tokens to predict, rounded up to whole global batches; padding is none of them (papers: 100B)."
     )
-    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+    max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
 @group
@@ -29,7 +29,7 @@ class EqualTextBudget:
 
     kind: Literal["equal_text"] = identity("equal_text", doc="Stop after a number of bytes of source text.")
     text: Size = identity(doc="UTF-8 bytes of source text, rounded up to whole global batches (papers: 388GiB).")
-    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+    max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
 @group
@@ -41,7 +41,7 @@ class EqualFlopsBudget:
         doc="Training FLOPs (6 N + 12 layers x width x context length a position, padding included), rounded up to "
         "whole global batches: 3e19."
     )
-    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+    max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
 @group
@@ -50,7 +50,7 @@ class EqualStepsBudget:
 
     kind: Literal["equal_steps"] = identity("equal_steps", doc="Stop after a number of optimizer steps.")
     steps: Count = identity(doc="Optimizer steps, each over one global batch: 20K.")
-    max_epochs: PositiveFloat | None = execution(None, doc=_MAX_EPOCHS)
+    max_epochs: Limit = execution(None, doc=_MAX_EPOCHS)
 
 
 BudgetConfig = EqualTokensBudget | EqualTextBudget | EqualFlopsBudget | EqualStepsBudget

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group
-from paribus.config.groups.types import Positive, PositiveFloat, Share
+from paribus.config.groups.types import Limit, Positive, PositiveFloat, Share
 
 
 @group
@@ -31,6 +31,6 @@ class PlanConfig:
     devices: Positive | None = execution(
         None, doc="Devices at hand, for hours of wall time; null is training.processes x training.nodes."
     )
-    max_device_hours: PositiveFloat | None = execution(
+    max_device_hours: Limit = execution(
         None, doc="Most device-hours: plan and run refuse a command whose missing trainings and scores take more."
     )

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from annotated_types import Ge, Gt, Le
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Device, NonNegative, Positive, PositiveFloat, Probability
+from paribus.config.groups.types import Device, Limit, NonNegative, Positive, PositiveFloat, Probability
 
 
 @group
@@ -32,7 +32,7 @@ class TrainingConfig:
     )
     checkpoint_every: Positive = identity(1_000, doc="Steps between checkpoints; the last step is always one.")
     keep_checkpoints: Positive = identity(5, doc="Checkpoints kept, the last ones (papers average over five).")
-    loss_limit: PositiveFloat | None = identity(
+    loss_limit: Limit = identity(
         3.0, doc="A loss above this many times that of guessing, ln(vocabulary size), has exploded; null never."
     )
     skip_bad_steps: NonNegative = identity(

@@ -12,6 +12,9 @@ NonNegative = Annotated[int, Ge(0)]
 NonNegativeReal = Annotated[float, Ge(0)]
 Probability = Annotated[float, Ge(0), Lt(1)]
 PositiveFloat = Annotated[float, Gt(0)]
+NULL_IS_NO_LIMIT = "null is no limit"
+"""Marks the fields of which a message may say so."""
+Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
 Fraction = Annotated[float, Gt(0), Lt(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
 Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
