@@ -332,3 +332,35 @@ def test_a_mistyped_experiment_is_told_the_nearest_of_all_of_them() -> None:
     told = str(refused.value)
     assert "experiment: 'lbpe/tabel_1' is unknown; did you mean 'lbpe/table_1'?" in told
     assert "demo" in told and "in_context/orderings" in told and "scaffold_bpe/table_1" in told
+
+
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.beta1=1", "should be less than 1"),
+        ("training.beta2=1.0", "should be less than 1"),
+        ("training.beta1=-0.1", "should be greater than or equal to 0"),
+    ],
+)
+def test_a_decay_that_adamw_would_refuse_is_refused_by_path(override: str, message: str) -> None:
+    found = problems(override)
+    assert found[override.split("=", maxsplit=1)[0]].startswith(message)
+
+
+def test_a_seed_of_dropout_that_no_kernel_takes_is_refused_by_path() -> None:
+    found = problems("encoder=dropout", f"encoder.seed={2**63}")
+    assert found == {"encoder.seed": f"should be less than {2**63}"}
+    assert compose("encoder=dropout", f"encoder.seed={2**63 - 1}").jobs
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("training.beta1=0", "training.beta2=0"),
+        ("ordering=lexical", "ordering.length_normalization=1"),
+        ("ordering=in_context_released", "ordering.jaccard=1"),
+        ("neighbours.recall=1",),
+    ],
+)
+def test_the_ends_of_a_range_that_mean_something_are_accepted(overrides: tuple[str, ...]) -> None:
+    assert compose(*overrides).jobs

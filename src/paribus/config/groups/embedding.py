@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Cosine, Device, Fraction, NonNegative, PathText, Positive
+from paribus.config.groups.types import Cosine, Device, NonNegative, PathText, Positive, Share
 
 
 @group
@@ -74,7 +74,7 @@ class NeighboursConfig:
     candidates: Positive = identity(
         4, doc="Candidates for each neighbour that are found by codes and ranked by their exact inner product."
     )
-    recall: Fraction = identity(
+    recall: Share = identity(
         0.97, doc="Share of the ten nearest that a sample must find; as many lists are searched, unless probes is set."
     )
     recall_sample: NonNegative = identity(1_000, doc="Documents whose neighbours are compared with an exact search.")

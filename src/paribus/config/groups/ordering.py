@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import group, identity
-from paribus.config.groups.types import Positive, PositiveFloat, Probability
+from paribus.config.groups.types import Positive, PositiveFloat, UpToOne
 
 
 @group
@@ -57,7 +57,7 @@ class InContextReleasedOrdering:
     kind: Literal["in_context_released"] = identity("in_context_released", doc="Chains over directed neighbours.")
     neighbours: Positive = identity(9, doc="Neighbours of the list that are looked at, the nearest first.")
     chain: Positive = identity(21, doc="Documents after which a chain ends; shorter chains are dissolved.")
-    jaccard: Probability = identity(
+    jaccard: UpToOne = identity(
         0.85, doc="Similarity of character trigrams above which a document like the one before it is dropped."
     )
     compared_characters: Positive = identity(100, doc="Characters of both documents that are compared.")
@@ -71,7 +71,7 @@ class LexicalOrdering:
     neighbours: Positive = identity(20, doc="Neighbours that make edges of the graph.")
     query_terms: Positive = identity(64, doc="Terms of a document, the weightiest, that are searched for.")
     saturation: PositiveFloat = identity(1.5, doc="k1 of BM25.")
-    length_normalization: Probability = identity(0.75, doc="b of BM25.")
+    length_normalization: UpToOne = identity(0.75, doc="b of BM25.")
 
 
 OrderingConfig = (

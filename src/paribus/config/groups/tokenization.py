@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegative, NonNegativeReal, PathText, Positive, Probability, Strings
+from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, Seed, Strings
 from paribus.config.units import Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
@@ -183,7 +183,7 @@ class DropoutEncoder:
 
     kind: Literal["dropout"] = identity("dropout", doc="BPE-dropout.")
     probability: Probability = identity(0.1, doc="Probability that a merge is skipped at a step (paper: 0.1).")
-    seed: NonNegative = identity(0, doc="Of the random numbers, with the text itself: equal texts have equal tokens.")
+    seed: Seed = identity(0, doc="Of the random numbers, with the text itself: equal texts have equal tokens.")
 
 
 EncoderConfig = (

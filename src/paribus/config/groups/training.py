@@ -1,11 +1,18 @@
 """Group `training`: optimizer, schedule, batch, checkpoints, and what they run on."""
 
-from typing import Annotated, Literal
-
-from annotated_types import Ge, Gt, Le
+from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Device, Limit, NonNegative, Positive, PositiveFloat, Probability
+from paribus.config.groups.types import (
+    Device,
+    Limit,
+    NonNegative,
+    NonNegativeReal,
+    Positive,
+    PositiveFloat,
+    Probability,
+    UpToOne,
+)
 
 
 @group
@@ -14,11 +21,11 @@ class TrainingConfig:
 
     kind: Literal["adamw"] = identity("adamw", doc="AdamW, linear warm-up, cosine decay.")
     learning_rate: PositiveFloat = identity(3e-4, doc="Peak learning rate (papers: 3e-4).")
-    min_learning_rate_ratio: Annotated[float, Ge(0), Le(1)] = identity(0.1, doc="Final over peak learning rate.")
+    min_learning_rate_ratio: UpToOne = identity(0.1, doc="Final over peak learning rate.")
     warmup_steps: NonNegative = identity(2_000, doc="Steps of linear warm-up (papers: 2,000).")
-    weight_decay: Annotated[float, Ge(0)] = identity(0.1, doc="Decoupled weight decay, on matrices only.")
-    beta1: Annotated[float, Gt(0), Le(1)] = identity(0.9, doc="AdamW's first moment decay.")
-    beta2: Annotated[float, Gt(0), Le(1)] = identity(0.95, doc="AdamW's second moment decay.")
+    weight_decay: NonNegativeReal = identity(0.1, doc="Decoupled weight decay, on matrices only.")
+    beta1: Probability = identity(0.9, doc="AdamW's first moment decay, below 1.")
+    beta2: Probability = identity(0.95, doc="AdamW's second moment decay, below 1.")
     epsilon: PositiveFloat = identity(1e-8, doc="AdamW's denominator term.")
     gradient_clip: PositiveFloat = identity(1.0, doc="Largest global gradient norm.")
     label_smoothing: Probability = identity(

@@ -9,6 +9,8 @@ from paribus.config.names import proper_device, proper_name, proper_path, proper
 
 Positive = Annotated[int, Gt(0)]
 NonNegative = Annotated[int, Ge(0)]
+Seed = Annotated[int, Ge(0), Lt(2**63)]
+"""What kernels take as one signed word."""
 NonNegativeReal = Annotated[float, Ge(0)]
 Probability = Annotated[float, Ge(0), Lt(1)]
 PositiveFloat = Annotated[float, Gt(0)]
@@ -16,6 +18,7 @@ NULL_IS_NO_LIMIT = "null is no limit"
 """Marks the fields of which a message may say so."""
 Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
 Fraction = Annotated[float, Gt(0), Lt(1)]
+UpToOne = Annotated[float, Ge(0), Le(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
 Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]
 PathText = Annotated[str, AfterValidator(proper_path)]
