@@ -1,5 +1,8 @@
 """Where things are below the output root of a configuration."""
 
+import errno
+import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -24,8 +27,8 @@ class Layout:
 
     @classmethod
     def of(cls, config: RunConfig) -> "Layout":
-        """The layout a configuration's `root` asks for."""
-        return cls(Path(config.root).resolve(), config.engine.lease_seconds)
+        """The layout a configuration's `root` asks for; ConfigurationError where that can be no directory."""
+        return cls(output_root(config.root), config.engine.lease_seconds)
 
     def require_writable(self) -> None:
         """Make the root; ConfigurationError where no files can be made there."""
@@ -67,6 +70,26 @@ class Layout:
     def failure(self, node: Node) -> Path:
         """The note of a stage's last failure."""
         return self.root / "failures" / f"{node.name}-{node.key}.json"
+
+
+def output_root(text: str) -> Path:
+    """The output root as an absolute path, whether it is there or is still to be made.
+
+    ConfigurationError where it is there and is no directory, lies below a file, or is a link that leads to itself: all
+    verbs ask here, so that none finds nothing where nothing can be.
+    """
+    path = Path(os.path.realpath(text))
+    try:
+        wrong = "" if stat.S_ISDIR(path.stat().st_mode) else "is no directory"
+    except FileNotFoundError:
+        wrong = ""
+    except NotADirectoryError:
+        wrong = "is no directory and lies below a file"
+    except OSError as error:  # what may not be looked at is told by whoever reads it
+        wrong = "is no directory but a link that leads to itself" if error.errno == errno.ELOOP else ""
+    if wrong:
+        raise ConfigurationError(f"root: {str(path)!r} {wrong}; name the output root with root=...")
+    return path
 
 
 def run_id(nodes: dict[str, Node]) -> str:

@@ -20,7 +20,7 @@ from paribus.pipeline.environment import environment_changes, recorded_provenanc
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.layout import Layout, output_root
 from paribus.pipeline.matches import Difference, Match, match
 from paribus.pipeline.recorder import UNREADABLE, read_record
 from paribus.pipeline.stages import FINETUNED, SCORES
@@ -75,7 +75,7 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
     if len(runs) != 1:
         raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
     try:
-        return proper_run_id(runs[0]), Path(proper_path(options.get("root", "paribus_runs"))).resolve()
+        return proper_run_id(runs[0]), output_root(proper_path(options.get("root", "paribus_runs")))
     except ValueError as error:
         raise ConfigurationError(f"rerun: {error}") from error
 
