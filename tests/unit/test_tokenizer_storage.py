@@ -58,6 +58,15 @@ def test_a_missing_directory_or_file_is_refused_by_name(saved: Path) -> None:
         Tokenizer.load(saved)
 
 
+@pytest.mark.parametrize("name", ["file", "file/below", "/proc/paribus"])
+def test_a_place_that_can_be_no_directory_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").write_text("mine")
+    path = tmp_path / name
+    with pytest.raises(DataError, match=rf"{path}: no directory can be made there \(.+\); name another"):
+        Tokenizer.train(TEXTS, algorithm="bytes").save(path)
+    assert (tmp_path / "file").read_text() == "mine"
+
+
 def test_a_truncated_file_is_refused_by_name(saved: Path) -> None:
     file = saved / "vocabulary.json"
     file.write_bytes(file.read_bytes()[:500])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from paribus.errors import DataError, ParibusError
+from paribus.errors import DataError, ParibusError, is_full_disk
 from paribus.tokenization.pretokenization import Cutter, cutter_from_state
 from paribus.tokenization.pretokenizers import PATTERNS
 from paribus.tokenization.settings import Settings
@@ -22,8 +22,8 @@ FIELDS = ["bytes", "id", "kind", "frequency", "left", "right", "continuation", "
 
 
 def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path: Path) -> None:
-    """Write the files into directory `path`, which is made if need be."""
-    path.mkdir(parents=True, exist_ok=True)
+    """Write the files into directory `path`, which is made if need be; DataError where none can be there."""
+    _make_directory(path)
     described = {name: getattr(settings, name) for name in sorted(Settings.__dataclass_fields__)}
     described |= {"format": FORMAT, "special_tokens": list(settings.special_tokens), "vocab_size": vocabulary.size}
     (path / SETTINGS).write_text(json.dumps(described, indent=2, sort_keys=True) + "\n", encoding="utf-8")
@@ -32,6 +32,16 @@ def save(vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None, path
     if cutter is not None:
         state = json.dumps(cutter.to_state(), ensure_ascii=False, indent=1, sort_keys=True)
         (path / PRETOKENIZER).write_text(state + "\n", encoding="utf-8")
+
+
+def _make_directory(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        if is_full_disk(error):  # no fault of the path
+            raise
+        why = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+        raise DataError(f"{path}: no directory can be made there ({why}); name another for Tokenizer.save") from error
 
 
 def load(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:

@@ -267,7 +267,10 @@ class Tokenizer:
         return [b"" if identity in special else text for identity, text in enumerate(self._spaced_spellings)]
 
     def save(self, path: str | Path) -> None:
-        """Write a self-contained directory of JSON; equal tokenizers make equal bytes."""
+        """Write a self-contained directory of JSON; equal tokenizers make equal bytes.
+
+        DataError where there can be no directory: `path` is a file, lies below one, or may not be made.
+        """
         from paribus.tokenization.storage import save
 
         save(self.vocabulary, self.settings, self.cutter, Path(path))
