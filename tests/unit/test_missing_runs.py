@@ -1,10 +1,12 @@
 """Why a run that a command composes is not in its table."""
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
@@ -12,6 +14,7 @@ from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.pipeline.recorder import RUN_RECORD, Recorder
 from paribus.pipeline.records import collect
+from paribus.pipeline.status import show_status
 
 
 @pytest.fixture
@@ -33,6 +36,18 @@ def reason(run: PreparedRun) -> str:
 
 def test_one_that_nobody_started(run: PreparedRun) -> None:
     assert reason(run) == "seed 0: not started"
+
+
+def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp_path: Path) -> None:
+    overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/gone.txt]", f"root={tmp_path}/root"]
+    (run,) = prepare(compose_command(parse(overrides)), tolerate_missing=True)
+    assert reason(run).startswith("seed 0: whether it has run is not known without its files: ")
+    assert "gone.txt" in reason(run)
+    console = Console(file=io.StringIO(), width=400)
+    assert show_status([run], console) == 1
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "unknown" in printed and "gone.txt" in printed
+    assert "not started" not in printed and run.run_id not in printed
 
 
 def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:

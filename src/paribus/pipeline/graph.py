@@ -62,6 +62,15 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     return nodes[name]
 
 
+def away(nodes: Mapping[str, Node]) -> str | None:
+    """Why the keys of a run, and so its identifier, are provisional; None where they are known.
+
+    What was made of the files that are away cannot be looked up, so nothing may be said of whether it was.
+    """
+    problem = next((node.problem for node in nodes.values() if node.problem), None)
+    return None if problem is None else f"whether it has run is not known without its files: {problem}"
+
+
 def changed_files(node: Node, digests: FileDigests) -> list[str]:
     """Names of the files outside the configuration that are no longer as the node's key has them.
 

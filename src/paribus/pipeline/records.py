@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from paribus.config.identity import chosen
 from paribus.errors import ParibusError
 from paribus.pipeline.equality import run_identity
+from paribus.pipeline.graph import away
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.made_with import environment, harmless_packages
 from paribus.pipeline.prepare import PreparedRun
@@ -40,7 +41,7 @@ def collect(
             if record is not None and record["status"] == "done":
                 records.append(_run_record(record, _compared(record, run), labels, directory, layout))
                 continue
-            reason = _unfinished(record) if record else "not started"
+            reason = _unfinished(record) if record else away(run.nodes) or "not started"
         except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
             record, reason = {}, _unreadable(directory, error)
         if record is None:

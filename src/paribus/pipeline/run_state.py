@@ -35,7 +35,7 @@ class RunState:
         return "failed" if self.status == LOST else self.status
 
 
-_NOT_STARTED = RunState("not started", None, None, None)
+NOT_STARTED = RunState("not started", None, None, None)
 
 
 def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
@@ -63,7 +63,7 @@ def read_state(layout: Layout, run: PreparedRun) -> RunState:
         return (
             RunState("failed", Failure.from_json(note), None, None)
             if {"class", "message"} <= note.keys()
-            else _NOT_STARTED
+            else NOT_STARTED
         )
     if record["status"] == "running":
         return RunState(LOST, lost(record), record, None)

@@ -7,9 +7,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.pipeline.graph import away
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import PreparedRun, labels
-from paribus.pipeline.run_state import RunState, read_state
+from paribus.pipeline.run_state import NOT_STARTED, RunState, read_state
 from paribus.store.claim import describe
 
 STYLES = {"done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
@@ -28,8 +29,10 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
         layout = Layout.of(run.job.config)
         state = states[name] = read_state(layout, run)
         made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
-        status = Text(state.shown, STYLES.get(state.shown, "default"))
-        table.add_row(Text(name), run.run_id, status, f"{made} of {len(run.nodes)}", Text(_why(state)))
+        unknown = away(run.nodes) if state is NOT_STARTED else None
+        identifier, shown, why = ("—", "unknown", unknown) if unknown else (run.run_id, state.shown, _why(state))
+        status = Text(shown, STYLES.get(shown, "default"))
+        table.add_row(Text(name), identifier, status, f"{made} of {len(run.nodes)}", Text(why))
     console.print(table)
     for name, state in states.items():
         _show_tail(name, state, console)

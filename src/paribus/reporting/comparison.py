@@ -85,7 +85,7 @@ def compare(
     """
     if not runs:
         raise ConfigurationError(
-            "there is no finished run to report; `paribus status` says what has run and what failed"
+            "no finished run was found to report; `paribus status` says what has run and what failed"
             + "".join(f"\n  {', '.join(run.factors.values()) or 'the run'}: {run.reason}" for run in missing[:10])
         )
     table = table or default_table()
