@@ -13,7 +13,7 @@ from paribus.config.compose import compose_command
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
-from paribus.modeling.counts import training_flops
+from paribus.modeling.counts import parameter_count, training_flops
 from paribus.modeling.memory import Training, training_memory
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.machine import has_gpu
@@ -27,6 +27,7 @@ from paribus.store.record import write_record
 BASE = ("scale=tiny", "corpus=pydocs_small")
 LENGTH = {"tokens", "steps", "flops"}
 UNKNOWN = {"epochs", "device_hours"}
+OF_THE_VOCABULARY = {"parameters", "disk", "memory", "flops"}
 
 
 def prepared(root: Path, *overrides: str) -> PreparedRun:
@@ -47,16 +48,30 @@ def planned(root: Path, *overrides: str) -> PlannedRun:
         (("packing=one_document",), {"text_bytes", *LENGTH}),
         (("budget=equal_text",), LENGTH),
         (("budget=equal_text", "packing=best_fit"), LENGTH),
-        (("budget=equal_flops",), {"text_bytes"}),
-        (("budget=equal_flops", "packing=best_fit"), {"text_bytes", "tokens"}),
+        (("budget=equal_flops",), {"text_bytes", *LENGTH}),
+        (("budget=equal_flops", "packing=best_fit"), {"text_bytes", *LENGTH}),
         (("budget=equal_steps",), {"text_bytes"}),
         (("budget=equal_steps", "packing=one_document"), {"text_bytes", "tokens"}),
     ],
 )
 def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tuple[str, ...], estimated: set) -> None:
     run = planned(tmp_path, *overrides)
-    assert run.length.estimated == estimated | UNKNOWN
+    assert run.length.estimated == estimated | UNKNOWN | OF_THE_VOCABULARY
     assert run.padded == any("packing" in override for override in overrides)
+
+
+def test_figures_that_the_vocabulary_decides_are_exact_once_it_is_there_and_with_bytes(tmp_path: Path) -> None:
+    overrides = ("budget=equal_flops", "budget.flops=3e9", "tokenizer.vocab_size=4096")
+    asked = planned(tmp_path, *overrides)
+    stored(prepared(tmp_path, *overrides), "vocabulary", {"vocab_size": 556})
+    known = planned(tmp_path, *overrides)
+    model = prepared(tmp_path, *overrides).job.config.model
+    assert (asked.parameters, known.parameters) == (parameter_count(model, 4096), parameter_count(model, 556))
+    assert known.length.steps > 2 * asked.length.steps
+    assert {"steps", "parameters"} <= asked.length.estimated
+    assert known.length.estimated == {"text_bytes"} | UNKNOWN
+    in_bytes = planned(tmp_path / "bytes", "budget=equal_flops", "tokenizer=bytes")
+    assert in_bytes.length.estimated == {"text_bytes"} | UNKNOWN
 
 
 def test_a_run_alone_is_called_by_its_name_and_one_of_a_sweep_by_what_is_its_own(tmp_path: Path) -> None:
@@ -110,7 +125,7 @@ def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
 
 RESULT = {
     "tokens": 70_000, "positions": 90_112, "text_bytes": 250_000, "steps": 176, "flops": 123_456_789, "epochs": 1.25,
-    "device_hours": 0.5, "devices": 2,
+    "device_hours": 0.5, "devices": 2, "parameters": 28_128,
 }  # fmt: skip
 
 
@@ -122,6 +137,7 @@ def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
     assert (shown.tokens, shown.text_bytes, shown.steps, shown.flops) == (70_000, 250_000, 176, 123_456_789.0)
     assert (shown.epochs, planned_run.hours) == (1.25, Hours(0.5))
     assert shown.estimated == frozenset()
+    assert planned_run.parameters == 28_128
 
 
 def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:

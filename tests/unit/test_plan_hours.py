@@ -54,7 +54,15 @@ def test_a_stated_peak_needs_no_name(tmp_path: Path) -> None:
 def test_runs_that_share_a_training_pay_for_it_once_and_a_trained_one_for_nothing(tmp_path: Path) -> None:
     one, other = planned_run(tmp_path), planned_run(tmp_path, seed=1)
     assert hours_of(make_plan([one, one, other])) == pytest.approx(2 * hours_of(make_plan([one])))
-    result = {"tokens": 1, "text_bytes": 1, "steps": 1, "epochs": 1.0, "flops": 5e9, "device_hours": 3.0}
+    result = {
+        "tokens": 1,
+        "text_bytes": 1,
+        "steps": 1,
+        "epochs": 1.0,
+        "flops": 5e9,
+        "device_hours": 3.0,
+        "parameters": 1,
+    }
     store_record(one, "checkpoints", result)
     plan = make_plan([one, other])
     assert [run.hours for run in plan.runs if run.trained] == [Hours(3.0)]

@@ -6,10 +6,11 @@ from typing import Any
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads
-from paribus.config.groups.tokenization import ExistingTokenizer, vocabulary_size
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.counts import training_flops
+from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.bytes_per_token import estimated
 from paribus.pipeline.prepare import PreparedRun
@@ -40,17 +41,32 @@ class Length:
     estimated: frozenset[str] = frozenset()
 
 
-def known_vocabulary_size(config: RunConfig) -> int:
-    """That of the configuration; of an existing tokenizer that of its files, the scale's where they are not here."""
-    tokenizer = config.tokenizer
+@dataclass(frozen=True)
+class VocabularySize:
+    """Rows of the embedding table, special tokens included."""
+
+    value: int
+    exact: bool
+    """Whether the record of the vocabulary, its files or the kind of tokenizer say so: training may end below the size
+    that is asked for, when no pair of the text is left."""
+
+
+def known_vocabulary_size(config: RunConfig, vocabulary: Node, layout: Layout) -> VocabularySize:
+    """That of the record of the vocabulary, where it is in the output root; else what the configuration asks for.
+
+    Of an existing tokenizer that of its files, the scale's where they are not here.
+    """
+    made, tokenizer = layout.store.find(vocabulary.name, vocabulary.key), config.tokenizer
+    if made is not None:
+        return VocabularySize(int(made.record()["result"]["vocab_size"]), exact=True)
     if not isinstance(tokenizer, ExistingTokenizer):
-        return vocabulary_size(tokenizer)
+        return VocabularySize(vocabulary_size(tokenizer), exact=isinstance(tokenizer, BytesTokenizer))
     from paribus.tokenization.existing import vocabulary_size as size_of_files
 
     try:
-        return size_of_files(Path(tokenizer.path))
+        return VocabularySize(size_of_files(Path(tokenizer.path)), exact=True)
     except DataError:
-        return config.scale.vocab_size
+        return VocabularySize(config.scale.vocab_size, exact=False)
 
 
 def known_text(run: PreparedRun, layout: Layout) -> Text:
@@ -63,7 +79,8 @@ def known_text(run: PreparedRun, layout: Layout) -> Text:
         ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
         bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
     else:
-        guess = estimated(run.nodes["tokens"], known_vocabulary_size(run.job.config), layout)
+        size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], layout)
+        guess = estimated(run.nodes["tokens"], size.value, layout)
         source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
         if training.get("bytes"):
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
@@ -90,10 +107,10 @@ def trained_length(result: dict[str, Any]) -> Length:
     )
 
 
-def planned_length(config: RunConfig, vocabulary: int, text: Text) -> Length:
+def planned_length(config: RunConfig, vocabulary: VocabularySize, text: Text) -> Length:
     """The length of a training that has not run, as if every context were full."""
     step_tokens = config.training.global_batch * config.model.context_length
-    step_flops = training_flops(config.model, vocabulary, step_tokens, source_tokens=step_tokens)
+    step_flops = training_flops(config.model, vocabulary.value, step_tokens, source_tokens=step_tokens)
     steps = _planned_steps(config, step_tokens, step_flops, text)
     tokens = steps * step_tokens
     text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token
@@ -103,7 +120,7 @@ def planned_length(config: RunConfig, vocabulary: int, text: Text) -> Length:
         steps=steps,
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step_flops),
-        estimated=_estimated(config),
+        estimated=_estimated(config) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
     )
 
 
@@ -117,6 +134,12 @@ def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: T
             return -(-flops // step_flops)
         case EqualStepsBudget(steps=steps):
             return steps
+
+
+def _of_the_vocabulary(config: RunConfig) -> frozenset[str]:
+    """Figures that are not exact while the vocabulary may come out smaller than it is asked to be."""
+    counted = {"tokens", "text_bytes", "steps"} if isinstance(config.budget, EqualFlopsBudget) else set[str]()
+    return frozenset(counted | {"flops", "parameters", "disk", "memory"})
 
 
 def _estimated(config: RunConfig) -> frozenset[str]:

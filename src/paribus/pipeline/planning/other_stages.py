@@ -90,7 +90,7 @@ def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, l
     tasks = layout.store.find("tasks", node.inputs["tasks"].key) if node.name == SCORES else None
     if tasks is None:
         return None
-    vocabulary, text = known_vocabulary_size(config), known_text(run, layout)
-    work = scoring_work(config, tasks.record(), vocabulary, text.bytes_per_token)
+    vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], layout), known_text(run, layout)
+    work = scoring_work(config, tasks.record(), vocabulary.value, text.bytes_per_token)
     hours = speed.hours(work.flops)
     return None if hours is None else _Estimate(hours.value, timed=False, whole=work.whole)

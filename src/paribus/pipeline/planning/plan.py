@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.schedule_combinations import too_few_checkpoints
@@ -64,6 +65,8 @@ class PlannedRun:
     """What its bytes a token are estimated from; empty where they were counted."""
     too_few: str | None = None
     """What is wrong where its steps leave fewer checkpoints than are to be scored."""
+    steps_at_least: bool = False
+    """Whether a budget of tokens or text takes more steps where contexts are padded."""
     pairs: bool = False
     """Whether rows are pairs, which are taken to be as long as the context."""
 
@@ -169,22 +172,24 @@ def _state(node: Node, layout: Layout) -> str:
 
 def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Throughputs, layout: Layout) -> PlannedRun:
     config = run.job.config
-    vocabulary = known_vocabulary_size(config)
+    size = known_vocabulary_size(config, run.nodes["vocabulary"], layout)
+    vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = layout.store.find("checkpoints", stage.key)
     if trained:
         result, source = trained.record()["result"], ""
         length, throughput = trained_length(result), trained_throughput(result)
+        parameters = int(result["parameters"])
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:
         text = known_text(run, layout)
-        source, length = text.source, planned_length(config, vocabulary, text)
+        source, length = text.source, planned_length(config, size, text)
         throughput = throughputs.of(config, vocabulary)
         hours = throughput.hours(length.flops)
     return PlannedRun(
         label=label,
         checkpoints=stage,
         length=length,
-        parameters=parameter_count(config.model, vocabulary),
+        parameters=parameters,
         hours=hours,
         throughput=throughput,
         global_batch=config.training.global_batch,
@@ -195,6 +200,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         max_epochs=config.budget.max_epochs,
         text_source=source,
         too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
+        steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         pairs=isinstance(config.packing, PairPacking),
     )
 

@@ -37,11 +37,13 @@ def _remarks(plan: Plan) -> Iterator[str]:
     yield from _memory_remarks(plan)
     if any(run.length.estimated for run in plan.runs):
         yield "~ estimated: exact once trained"
+    if any("parameters" in run.length.estimated for run in plan.runs):
+        yield "a vocabulary that is not there yet is taken to have as many tokens as it is asked to; it may have fewer"
     for source in dict.fromkeys(run.text_source for run in plan.runs if run.text_source):
         yield f"bytes a token: {source}"
-    if any("steps" in run.length.estimated for run in padded):
+    if any(run.steps_at_least for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
-    if any("steps" not in run.length.estimated for run in padded):
+    if any(not run.steps_at_least for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
     if any(run.pairs and run.length.estimated for run in plan.runs):
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
@@ -102,11 +104,11 @@ def _figures(run: PlannedRun) -> dict[str, str]:
         "text": _mark(run, "text_bytes") + format_size(length.text_bytes),
         "steps": _mark(run, "steps") + f"{length.steps:,}",
         "epochs": "—" if length.epochs is None else _mark(run, "epochs") + f"{length.epochs:.3g}",
-        "params": format_count(run.parameters),
+        "params": _mark(run, "parameters") + format_count(run.parameters),
         "FLOPs": _mark(run, "flops") + f"{length.flops:.3g}",
         "hours": "—" if run.hours is None else _mark(run, "device_hours") + format_hours(run.hours.value),
-        "disk": format_size(run.disk_bytes),
-        "memory": "—" if run.memory is None else format_size(run.memory),
+        "disk": _mark(run, "disk") + format_size(run.disk_bytes),
+        "memory": "—" if run.memory is None else _mark(run, "memory") + format_size(run.memory),
     }
 
 

@@ -51,7 +51,9 @@ class StageTimes:
 
     def _planned_amount(self, node: Node) -> float | None:
         if node.name in ITEMS_OF:
-            return parameter_count(node.config.model, known_vocabulary_size(node.config))
+            vocabulary = node.inputs["checkpoints"].inputs["tokens"].inputs["vocabulary"]
+            size = known_vocabulary_size(node.config, vocabulary, self.layout)
+            return parameter_count(node.config.model, size.value)
         return self._corpus_bytes(_as_record(node))
 
     def _amount(self, stage: str, record: Record) -> float | None:
