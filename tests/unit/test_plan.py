@@ -25,6 +25,7 @@ from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.store.record import write_record
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
+EVERY_TENTH = "training.checkpoint_every=10"
 LENGTH = {"tokens", "steps", "flops"}
 UNKNOWN = {"epochs", "device_hours"}
 OF_THE_VOCABULARY = {"parameters", "disk", "memory", "flops"}
@@ -72,6 +73,28 @@ def test_figures_that_the_vocabulary_decides_are_exact_once_it_is_there_and_with
     assert known.length.estimated == {"text_bytes"} | UNKNOWN
     in_bytes = planned(tmp_path / "bytes", "budget=equal_flops", "tokenizer=bytes")
     assert in_bytes.length.estimated == {"text_bytes"} | UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        (("budget.flops=300M", "training.warmup_steps=0"), "budget.flops"),
+        (("budget.flops=3e9", "training.warmup_steps=10"), "training.warmup_steps"),
+        (
+            ("budget.flops=3e9", "training.warmup_steps=1", "evaluation.last_checkpoints=3", EVERY_TENTH),
+            "evaluation.last_checkpoints",
+        ),
+    ],
+)
+def test_a_budget_in_flops_is_judged_by_the_vocabulary_that_is_there(
+    tmp_path: Path, overrides: tuple[str, ...], path: str
+) -> None:
+    asked = ("budget=equal_flops", "tokenizer.vocab_size=4096", *overrides)
+    with pytest.raises(ConfigurationError, match=path):
+        prepared(tmp_path, *asked)
+    enough = ("training.warmup_steps=0", "budget.flops=1T", "evaluation.last_checkpoints=1")
+    stored(prepared(tmp_path, *asked, *enough), "vocabulary", {"vocab_size": 556})
+    assert prepared(tmp_path, *asked).run_id
 
 
 def test_a_run_alone_is_called_by_its_name_and_one_of_a_sweep_by_what_is_its_own(tmp_path: Path) -> None:

@@ -180,12 +180,14 @@ def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:
-    yield from impossible_schedule(config, known_vocabulary(config))
+    # What training of a vocabulary may end below is judged where the output root is known, which may have it already.
+    certain = isinstance(config.tokenizer, BytesTokenizer)
+    yield from impossible_schedule(config, known_vocabulary(config) if certain else None)
     yield from _shares(config.training)
 
 
 def known_vocabulary(config: RunConfig) -> int | None:
-    """Number of tokens, None where only the files of a tokenizer say it."""
+    """Number of tokens that is asked for, None where only the files of a tokenizer say it."""
     return None if isinstance(config.tokenizer, ExistingTokenizer) else vocabulary_size(config.tokenizer)
 
 

@@ -10,7 +10,7 @@ from paribus.config.combinations import known_vocabulary
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import chosen, digest
-from paribus.config.schedule_combinations import too_few_checkpoints, unscorable
+from paribus.config.schedule_combinations import impossible_schedule, too_few_checkpoints, unscorable
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
@@ -101,7 +101,6 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
-        found += [Problem(*problem) for problem in unscorable(job.config, known_vocabulary(job.config))]
         found += [Problem(*problem) for problem in tokenizer_preflight.problems(job.config)]
         found += [] if tolerate_missing else [Problem(*problem) for problem in opening.problems(job.config.engine)]
         judge = preflight.wrong_names if tolerate_missing else preflight.problems
@@ -109,19 +108,30 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
         judge_finetuning = finetuning_files.wrong_names if tolerate_missing else finetuning_files.problems
         found += [Problem(*problem) for problem in judge_finetuning(job.config.finetuning)]
         problems += found
+        vocabulary = known_vocabulary(job.config)
         try:
             cache = caches[Layout.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
+            vocabulary = _made_vocabulary(runs[-1]) or vocabulary
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
             problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
+        problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
+        problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
     problems += [] if problems else [Problem(*problem) for problem in idle_factors(runs)]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     return runs
+
+
+def _made_vocabulary(run: PreparedRun) -> int | None:
+    """Number of tokens of the vocabulary that the output root has already; it may be smaller than was asked for."""
+    node = run.nodes["vocabulary"]
+    made = Layout.of(run.job.config).store.find(node.name, node.key)
+    return None if made is None else int(made.record()["result"]["vocab_size"])
 
 
 def _repeated(run: PreparedRun) -> list[Problem]:
