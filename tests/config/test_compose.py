@@ -62,7 +62,7 @@ def test_budgets_without_a_step_or_within_the_warmup_are_refused_with_their_valu
     tiny = ("scale=tiny",)
     assert problems(*tiny, "budget.tokens=511")["budget.tokens"].startswith("511 is less than one step")
     flops = problems(*tiny, "tokenizer=bytes", "budget=equal_flops", "budget.flops=1e7")
-    assert flops["budget.flops"].startswith("100000000 is less than one step")
+    assert flops["budget.flops"].startswith("10000000 is less than one step")
     assert "1.14e+08 FLOPs" in flops["budget.flops"]
     for budget, steps in (("budget.steps=4", 4), ("budget.steps=5", 5)):
         found = problems(*tiny, "budget=equal_steps", budget)
