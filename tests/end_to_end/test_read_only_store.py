@@ -71,15 +71,22 @@ def test_the_help_of_an_action_makes_no_root(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("root", ["/proc", "/dev/null", "/dev/null/x"])
+@pytest.mark.parametrize(
+    ("root", "told"),
+    [
+        ("/proc", "cannot hold an output root"),
+        ("/dev/null", "is no directory"),
+        ("/dev/null/x", "is no directory and lies below a file"),
+    ],
+)
 def test_what_cannot_be_an_output_root_is_refused_by_its_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], root: str, told: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_text("some text", encoding="utf-8")
     os.utime("texts.txt", (1e9, 1e9))
     assert main(["run", *OWN, f"root={root}"]) == 2
-    assert f"root: '{root}' cannot hold an output root" in capsys.readouterr().err
+    assert f"root: '{root}' {told}" in capsys.readouterr().err
 
 
 def test_the_doctor_is_not_content_with_a_root_that_is_not_there(

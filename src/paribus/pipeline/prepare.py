@@ -113,7 +113,7 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             cache = caches[Layout.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
-            vocabulary = _made_vocabulary(runs[-1]) or vocabulary
+            vocabulary = made_vocabulary(nodes["vocabulary"], Layout.of(job.config)) or vocabulary
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
             problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
@@ -127,11 +127,14 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
     return runs
 
 
-def _made_vocabulary(run: PreparedRun) -> int | None:
-    """Number of tokens of the vocabulary that the output root has already; it may be smaller than was asked for."""
-    node = run.nodes["vocabulary"]
-    made = Layout.of(run.job.config).store.find(node.name, node.key)
-    return None if made is None else int(made.record()["result"]["vocab_size"])
+def made_vocabulary(vocabulary: Node, layout: Layout) -> int | None:
+    """Number of tokens of the vocabulary that the output root has already, which may be smaller than was asked for.
+
+    None where there is none, or its record does not say.
+    """
+    made = layout.store.find(vocabulary.name, vocabulary.key)
+    size = made.record()["result"].get("vocab_size") if made else None
+    return None if size is None else int(size)
 
 
 def _repeated(run: PreparedRun) -> list[Problem]:

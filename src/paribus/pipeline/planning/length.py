@@ -13,7 +13,7 @@ from paribus.modeling.counts import training_flops
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.bytes_per_token import estimated
-from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.prepare import PreparedRun, made_vocabulary
 
 
 @dataclass(frozen=True)
@@ -56,9 +56,9 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, layout: Layout) -
 
     Of an existing tokenizer that of its files, the scale's where they are not here.
     """
-    made, tokenizer = layout.store.find(vocabulary.name, vocabulary.key), config.tokenizer
+    made, tokenizer = made_vocabulary(vocabulary, layout), config.tokenizer
     if made is not None:
-        return VocabularySize(int(made.record()["result"]["vocab_size"]), exact=True)
+        return VocabularySize(made, exact=True)
     if not isinstance(tokenizer, ExistingTokenizer):
         return VocabularySize(vocabulary_size(tokenizer), exact=isinstance(tokenizer, BytesTokenizer))
     from paribus.tokenization.existing import vocabulary_size as size_of_files
