@@ -5,15 +5,17 @@ import shlex
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command, configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
+from paribus.pipeline.comparison import report_command
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.plan import make_plan
-from paribus.pipeline.prepare import PreparedRun, prepare
+from paribus.pipeline.prepare import PreparedRun, prepare, refuse_idle_factors
 from paribus.pipeline.recorder import Recorder
 from paribus.pipeline.records import collect, factor_labels
 
@@ -57,11 +59,18 @@ def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_
 )
 def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) -> None:
     """The table would show one run under several labels."""
+    told = f"{field}: {values.replace(',', ' and ')} make the same run"
     for more in ((), ("tokenizer=bpe,bytes", "seed=0,1")):
-        with pytest.raises(
-            ConfigurationError, match=rf"{re.escape(field)}: {' and '.join(values.split(','))} make the same"
-        ):
-            prepared("-m", "scale=tiny", f"{field}={values}", *more)
+        runs = prepared("-m", "scale=tiny", f"{field}={values}", *more)  # as for a plan, which may compare them
+        with pytest.raises(ConfigurationError, match=re.escape(told)):
+            refuse_idle_factors(runs)
+
+
+def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: Path) -> None:
+    command = parse(("-m", "scale=tiny", "corpus=pydocs_small", "training.micro_batch=4,8", f"root={tmp_path}"))
+    for refuses in (lambda: prepare(compose_command(command)), lambda: report_command(command, Console(quiet=True))):
+        with pytest.raises(ConfigurationError, match=r"training\.micro_batch: 4 and 8 make the same run"):
+            refuses()
 
 
 def test_a_field_that_matters_for_some_of_the_runs_is_swept() -> None:

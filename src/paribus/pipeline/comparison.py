@@ -19,7 +19,7 @@ from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import InfrastructureError, ParibusError, classify
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare
+from paribus.pipeline.prepare import PreparedRun, describe_sweep, prepare, refuse_idle_factors
 from paribus.pipeline.records import collect
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.store import atomic
@@ -40,6 +40,7 @@ def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
     composition = compose_command(command)
     runs = prepare(composition, tolerate_missing=True)
+    refuse_idle_factors(runs)
     with _explained(composition, runs):
         if command.asks_why:
             return explain(composition, runs, console)

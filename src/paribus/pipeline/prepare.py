@@ -121,10 +121,17 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
-    problems += [] if problems else [Problem(*problem) for problem in idle_factors(runs)]
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
+    if not tolerate_missing:
+        refuse_idle_factors(runs)
     return runs
+
+
+def refuse_idle_factors(runs: Sequence[PreparedRun]) -> None:
+    """ConfigurationError for fields that a sweep gives several values to no effect, which a plan may compare."""
+    if found := [Problem(*problem) for problem in idle_factors(runs)]:
+        raise refuse(found)
 
 
 def made_vocabulary(vocabulary: Node, layout: Layout) -> int | None:
