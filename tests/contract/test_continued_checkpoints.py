@@ -25,6 +25,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.rerun import _moved
 from paribus.reporting.equality import differing, flatten
 from paribus.store.artifact import file_digests
+from paribus.store.file_digests import FileDigests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
 from paribus.training.start.files import fingerprint
@@ -225,7 +226,7 @@ def test_a_hugging_face_directory_is_a_checkpoint_and_loses_the_rows_that_pad_it
         stored[name] = torch.cat([stored[name], torch.ones(4, MODEL.width)])
     save_file(stored, copy / "model.safetensors", {"format": "pt"})
     edit(copy, vocab_size=272)
-    identity = fingerprint(continued(copy).start, copy)
+    identity = fingerprint(continued(copy).start, FileDigests(copy))
     assert list(identity) == ["config.json", "model.safetensors", "tokenizer"]
     assert set(identity["tokenizer"]) == {"tokenizer.json", "tokenizer_config.json"}
     model = initial_model(continued(copy), tokenizer)
@@ -247,7 +248,7 @@ def test_weights_that_are_missing_broken_or_no_safetensors_are_refused(copy: Pat
         initial_model(run, tokenizer)
     weights.rename(copy / "pytorch_model.bin")
     with pytest.raises(DataError, match=r"no model.safetensors; weights of other formats are not read"):
-        fingerprint(run.start, copy)
+        fingerprint(run.start, FileDigests(copy))
 
 
 def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, trained: Path, tokenizer: Tokenizer) -> None:
@@ -261,7 +262,7 @@ def test_weights_in_shards_are_read_and_a_lost_shard_is_named(copy: Path, traine
     assert all(torch.equal(tensor, stored[name]) for name, tensor in model.state_dict().items())
     (copy / "model-00002-of-00002.safetensors").unlink()
     with pytest.raises(DataError, match=r"names files that are not there: model-00002-of-00002"):
-        fingerprint(continued(copy).start, copy)
+        fingerprint(continued(copy).start, FileDigests(copy))
 
 
 @pytest.mark.parametrize("tied", [False, True])

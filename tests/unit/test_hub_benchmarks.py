@@ -18,6 +18,7 @@ from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.files import read_benchmark
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
+from paribus.store.file_digests import FileDigests
 
 HELLASWAG = BENCHMARKS["hellaswag"]
 
@@ -49,10 +50,10 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     for name, path in files.items():
         assert read_benchmark(path, HELLASWAG) == read_benchmark(place / "Rowan" / "hellaswag" / name, HELLASWAG)
     hub = replace(hub, shots=(0,))
-    before = fingerprint(hub, place / "digests")
+    before = fingerprint(hub, FileDigests(place / "digests"))
     shutil.rmtree(place / "Rowan")
     assert problems(hub) == []
-    assert fingerprint(hub, place / "digests") == before
+    assert fingerprint(hub, FileDigests(place / "digests")) == before
 
 
 def test_only_the_test_split_of_a_translation_set_is_fetched(place: Path) -> None:
