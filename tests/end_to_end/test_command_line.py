@@ -3,7 +3,6 @@
 import csv
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -106,6 +105,7 @@ def test_the_report_has_a_row_a_combination_and_links_its_runs(sweep: Path) -> N
 
 
 def test_a_report_refuses_runs_that_differ_in_more_than_the_declared_factors(sweep: Path) -> None:
+    paribus(sweep, "run", *OVERRIDES, "training.learning_rate=5e-4", "ordering=in_context", "tokenizer=scaffold_bpe")
     records = sorted((sweep / "paribus_runs/runs").glob("*/run.json"))
     loaded = [json.loads(path.read_text(encoding="utf-8")) for path in records]
     pairs = zip(records, loaded, strict=True)
@@ -141,10 +141,7 @@ def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
 
 
 def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sweep: Path, tmp_path: Path) -> None:
-    done = sweep / "paribus_runs/artifacts"
-    trained = shutil.ignore_patterns("checkpoints", "scores")
-    shutil.copytree(sweep / "texts", tmp_path / "texts")
-    shutil.copytree(done, tmp_path / "paribus_runs/artifacts", ignore=trained)
+    write_corpus(tmp_path)
     arguments = ("run", *OVERRIDES, "tokenizer=bpe", "ordering=standard", "duplicates=embedding")
     process = subprocess.Popen(command(arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
     partial = tmp_path / "paribus_runs/artifacts/partial"
