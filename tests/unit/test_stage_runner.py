@@ -1,5 +1,6 @@
 """What the runner does around a stage: provenance, records, files that change, file servers that do not answer."""
 
+import contextlib
 import errno
 import io
 import os
@@ -133,13 +134,56 @@ def test_work_of_an_attempt_that_was_killed_is_gone_on_with_where_nobody_touched
 
     with monkeypatch.context() as killing:
         stage_is(killing, killed)
-        killing.setattr(SourceFiles, "touched", lambda self: "")
+        killing.setattr(SourceFiles, "touched", lambda self, before: "")
         with pytest.raises(KeyboardInterrupt):
             stages(run).ensure(run.nodes["corpus"])
     found: list[bool] = []
     stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
     stages(run).ensure(run.nodes["corpus"])
     assert found == [True]
+
+
+def test_work_stays_where_the_files_are_away_when_a_stage_fails_and_are_the_same_again_later(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a file system that was taken off for a while."""
+
+    def fails(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "part").touch()
+        raise InfrastructureError("Input/output error")
+
+    def away(self: SourceFiles, before: Any) -> str:
+        raise DataError("some.jsonl: no such file")
+
+    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=0))
+    with monkeypatch.context() as failing:
+        stage_is(failing, fails)
+        failing.setattr(SourceFiles, "touched", away)
+        with pytest.raises(InfrastructureError, match="Input/output"):
+            stages(run).ensure(node)
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(node)
+    assert found == [True]
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_each_file_is_looked_at_once_before_and_once_after_a_stage(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, returns: bool
+) -> None:
+    looks: list[Path] = []
+    of = FileDigests.of
+    monkeypatch.setattr(FileDigests, "of", lambda self, path: looks.append(path) or of(self, path))
+
+    def works(job: dict[str, Any]) -> None:
+        assert looks == [source]
+        if not returns:
+            raise KeyboardInterrupt
+
+    stage_is(monkeypatch, works)
+    with contextlib.nullcontext() if returns else pytest.raises(KeyboardInterrupt):
+        stages(run).ensure(run.nodes["corpus"])
+    assert looks == [source, source]
 
 
 def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
@@ -182,7 +226,7 @@ def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_ba
             raise InfrastructureError("killed from outside")
         put_back()
         if ending == "killed":
-            monkeypatch.setattr(SourceFiles, "touched", lambda self: "")
+            monkeypatch.setattr(SourceFiles, "touched", lambda self, before: "")
             raise KeyboardInterrupt
 
     looks = SourceFiles.touched
@@ -230,7 +274,7 @@ def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, mon
     monkeypatch.setattr(runner, "provenance", lambda: dict(checkout))
     stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
     artifact = stages(run).ensure(run.nodes["corpus"])
-    assert artifact.record()["provenance"]["commit"] == "before"
+    assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
 
 
 def test_all_attempts_whose_work_an_artefact_has_are_compared(

@@ -1,10 +1,11 @@
 """Files outside the output root that a stage reads: whether they are still those that its key names."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from rich.markup import escape
 
@@ -13,9 +14,11 @@ from paribus.pipeline.graph import Node, changed_files
 from paribus.pipeline.layout import Layout
 from paribus.store import atomic
 from paribus.store.claim import Claim
-from paribus.store.file_digests import FileDigests, State, was_written
+from paribus.store.digest import State
+from paribus.store.file_digests import FileDigests, was_written
 from paribus.tracking.files import read_json
 
+Found = TypeVar("Found")
 SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
 
 
@@ -38,75 +41,64 @@ class SourceFiles:
         However the stage ends, its work stays only if the files are found untouched; whether those of an attempt that
         was killed are, the next one sees, and `say`s if it begins anew.
         """
-        if changed := _patiently(self.changed):
+        changed, before = _patiently(self._look)
+        if changed:
             raise DataError(f"{changed} since the command began; give it again when nobody writes there")
-        if doubt := self.doubt():
+        if doubt := self._doubt(before):
             self._discard_work()
             say(f"[yellow]{self.node.name:<12} begun anew: {escape(doubt)}[/yellow]")
-        self.begin()
+        if before:
+            self.mark.parent.mkdir(parents=True, exist_ok=True)
+            atomic.write_json(self.mark, {"states": before})
         try:
             yield
         except BaseException:
-            with suppress(OSError):  # the mark stays, and the next attempt looks
-                if held.held() and self.touched():
+            with suppress(OSError, DataError):  # of what is away nothing is known: the mark stays, the next one looks
+                if held.held() and self.touched(before):
                     self._discard_work()
             raise
-        if touched := _patiently(self.touched):
+        if touched := _patiently(lambda: self.touched(before)):
             self._discard_work()
             raise DataError(
                 f"{touched} while the stage {self.node.name} read it, so nothing is published; give the command again "
                 "when nobody writes there"
             )
 
-    def changed(self) -> str:
-        """Whether contents are no longer those of the key; DataError where a file is gone."""
-        names = changed_files(self.node, FileDigests(self.layout.cache))
-        return f"{', '.join(names)} changed" if names else ""
+    def touched(self, before: Mapping[str, State]) -> str:
+        """Whether contents changed since the files were as `before`, also if they are back; if not, forgets the mark.
 
-    def begin(self) -> None:
-        """Mark with which files the attempt begins."""
-        if states := self._states():
-            self.mark.parent.mkdir(parents=True, exist_ok=True)
-            atomic.write_json(self.mark, {"states": states})
-
-    def doubt(self) -> str:
-        """Whether files were written to since an attempt began that was killed before it could look itself."""
-        if not self.mark.exists():
-            return ""
-        written = _written(read_json(self.mark).get("states", {}), self._states())
-        return f"{written} changed since an attempt began that was killed" if written else ""
-
-    def touched(self) -> str:
-        """Whether contents changed since the attempt began, also if they are back by now; if not, forgets the mark."""
-        before = read_json(self.mark).get("states", {}) if self.mark.exists() else None
-        try:
-            if changed := self.changed():
-                return changed
-            now = self._states()
-        except DataError as error:
-            return str(error)
-        if before is not None and (written := _written(before, now)):
-            return f"{written} changed"
+        DataError where a file is gone.
+        """
+        changed, now = self._look()
+        written = _written(before, now)
+        if changed or written:
+            return changed or f"{written} changed"
         self.mark.unlink(missing_ok=True)
         return ""
+
+    def _look(self) -> tuple[str, dict[str, State]]:
+        """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
+        digests = FileDigests(self.layout.cache)
+        names = changed_files(self.node, digests)
+        return f"{', '.join(names)} changed" if names else "", digests.states
+
+    def _doubt(self, now: Mapping[str, State]) -> str:
+        """Whether files were written to since an attempt began that was killed before it could look itself."""
+        written = _written(read_json(self.mark).get("states", {}), now) if self.mark.exists() else ""
+        return f"{written} changed since an attempt began that was killed" if written else ""
 
     def _discard_work(self) -> None:
         self.layout.store.discard_work(self.node.name, self.node.key)
 
-    def _states(self) -> dict[str, State]:
-        digests = FileDigests(self.layout.cache)
-        self.node.stage.take_fingerprint(self.node.config, digests)
-        return digests.states
 
-
-def _written(before: dict[str, State], now: dict[str, State]) -> str:
+def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
     """Names of the files that were written to, or replaced, or are there only in one."""
     paths = sorted(before.keys() | now.keys())
     both = before.keys() & now.keys()
     return ", ".join(Path(path).name for path in paths if path not in both or was_written(before[path], now[path]))
 
 
-def _patiently(look: Callable[[], str]) -> str:
+def _patiently(look: Callable[[], Found]) -> Found:
     """What `look` gives, asked again where a file server does not answer: a stage's hours hang on it."""
     for seconds in SECONDS_UNTIL_ASKED_AGAIN:
         try:

@@ -10,12 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from paribus.errors import DataError
-from paribus.store.digest import SETTLED_NANOSECONDS, sha256
-
-State = list[int]
-"""Size in bytes, time of the last write in nanoseconds and inode; then mode, owner, group and number of names; then the
-time of the last change of any of these or of the contents."""
-_CONTENTS, _ATTRIBUTES = slice(0, 3), slice(3, 7)
+from paribus.store.digest import SETTLED_NANOSECONDS, State, sha256, state_of
 
 
 @dataclass(frozen=True)
@@ -30,33 +25,29 @@ class FileDigests:
         """SHA-256 of a file in hexadecimal; DataError where the file changes meanwhile."""
         path = path.absolute()
         entry = self.directory / f"{hashlib.sha256(os.fsencode(path)).hexdigest()}.json"
-        state = state_of(path)
+        state = state_of(path.stat())
         self.states[os.fspath(path)] = state
         remembered = _remembered(entry, state)
         if remembered is not None:
             return remembered
         digest = sha256(path)
-        if state_of(path) != state:
+        if state_of(path.stat()) != state:
             raise DataError(f"{path}: changed while it was read; wait until it is complete")
         if time.time_ns() - path.stat().st_mtime_ns > SETTLED_NANOSECONDS:
             _remember(entry, {"path": os.fspath(path), "state": state, "sha256": digest})
         return digest
 
 
-def state_of(path: Path) -> State:
-    """What tells that a file was written to or replaced."""
-    found = path.stat()
-    attributes = [found.st_mode, found.st_uid, found.st_gid, found.st_nlink]
-    return [found.st_size, found.st_mtime_ns, found.st_ino, *attributes, found.st_ctime_ns]
-
-
 def was_written(before: State, now: State) -> bool:
     """Whether other contents may have been in a file between two states, also if they are gone again.
 
-    What copies or unpacks a file can set its time of writing back, but not that of its last change. Where another mode,
-    owner or number of names explains that one, nothing was written.
+    Where another mode, owner or number of names explains the time of the last change, nothing was written.
     """
-    return before[_CONTENTS] != now[_CONTENTS] or (before != now and before[_ATTRIBUTES] == now[_ATTRIBUTES])
+    (*contents, changed, inode), attributes = before[:4], before[4:]
+    (*later, changed_later, inode_later), attributes_later = now[:4], now[4:]
+    if [*contents, inode] != [*later, inode_later]:
+        return True
+    return changed != changed_later and attributes == attributes_later
 
 
 def is_writable(directory: Path) -> bool:

@@ -16,12 +16,10 @@ from typing import Any
 
 from paribus.errors import InfrastructureError
 from paribus.store.clock import file_time_ns
-from paribus.store.digest import SETTLED_NANOSECONDS, sha256
+from paribus.store.digest import SETTLED_NANOSECONDS, State, sha256, state_of
 from paribus.store.record import RECORD, read_record
 
 SHOWN = 3
-Signature = list[int]
-"""Size in bytes, times of the last write and of the last change of attributes in nanoseconds, inode."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +44,7 @@ class Memory:
         except OSError:
             return None
 
-    def write(self, record: str, files: Mapping[str, Signature], began: int | None) -> None:
+    def write(self, record: str, files: Mapping[str, State], began: int | None) -> None:
         """Remember those of the sound `files` that were settled when reading them `began`."""
         if began is None:
             return
@@ -78,18 +76,18 @@ def hashed_damage(directory: Path, memory: Memory) -> str | None:
     return _examined(directory, signatures(directory), {}, memory)
 
 
-def remember(directory: Path, memory: Memory, hashed: Mapping[str, Signature], began: int | None) -> None:
+def remember(directory: Path, memory: Memory, hashed: Mapping[str, State], began: int | None) -> None:
     """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
     same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
     memory.write(sha256(directory / RECORD), same, began)
 
 
-def signatures(directory: Path) -> dict[str, Signature]:
+def signatures(directory: Path) -> dict[str, State]:
     """Relative path -> signature of everything below `directory` that is no directory."""
     return dict(_signatures(directory, ""))
 
 
-def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, Signature]]:
+def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, State]]:
     with os.scandir(directory) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -98,15 +96,15 @@ def _signatures(directory: Path | str, prefix: str) -> Iterator[tuple[str, Signa
             yield f"{prefix}{entry.name}", _signature(entry)
 
 
-def _signature(entry: os.DirEntry[str]) -> Signature:
+def _signature(entry: os.DirEntry[str]) -> State:
     try:
         status = entry.stat()
     except FileNotFoundError:  # a link to nothing
         status = entry.stat(follow_symlinks=False)
-    return [status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino]
+    return state_of(status)
 
 
-def _examined(directory: Path, found: Mapping[str, Signature], known: Mapping[str, Any], memory: Memory) -> str | None:
+def _examined(directory: Path, found: Mapping[str, State], known: Mapping[str, Any], memory: Memory) -> str | None:
     began = memory.now()
     try:
         record = read_record(directory)
@@ -126,13 +124,13 @@ def _examined(directory: Path, found: Mapping[str, Signature], known: Mapping[st
     return None
 
 
-def _by_name(files: Mapping[str, Any], found: Mapping[str, Signature]) -> Iterator[str]:
+def _by_name(files: Mapping[str, Any], found: Mapping[str, State]) -> Iterator[str]:
     yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys()))
     yield from (f"{name} is not of it" for name in sorted(found.keys() - files.keys() - {RECORD}))
 
 
 def _by_content(
-    directory: Path, files: Mapping[str, Any], found: Mapping[str, Signature], names: list[str]
+    directory: Path, files: Mapping[str, Any], found: Mapping[str, State], names: list[str]
 ) -> Iterator[str]:
     for name in sorted(names):
         size, expected = found[name][0], files[name]["bytes"]
