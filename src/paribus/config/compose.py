@@ -246,8 +246,8 @@ def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem
 
 def _last_of_each(overrides: Sequence[Override]) -> list[Override]:
     """Without what a later override of the same key replaces, whether it gives one value or several to sweep."""
-    last = {override.key_or_group: place for place, override in enumerate(overrides) if _sets(override)}
-    return [o for place, o in enumerate(overrides) if not _sets(o) or last[o.key_or_group] == place]
+    last = {override.get_key_element(): place for place, override in enumerate(overrides) if _sets(override)}
+    return [o for place, o in enumerate(overrides) if not _sets(o) or last[o.get_key_element()] == place]
 
 
 def _sets(override: Override) -> bool:
