@@ -100,6 +100,11 @@ def test_of_a_choice_that_is_given_twice_the_last_counts() -> None:
     assert runs[0].factors == ("tokenizer",)
 
 
+def test_a_choice_placed_elsewhere_is_not_one_that_is_given_twice() -> None:
+    with pytest.raises(ConfigurationError, match="tokenizer@other"):
+        prepared("tokenizer@other=bpe", "tokenizer=bytes")
+
+
 @pytest.mark.parametrize(
     "remedy", ["duplicates=off", "duplicates=minhash", "duplicates=off,minhash", "factors=[duplicates]"]
 )
