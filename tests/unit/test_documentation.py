@@ -157,7 +157,6 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, o
     return {"texts": texts, "tok": bpe, "bpe": bpe, "scaffold": scaffold, "path": tmp_path / "tokens"}
 
 
-@pytest.mark.filterwarnings("ignore:vocab_size")
 @pytest.mark.parametrize("page", PYTHON_PAGES, ids=lambda page: page.name)
 def test_the_python_examples_of_a_page_run(page: Path, surroundings: dict[str, object]) -> None:
     examples = list(blocks(page, "python"))
