@@ -170,8 +170,9 @@ def test_ctrl_c_or_a_closed_terminal_stops_the_sweep_which_says_how_to_go_on_and
 ) -> None:
     write_corpus(tmp_path)
     arguments = command(("run", "-m", *OVERRIDES, *SWEEP))
-    # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C.
+    # A shell that starts the tests in the background has them, and what they start, ignore Ctrl-C; nohup, a hang-up.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     process = subprocess.Popen(arguments, cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stdout is not None
     for line in process.stdout:
