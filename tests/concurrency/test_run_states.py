@@ -121,3 +121,19 @@ def test_a_run_that_nobody_holds_and_nobody_ended_is_lost(run: PreparedRun) -> N
     assert (state.status, state.shown) == (LOST, "failed")
     assert state.failure is not None
     assert f"process {os.getpid()}" in state.failure.message
+
+
+@pytest.mark.parametrize("full_disk", [False, True])
+def test_a_lost_run_that_left_word_is_told_by_it_and_recorded_so(run: PreparedRun, full_disk: bool) -> None:
+    recorded(run).events.close()
+    layout = layout_of(run)
+    note = layout.refusal(run.run_id)
+    note.parent.mkdir(parents=True, exist_ok=True)
+    told = {"class": "infrastructure", "message": "the file server is away", "full_disk": full_disk}
+    note.write_text(json.dumps(told), encoding="utf-8")
+    state = read_state(layout, run)
+    assert (state.status, state.full_disk) == (LOST, full_disk)
+    assert state.failure == Failure("infrastructure", "the file server is away")
+    run_state.settle(layout, run.run_id, None)
+    ended = read_state(layout, run)
+    assert (ended.status, ended.failure) == ("failed", state.failure)

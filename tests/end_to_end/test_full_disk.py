@@ -20,7 +20,7 @@ def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Pat
     assert "1 of 1 run done" in paribus(tmp_path, *arguments).stdout
 
 
-@pytest.mark.parametrize("small_disk", ["200k", "60k"], indirect=True)
+@pytest.mark.parametrize("small_disk", ["200k", "60k", "52k", "40k"], indirect=True)
 def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_filled_once(
     tmp_path: Path, small_disk: Path
 ) -> None:
@@ -31,4 +31,7 @@ def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_fil
     assert re.search(rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space", told)
     assert "trying again" not in told
     assert "died without a word" not in told
+    assert "0 of 1 run done" in told
+    assert "ended without a word" not in told
+    assert told.count("run 1 of 1") == 1
     assert failed.stderr == ""

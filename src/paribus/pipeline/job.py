@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, ParibusError, classify
+from paribus.errors import ConfigurationError, ParibusError, classify, is_full_disk
 from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.display import Display, open_console
 from paribus.pipeline.failure import Failure
@@ -45,11 +46,11 @@ class JobFunction:
         except Exception as error:
             failure = classify(error)
             display.message(f"  [red]{failure['class']}[/red]: {escape(failure['message'])}")
-            _leave_note(config, failure)
+            _leave_note(config, {**failure, "full_disk": is_full_disk(error)})
 
 
-def _leave_note(config: RunConfig, failure: Mapping[str, str]) -> None:
-    """Tell the command, which may not see this terminal, why its run did not begin."""
+def _leave_note(config: RunConfig, failure: Mapping[str, Any]) -> None:
+    """Tell the command, which may not see this terminal, why its run did not begin, or why its end is not recorded."""
     if config.sweep is not None and config.sweep.run is not None:
         note = Layout.of(config).refusal(config.sweep.run)
         with suppress(OSError):

@@ -21,13 +21,14 @@ class RunState:
     """`status` is that of the record, `not started` without one, `unreadable` where nobody can read it.
 
     It is `lost` where the record says running and the process is gone, `incomplete` where it says done and an artefact
-    is gone or damaged.
+    is gone or damaged. `full_disk` where a lost run left word that there was no room to record how it ended.
     """
 
     status: str
     failure: Failure | None
     record: dict[str, Any] | None
     holder: dict[str, Any] | None
+    full_disk: bool = False
 
     @property
     def shown(self) -> str:
@@ -58,19 +59,21 @@ def read_state(layout: Layout, run: PreparedRun) -> RunState:
     complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, layout)
     if holder is not None and not complete:
         return RunState("running", None, record, holder)
+    note = _note(layout, run.run_id)
     if record is None:
-        note = read_json(layout.refusal(run.run_id))
-        return (
-            RunState("failed", Failure.from_json(note), None, None)
-            if {"class", "message"} <= note.keys()
-            else NOT_STARTED
-        )
+        return RunState("failed", Failure.from_json(note), None, None) if note else NOT_STARTED
     if record["status"] == "running":
-        return RunState(LOST, lost(record), record, None)
+        return RunState(LOST, _why_lost(layout, run.run_id, record), record, None, note.get("full_disk", False))
     if record["status"] == "done" and not complete:
         return RunState("incomplete", _damage(layout, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
+
+
+def _note(layout: Layout, run_id: str) -> dict[str, Any]:
+    """What the job of a run left beside its record; empty where it left nothing that can be read."""
+    note = read_json(layout.refusal(run_id))
+    return note if {"class", "message"} <= note.keys() else {}
 
 
 def _living_holder(path: Path, layout: Layout) -> dict[str, Any] | None:
@@ -86,8 +89,10 @@ def _damage(layout: Layout, run: PreparedRun) -> Failure | None:
     return None
 
 
-def lost(record: dict[str, Any], why: str | None = None) -> Failure:
-    """The failure of a run whose process ended without a word; `why` is what the launcher says of it."""
+def _why_lost(layout: Layout, run_id: str, record: dict[str, Any], why: str | None = None) -> Failure:
+    """The failure of a run whose process is gone: its last word, if it left one; `why` is what the launcher says."""
+    if note := _note(layout, run_id):
+        return Failure.from_json(note)
     process = f"process {record.get('pid')} on {record.get('host')}"
     reason = f" ({why})" if why else ", killed from outside or with its node"
     return Failure("infrastructure", f"{process} ended without a word{reason}; the same command carries on")
@@ -101,4 +106,4 @@ def settle(layout: Layout, run_id: str, why: str | None) -> None:
     with held:
         record = read_record(layout.run(run_id))
         if record is not None and record["status"] == "running":
-            fail_record(layout.run(run_id), record, lost(record, why))
+            fail_record(layout.run(run_id), record, _why_lost(layout, run_id, record, why))

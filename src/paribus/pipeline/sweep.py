@@ -17,6 +17,7 @@ from paribus.config.compose import compose_command, run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.errors import classify, is_full_disk
 from paribus.pipeline.comparison import show_table
 from paribus.pipeline.display import duration
 from paribus.pipeline.equality import undeclared
@@ -140,15 +141,26 @@ class _Launches:
     def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
         """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
         state, config = read_state(self.layout, run), run.job.config
-        if state.status == LOST:
-            settle(self.layout, run.run_id, trouble)
+        if state.status == LOST and not self._settled(run, trouble):
+            return False
         told = (state.record or {}).get("invocation") == self.sweep.invocation
-        helps = state.status == LOST
+        helps = state.status == LOST and not state.full_disk
         if trouble is not None:
             helps = helps or state.status == "interrupted" or (not told and state.status != "done")
         if run.run_id in elsewhere:
             helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
         return helps and launched <= config.retries and config.on_failure != "stop"
+
+    def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
+        """Record a lost run as failed; False where the disk has no room even for that, so nothing else would have."""
+        try:
+            settle(self.layout, run.run_id, trouble)
+        except OSError as error:
+            if not is_full_disk(error):
+                raise
+            self.console.print(classify(error)["message"], style="yellow", markup=False, soft_wrap=True)
+            return False
+        return True
 
 
 @contextmanager
