@@ -18,7 +18,7 @@ def finish(run: PreparedRun, number: int, made: Path) -> None:
     config = run.job.config
     recorder = Recorder(config, run.nodes, layout)
     later = [answers(drawn) for _ in range(5)]
-    heldout = [(float(900 + 100 * drawn.random()), 400) for _ in range(20)]
+    heldout = [(float(900 + 100 * drawn.random()), 400) for _ in range(40)]
     scores = write_scores(made / run.run_id, later[0], heldout=heldout, checkpoints=5, later=later[1:])
     for name, node in run.nodes.items():
         held = layout.store.claim(name, node.key)

@@ -26,14 +26,14 @@ from paribus.tracking.mlflow_sink import mlflow_environment
 from paribus.tracking.reader import EventReader
 from paribus.tracking.sync import sync
 
-SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1"]
-PARTS = {"": "value"} | {f"/{name}": name for name in ("difference", "low", "high", "p_value", "p_holm")}
+SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
+PARTS = {"": "value"} | {f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_holm")}
 TRACKING = TrackingConfig(kind="mlflow")
 
 
 @pytest.fixture(scope="module")
 def root(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An output root with four finished runs, their report, and all of it in MLflow."""
+    """An output root with six finished runs, their report, and all of it in MLflow."""
     found = tmp_path_factory.mktemp("root")
     shutil.copy(empty_store, found)
     composition, runs = sweep(found)
@@ -87,7 +87,7 @@ def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -
         for part, field in PARTS.items()
         if cell[field] is not None
     }
-    assert len([name for name in wanted if name.endswith("/p_holm")]) == 8
+    assert len([name for name in wanted if name.endswith("/p_holm")]) == 1
     assert {name: shown[name] for name in wanted} == wanted
 
 
@@ -99,7 +99,7 @@ def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
             names = [f"{task}/{cell['metric']}/mean" for task in cell["tasks"].split(" ")]
             assert len(names) == 2
         own = [shown[run]["table/" + name] for run in cell["run_ids"].split() for name in names]
-        assert len(own) == 2 * len(names)
+        assert len(own) == 3 * len(names)
         assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
 
 

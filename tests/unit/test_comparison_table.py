@@ -1,3 +1,4 @@
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -7,19 +8,23 @@ import pytest
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
-from paribus.reporting.comparison import compare
-from paribus.reporting.frame import MissingRun, frame
+from paribus.reporting.comparison import Comparison, compare
+from paribus.reporting.crossed import crossed_tests, pooled_variance
+from paribus.reporting.frame import MissingRun, RunRecord, frame
+from paribus.reporting.layout import layouts
+from paribus.reporting.notes import notes
 from paribus.reporting.score_lines import Remembered
 from paribus.reporting.scores import load
+from paribus.reporting.significance import holm
 from reporting_support import FACTORS, demo_runs, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
 ICLM = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "in_context"}
-ZERO, FIVE = [1, 0, 1, 1, 0, 0], [1, 1, 1, 1, 0, 1]
-BETTER = [1, 1, 1, 1, 0, 1]
+ZERO, FIVE = [1, 0, 1, 1, 0, 0] * 5, [1, 1, 1, 1, 0, 1] * 5
+BETTER = [1, 1, 1, 1, 0, 1] * 5
 
 
 def test_an_accuracy_is_the_mean_over_items_and_its_error_the_standard_error(tmp_path: Path) -> None:
@@ -27,10 +32,11 @@ def test_an_accuracy_is_the_mean_over_items_and_its_error_the_standard_error(tmp
     cells = compare([run], FACTORS).rows[0].cells
     both = (np.array(ZERO) + np.array(FIVE)) / 2
     assert cells["continuation/0_shot"].value == pytest.approx(np.mean(ZERO))
-    assert cells["continuation/5_shot"].spread == pytest.approx(stats.sem(FIVE))
+    assert cells["continuation/5_shot"].error == pytest.approx(stats.sem(FIVE))
+    assert cells["continuation/5_shot"].half_width == pytest.approx(stats.t.ppf(0.975, 29) * stats.sem(FIVE))
     assert cells["continuation/mean"].value == pytest.approx((np.mean(ZERO) + np.mean(FIVE)) / 2)
-    assert cells["continuation/mean"].spread == pytest.approx(stats.sem(both))
-    assert (cells["continuation/mean"].items, cells["continuation/mean"].over) == (6, "items")
+    assert cells["continuation/mean"].error == pytest.approx(stats.sem(both))
+    assert (cells["continuation/mean"].items, cells["continuation/mean"].over) == (30, "items")
 
 
 def test_checkpoints_are_averaged_item_by_item(tmp_path: Path) -> None:
@@ -50,7 +56,7 @@ def test_the_average_over_tasks_weighs_tasks_equally_and_keeps_the_stratified_er
     cell = compare([run], FACTORS).rows[0].cells["average"]
     assert cell.value == pytest.approx((np.mean(large) + np.mean(small)) / 2)
     variances = [np.var(values) / len(values) for values in (large, small)]
-    assert cell.spread == pytest.approx(np.sqrt(sum(variances)) / 2 * np.sqrt(11 / 10))
+    assert cell.error == pytest.approx(np.sqrt(sum(variances)) / 2 * np.sqrt(11 / 10))
 
 
 def test_bits_per_byte_is_total_bits_over_total_bytes_with_the_ratio_s_error(tmp_path: Path) -> None:
@@ -62,49 +68,82 @@ def test_bits_per_byte_is_total_bits_over_total_bytes_with_the_ratio_s_error(tmp
     assert cell.value == pytest.approx(bits.sum() / sizes.sum())
     draws = [generator.integers(0, 400, 400) for _ in range(2_000)]
     bootstrap = np.std([bits[draw].sum() / sizes[draw].sum() for draw in draws])
-    assert cell.spread == pytest.approx(bootstrap, rel=0.1)
+    assert cell.error == pytest.approx(bootstrap, rel=0.1)
 
 
-def test_each_cell_is_tested_against_the_first_row_and_adjusted_over_the_table(tmp_path: Path) -> None:
+def test_one_seed_judges_no_model(tmp_path: Path) -> None:
     runs = [
-        record(tmp_path, "one", BPE, {("continuation", 0): ZERO * 20, ("boolq", 0): ZERO * 20}),
-        record(tmp_path, "two", LBPE, {("continuation", 0): BETTER * 20, ("boolq", 0): ZERO * 20}),
+        record(tmp_path, "one", BPE, {("continuation", 0): ZERO * 4, ("boolq", 0): ZERO * 4}),
+        record(tmp_path, "two", LBPE, {("continuation", 0): BETTER * 4, ("boolq", 0): ZERO * 4}),
     ]
-    comparison = compare(runs, FACTORS)
-    first, second = comparison.rows
+    first, second = compare(runs, FACTORS).rows
     assert all(cell.test is None for cell in first.cells.values())
     expected = mcnemar([[60, 0], [40, 20]], exact=False, correction=False)
     cell = second.cells["continuation/mean"]
     assert cell.test is not None
     assert cell.test.p_value == pytest.approx(expected.pvalue, rel=1e-6, abs=0)
-    assert cell.test.difference == pytest.approx(2 / 6)
-    average = second.cells["average"]
-    assert average.test is not None
-    assert average.test.p_value < cell.test.p_value
-    assert average.p_holm == pytest.approx(3 * average.test.p_value, rel=1e-9, abs=0)
-    assert cell.p_holm == pytest.approx(2 * cell.test.p_value, rel=1e-9, abs=0)
-    assert second.cells["boolq/mean"].p_holm == 1
-    assert (cell.best, first.cells["continuation/mean"].best) == (True, False)
-    assert first.cells["boolq/mean"].best is second.cells["boolq/mean"].best is True
+    assert cell.difference == cell.test.difference == pytest.approx(2 / 6)
+    for row in (first, second):
+        for key in ("continuation/mean", "boolq/mean", "average"):
+            found = row.cells[key]
+            assert (found.p_value, found.p_holm, found.mde, found.interval, found.best) == (None,) * 4 + (False,)
 
 
-def test_several_seeds_show_their_spread_and_are_tested_seed_by_seed_too(tmp_path: Path) -> None:
-    items = np.random.default_rng(0).random((2, 3, 300)) < np.array([[0.4], [0.5], [0.6]])
+def test_two_seeds_have_an_interval_and_are_not_marked(tmp_path: Path) -> None:
+    runs = seeds_of(tmp_path, 2)
+    comparison = compare(runs, FACTORS)
+    cell = comparison.rows[1].cells["continuation/mean"]
+    assert cell.crossed is not None
+    assert cell.interval == (cell.crossed.low, cell.crossed.high)
+    assert (cell.p_value, cell.p_holm, cell.mde) == (cell.crossed.p_value, None, None)
+    assert not any(row.cells["continuation/mean"].best for row in comparison.rows)
+
+
+def test_scores_that_no_training_has_part_in_are_judged_with_one_seed(tmp_path: Path) -> None:
     runs = [
-        record(tmp_path, f"{index}{seed}", labels, {("continuation", 0): items[index, seed]}, seed=seed)
-        for index, labels in enumerate((BPE, LBPE))
-        for seed in range(3)
+        record(tmp_path, name, labels, {("gold", 0): values}, metric="word_f1")
+        for name, labels, values in (("one", BPE, [0.2, 0.5, 0.4] * 20), ("two", LBPE, [0.6, 0.7, 0.9] * 20))
     ]
     comparison = compare(runs, FACTORS)
-    assert [len(row.runs) for row in comparison.rows] == [3, 3]
-    cell, means = comparison.rows[1].cells["continuation/mean"], items.mean(axis=2)
-    assert cell.value == pytest.approx(means[1].mean())
-    assert (cell.spread, cell.over) == (pytest.approx(np.std(means[1], ddof=1)), "seeds")
+    (column,) = (column for column in comparison.columns if column.scored)
+    cell = comparison.rows[1].cells[column.key]
     assert cell.test is not None
-    assert cell.seeds_test is not None
-    assert cell.test.p_value == pytest.approx(stats.ttest_rel(items[1].mean(axis=0), items[0].mean(axis=0)).pvalue)
-    assert cell.seeds_test.p_value == pytest.approx(stats.ttest_rel(means[1], means[0]).pvalue)
-    assert cell.p_holm == pytest.approx(max(cell.test.p_value, cell.seeds_test.p_value))
+    assert (cell.p_value, cell.p_holm, cell.crossed) == (cell.test.p_value, cell.test.p_value, None)
+    assert cell.interval == (cell.test.low, cell.test.high)
+    assert cell.best
+    assert layouts(comparison, tmp_path)[0].note == "±: half the 95 % interval over items alone"
+    assert "seed cannot say" not in " ".join(notes(comparison))
+
+
+def seeds_of(root: Path, seeds: int, labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[RunRecord]:
+    generator = np.random.default_rng(0)
+    items = generator.random((len(labels), seeds, 300)) < 0.4 + 0.1 * generator.random((len(labels), seeds, 1))
+    return [
+        record(root, f"{index}{seed}", row, {("continuation", 0): items[index, seed]}, seed=seed)
+        for index, row in enumerate(labels)
+        for seed in range(seeds)
+    ]
+
+
+def test_several_seeds_are_tested_over_seeds_and_items_and_adjusted_over_the_table(tmp_path: Path) -> None:
+    labels = (BPE, LBPE, ICLM)
+    runs = seeds_of(tmp_path, 3, labels)
+    comparison = compare(runs, FACTORS)
+    assert [len(row.runs) for row in comparison.rows] == [3, 3, 3]
+    key = "continuation/mean"
+    scored = [column.key for column in comparison.columns if column.scored]
+    block = ("continuation", 0, "acc")
+    values = np.stack([[load(run.scores).blocks[block].values[0] for run in row.runs] for row in comparison.rows])
+    means = values.mean(axis=2)
+    cells = [row.cells[key] for row in comparison.rows]
+    assert [cell.value for cell in cells] == pytest.approx(means.mean(axis=1).tolist())
+    assert [cell.seed_spread for cell in cells] == pytest.approx(np.std(means, axis=1, ddof=1).tolist())
+    expected = crossed_tests([(values[1], values[0]), (values[2], values[0])], [pooled_variance(means)] * 2)
+    assert [cell.crossed for cell in cells[1:]] == expected
+    assert [cell.p_value for cell in cells[1:]] == [test.p_value for test in expected]
+    every = [row.cells[name].p_value for row in comparison.rows[1:] for name in scored]
+    assert [row.cells[name].p_holm for row in comparison.rows[1:] for name in scored] == pytest.approx(holm(every))
+    assert sum(cell.best for cell in cells) == 1
 
 
 def test_rows_stand_in_the_order_of_their_labels_first_appearance(tmp_path: Path) -> None:
@@ -140,7 +179,7 @@ def test_nan_stays_nan_is_never_best_and_is_not_tested(tmp_path: Path) -> None:
     cell = second.cells["boolq/mean"]
     assert cell.value is not None
     assert np.isnan(cell.value)
-    assert (cell.best, cell.test, cell.spread) == (False, None, None)
+    assert (cell.best, cell.test, cell.half_width) == (False, None, None)
     assert np.isnan(second.cells["final_loss"].value or 0)
     assert first.cells["boolq/mean"].best is False
 
@@ -219,3 +258,170 @@ def test_loss_per_token_is_shown_only_where_all_runs_have_the_same_tokens(tmp_pa
     assert "final_loss" not in {column.key for column in compare(runs, FACTORS).columns}
     with pytest.raises(ConfigurationError, match="final_loss is per token, and these runs have different tokens"):
         compare(runs, FACTORS, (), table)
+
+
+def two_measures(root: Path, items: int = 40) -> list[RunRecord]:
+    """Two rows of three seeds, the second better by two tasks and by bits per byte."""
+    generator = np.random.default_rng(4)
+    sizes = generator.integers(200, 400, items)
+    return [
+        record(
+            root,
+            f"{index}{seed}",
+            labels,
+            {(task, 0): generator.random(items) < 0.3 + 0.4 * index for task in ("boolq", "piqa")},
+            seed=seed,
+            heldout=list(zip(sizes * generator.normal(2.0 - 0.5 * index, 0.1, items), sizes, strict=True)),
+        )
+        for index, labels in enumerate((BPE, LBPE))
+        for seed in range(3)
+    ]
+
+
+def judged(comparison: Comparison) -> set[str]:
+    return {key for row in comparison.rows for key, cell in row.cells.items() if cell.p_holm is not None}
+
+
+@pytest.mark.parametrize(
+    ("table", "family"),
+    [
+        (TableConfig(), {"bits_per_byte"}),
+        (TableConfig(columns=("boolq", "piqa", "average")), {"average"}),
+        (TableConfig(columns=("boolq", "piqa")), {"boolq/mean", "piqa/mean"}),
+        (TableConfig(primary=("boolq", "bits_per_byte")), {"boolq/mean", "bits_per_byte"}),
+    ],
+)
+def test_the_primary_measures_are_the_family_and_others_are_not_judged(
+    tmp_path: Path, table: TableConfig, family: set[str]
+) -> None:
+    comparison = compare(two_measures(tmp_path), FACTORS, table=table)
+    assert judged(comparison) == comparison.primary == family
+    cells = comparison.rows[1].cells
+    p_values = [cells[key].p_value for key in sorted(family)]
+    assert [cells[key].p_holm for key in sorted(family)] == holm([p for p in p_values if p is not None])
+    scored = {column.key for column in comparison.columns if column.scored}
+    assert comparison.exploratory == (scored != family)
+    for key in scored - family:
+        assert cells[key].p_value is not None  # as it is, without a mark
+    (layout, *_) = layouts(comparison, tmp_path)
+    marked = {column.key for column in layout.columns if column.label.endswith("†")}
+    assert marked == scored - family
+    assert {
+        column.key for column, entry in zip(layout.columns, layout.lines[1].entries, strict=True) if entry.mark
+    } <= family
+
+
+@pytest.mark.parametrize(("name", "told"), [("bits_per_bytes", "bits_per_byte"), ("tokens", "bits_per_byte")])
+def test_a_primary_measure_that_the_table_lacks_is_refused(tmp_path: Path, name: str, told: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"experiment\.table\.\w+: .*{told}"):
+        compare(two_measures(tmp_path), FACTORS, table=TableConfig(primary=(name,)))
+
+
+def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
+    few = compare(two_measures(tmp_path / "few", items=29), FACTORS)
+    for row in few.rows:
+        for column in few.columns:
+            cell = row.cells[column.key]
+            if column.scored:
+                assert cell.value is not None
+                found = (cell.half_width, cell.test, cell.crossed, cell.p_value, cell.p_holm, cell.mde, cell.interval)
+                assert found == (None,) * 7
+                assert not cell.best
+    told = " ".join(notes(few))
+    assert "Fewer than 30 items, of a mean in its smallest task, so no interval, no test and no best number" in told
+    assert "boolq 0-shot (29), piqa 0-shot (29), All tasks mean (29), Held-out text bits / byte (29)." in told
+    assert "No significance test: no score allows one against the first row" in told
+    assert "Bold" not in told
+    assert "±" not in told
+    enough = compare(two_measures(tmp_path / "enough", items=30), FACTORS)
+    assert "Fewer than 30" not in " ".join(notes(enough))
+    assert enough.rows[1].cells["boolq/mean"].p_value is not None
+    assert any(row.cells["boolq/mean"].best for row in enough.rows)
+
+
+def of_tasks(root: Path, sizes: Mapping[str, int], seeds: Sequence[Sequence[int]]) -> Comparison:
+    """Two rows, the second better by every task, with the seeds of each."""
+    generator = np.random.default_rng(6)
+    runs = [
+        record(
+            root,
+            f"{index}{seed}",
+            labels,
+            {(task, 0): generator.random(size) < 0.3 + 0.4 * index for task, size in sizes.items()},
+            seed=seed,
+        )
+        for index, labels in enumerate((BPE, LBPE))
+        for seed in seeds[index]
+    ]
+    return compare(runs, FACTORS)
+
+
+def test_a_mean_over_tasks_is_judged_by_its_smallest(tmp_path: Path) -> None:
+    comparison = of_tasks(tmp_path, {"boolq": 300, "piqa": 5}, [range(3)] * 2)
+    cell = comparison.rows[1].cells["average"]
+    assert (cell.items, cell.fewest, cell.p_value, cell.half_width, cell.best) == (305, 5, None, None, False)
+    assert comparison.rows[1].cells["boolq/mean"].p_value is not None
+    told = " ".join(notes(comparison))
+    assert "All tasks mean (5)" in told
+    assert "none of All tasks mean can be judged, so none is marked" in told
+    assert "† Exploratory" in told
+
+
+@pytest.mark.parametrize("theirs", [(3, 4, 5), (2, 3, 4)])
+def test_rows_that_share_too_few_seeds_are_not_judged_and_it_is_said(tmp_path: Path, theirs: tuple[int, ...]) -> None:
+    comparison = of_tasks(tmp_path, {"boolq": 100}, [(0, 1, 2), theirs])
+    cells = [row.cells["boolq/mean"] for row in comparison.rows]
+    assert [cell.over for cell in cells] == ["seeds", "seeds"]
+    assert not any(cell.best or cell.p_holm is not None for cell in cells)
+    told = " ".join(notes(comparison))
+    assert "Rows that share fewer than three seeds with the row they are compared with" in told
+    assert "one seed cannot say" not in told
+    assert "Bold" not in told
+
+
+def test_runs_without_scores_are_missing_seeds(tmp_path: Path) -> None:
+    runs = seeds_of(tmp_path, 3)
+    runs[4] = replace(runs[4], scores=None)
+    comparison = compare(runs, FACTORS)
+    assert all(row.cells["continuation/mean"].p_holm is None for row in comparison.rows)
+    told = " ".join(notes(comparison))
+    assert "Two seeds in some rows: this cannot say which is better" in told
+    assert "Scores of some runs are missing: bpe · longest_first · standard." in told
+    (layout, *_) = layouts(comparison, tmp_path)
+    assert "Some rows have fewer than three seeds" in layout.note
+
+
+def test_an_arm_that_seeds_throw_about_hides_no_difference_of_the_others(tmp_path: Path) -> None:
+    generator = np.random.default_rng(3)
+    levels = np.array([[0.40, 0.41, 0.40], [0.52, 0.53, 0.53], [0.2, 0.7, 0.4], [0.40, 0.41, 0.41], [0.41, 0.40, 0.41]])
+    names = [dict(BPE) | {"ordering": name} for name in ("standard", "a", "wild", "b", "c")]
+    ease = generator.random(400)
+    runs = [
+        record(tmp_path, f"{row}{seed}", names[row], {("boolq", 0): ease < levels[row, seed]}, seed=seed)
+        for row in range(5)
+        for seed in range(3)
+    ]
+    key = "boolq/mean"
+    with_it = compare(runs, FACTORS).rows[1].cells[key]
+    without = compare([run for run in runs if run.factors["ordering"] != "wild"], FACTORS).rows[1].cells[key]
+    assert with_it.p_value == pytest.approx(without.p_value)
+    assert without.p_value is not None
+    assert without.p_value < 0.05
+
+
+def test_a_primary_measure_that_nobody_scored_yet_is_no_error(tmp_path: Path) -> None:
+    unscored = [replace(run, scores=None) for run in seeds_of(tmp_path, 1)]
+    for name in ("average", "bits_per_byte", "arc_easy"):
+        comparison = compare(unscored, FACTORS, table=TableConfig(primary=(name,)))
+        assert judged(comparison) == set()
+    comparison = compare(seeds_of(tmp_path / "more", 3), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
+    assert "none of bits_per_byte can be judged" in " ".join(notes(comparison))
+
+
+def test_a_perplexity_beyond_all_numbers_is_infinite(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, name, labels, {("lambada_openai", 0): [2_000.0] * 40}, metric="target_bits")
+        for name, labels in (("one", BPE), ("two", LBPE))
+    ]
+    table = TableConfig(columns=("lambada_openai:perplexity",))
+    assert compare(runs, FACTORS, table=table).rows[0].cells["lambada_openai:perplexity/mean"].value == np.inf

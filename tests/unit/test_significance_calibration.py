@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from paribus.reporting.significance import Test, detectable_effect, paired_tests
+from paribus.reporting.significance import Test, paired_tests
 
 DRAWS, WITHIN = 10_000, 0.015
 Draws = NDArray[np.float64]
@@ -59,14 +59,3 @@ def test_the_bootstrap_agrees_with_the_t_test_on_many_items() -> None:
     for by_t, by_bootstrap in zip(paired_tests(pairs, test="t"), paired_tests(pairs, test="bootstrap"), strict=True):
         assert (by_bootstrap.low, by_bootstrap.high) == pytest.approx((by_t.low, by_t.high), abs=0.01)
         assert by_bootstrap.p_value == pytest.approx(by_t.p_value, abs=0.03)
-
-
-@pytest.mark.parametrize("samples", [5, 300])
-def test_a_difference_of_the_detectable_size_is_found_four_times_in_five(samples: int) -> None:
-    effect = detectable_effect(samples)
-    assert effect is not None
-    noise = np.random.default_rng(9).normal(effect, 1, (DRAWS, samples))
-    found = paired_tests(((row, np.zeros(samples)) for row in noise), test="t")
-    positive = np.mean([result.p_value < 0.05 for result in found])
-    sys.stdout.write(f"\npower at the detectable effect, {samples} samples: {100 * positive:.2f} %\n")
-    assert positive == pytest.approx(0.8, abs=WITHIN)

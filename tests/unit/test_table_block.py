@@ -19,7 +19,6 @@ from paribus.reporting.frame import MissingRun, RunRecord
 from paribus.reporting.layout import change, layouts
 from paribus.reporting.notes import notes
 from paribus.reporting.report import Report, write_report
-from paribus.reporting.significance import detectable_effect
 from paribus.reporting.why import explanation
 from reporting_support import config_of, record
 
@@ -116,9 +115,11 @@ def test_a_block_that_names_what_is_not_there_is_refused(build: Build, fields: d
         build(**fields)
 
 
-def test_bold_is_once_a_table_once_a_group_or_nowhere(build: Build) -> None:
+def test_bold_is_once_a_table_once_a_group_or_nowhere(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, seeds=(0, 1, 2))
+
     def best(bold: str) -> int:
-        return sum(row.cells["boolq/0_shot"].best for row in build(bold=bold).rows)
+        return sum(row.cells["boolq/0_shot"].best for row in compare(runs, FACTORS, (), table_of(bold=bold)).rows)
 
     assert (best("table"), best("group"), best("none")) == (1, 2, 0)
 
@@ -138,17 +139,9 @@ def test_cells_have_the_spread_over_seeds_and_over_checkpoints(tmp_path: Path) -
     cell = compare(runs, FACTORS).rows[1].cells["boolq/0_shot"]
     means = np.array([[np.mean(items(1, seed + 10 * step)) for step in range(2)] for seed in range(3)])
     assert cell.value == pytest.approx(means.mean())
-    assert (cell.spread, cell.over) == (pytest.approx(means.mean(axis=1).std(ddof=1)), "seeds")
+    assert (cell.seed_spread, cell.over) == (pytest.approx(means.mean(axis=1).std(ddof=1)), "seeds")
     assert cell.checkpoint_spread == pytest.approx(np.sqrt(means.var(axis=1, ddof=1).mean()))
     assert (cell.seeds, cell.checkpoints, cell.items) == (3, 2, 60)
-
-
-def test_the_detectable_difference_is_the_larger_of_items_and_seeds(tmp_path: Path) -> None:
-    cell = compare(runs_of(tmp_path, seeds=(0, 1, 2)), FACTORS).rows[1].cells["boolq/0_shot"]
-    assert cell.test is not None
-    assert cell.seeds_test is not None
-    expected = [test.deviation * (detectable_effect(test.items) or 0) for test in (cell.test, cell.seeds_test)]
-    assert cell.mde == pytest.approx(max(expected))
 
 
 def test_the_plain_t_test_is_over_seeds_and_checkpoints(tmp_path: Path) -> None:
@@ -202,7 +195,8 @@ def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Pa
     assert (column.kind, column.better, column.group) == ("perplexity", "lower", "lambada_openai (perplexity)")
     first, second = (row.cells[column.key] for row in found.rows)
     assert first.value == pytest.approx(2 ** bits["a"].mean())
-    assert first.spread == pytest.approx(first.value * np.log(2) * stats.sem(bits["a"]))
+    assert first.error == pytest.approx(first.value * np.log(2) * stats.sem(bits["a"]))
+    assert first.half_width == pytest.approx(stats.t.ppf(0.975, 29) * first.error)
     assert second.test.difference == pytest.approx(bits["b"].mean() - bits["a"].mean())
     assert second.test.p_value == pytest.approx(stats.ttest_rel(bits["a"], bits["b"]).pvalue)
     assert change(second.test.difference, column).endswith(" bits")
@@ -259,9 +253,16 @@ def test_the_latex_document_compiles(tmp_path: Path) -> None:
 
 def test_the_caption_of_a_one_seed_table_says_so_and_that_of_several_does_not(tmp_path: Path) -> None:
     (one, *_) = layouts(compare(runs_of(tmp_path / "one"), FACTORS), tmp_path)
-    (several, *_) = layouts(compare(runs_of(tmp_path / "more", (0, 1)), FACTORS), tmp_path)
-    assert one.caption == "Scores. One seed (0) a row: another could change any of these numbers"
-    assert several.caption == "Scores"
+    (two, *_) = layouts(compare(runs_of(tmp_path / "two", (0, 1)), FACTORS), tmp_path)
+    (three, *_) = layouts(compare(runs_of(tmp_path / "three", (0, 1, 2)), FACTORS), tmp_path)
+    runs = runs_of(tmp_path / "mixed", (0, 1, 2))
+    (mixed, *_) = layouts(compare(runs[:-1], FACTORS), tmp_path)
+    interval = "half the 95 % interval over"
+    assert one.caption == f"Scores. ±: {interval} items alone. One seed (0) a row: this cannot say which is better"
+    seeds = f"Scores. ±: {interval} seeds and items"
+    assert two.caption == f"{seeds}. Rows have fewer than three seeds: these cannot say which is better"
+    assert mixed.caption == f"{seeds}. Some rows have fewer than three seeds: these cannot say which is better"
+    assert three.caption == seeds
 
 
 def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path) -> None:

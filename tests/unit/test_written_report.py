@@ -146,8 +146,8 @@ def test_the_csv_has_all_digits_of_every_cell(demo: Report) -> None:
             assert line["value"] == ("" if cell.value is None else str(cell.value))
             if cell.test is not None:
                 assert float(line["p_items"]) == cell.test.p_value
-                assert float(line["p_holm"]) == cell.p_holm
-                assert float(line["mde"]) == cell.mde
+                assert float(line["low_items"]) == cell.test.low
+                assert [line[name] for name in ("p_value", "p_holm", "mde", "low", "high")] == [""] * 5
                 assert line["baseline"] == "bpe, merge_rank, standard"
 
 
@@ -182,9 +182,10 @@ def test_the_latex_has_as_many_cells_in_every_line(demo: Report) -> None:
 
 def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) -> None:
     text = " ".join(text_of(demo).split())
-    assert "standard error of the mean over items only" in text
-    assert "With one seed it cannot say how much another seed would change the model" in text
-    assert "against the first row (bpe, merge_rank, standard): two-sided McNemar or paired t test" in text
+    assert "± is half the 95 % interval over other items alone (documents for bits per byte): one seed cannot" in text
+    assert "One seed: this cannot say which is better, so no score of these is marked and no number" in text
+    assert "Three seeds a row take 14 more trainings" in text
+    assert "p < 0.05" not in text
     assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
     assert "8.4M tokens in every run" in text
     assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
@@ -237,8 +238,32 @@ def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> No
     assert {"row-1", "row-2"} <= links.anchors
     assert all(f"../runs/{run.run_id}" in links.targets for run in runs)
     text = " ".join(text_of(report).split())
-    assert "standard deviation over the seeds (2 a row)" in text
-    assert "also tested seed by seed" in text
+    assert "half the 95 % interval of a number, over other seeds and other items (2 seeds a row" in text
+    assert "Two seeds: this cannot say which is better" in text
+    assert "p < 0.05" not in text
+
+
+def test_three_seeds_are_judged(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=30, curves=False)[:6]
+    report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    tests = [cell for row in report.comparison.rows for cell in row.cells.values() if cell.p_holm is not None]
+    assert len(tests) == 1
+    adjusted = "two-sided, paired, adjusted by Holm over the 1 test of Held-out text bits / byte."
+    assert f"against the first row (bpe, merge_rank, standard): {adjusted}" in text
+    assert "tested over seeds and items, both taken as random" in text
+    assert "† Exploratory: these measures do not decide the question" in text
+    assert "mean †" in text
+    assert "bits / byte †" not in text
+    assert "cannot say which" not in text
+    with report.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["p_holm"]]
+    assert len(lines) == len(tests)
+    for line, cell in zip(lines, tests, strict=True):
+        found = {name: float(line[name]) for name in ("difference", "low", "high", "p_value", "mde", "seeds_share")}
+        assert cell.crossed is not None
+        expected = (cell.crossed.low, cell.crossed.high, cell.p_value, cell.mde, cell.crossed.share)
+        assert tuple(found.values()) == (cell.crossed.difference, *expected)
 
 
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:

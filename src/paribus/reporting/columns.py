@@ -48,11 +48,31 @@ def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], 
     return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
 
 
+def primary_of(columns: Sequence[Column], scores: Sequence[Scores], table: TableConfig) -> frozenset[str]:
+    """Keys of the columns that decide the question: what `table.primary` names, else bits per byte or the average.
+
+    Raises:
+        ConfigurationError: the table lacks a measure that is named, or it is no mean over items.
+    """
+    scored = [column.key for column in columns if column.scored]
+    if not table.primary:
+        read = max((len(score.heldout) for score in scores), default=0)
+        defaults = [BITS_PER_BYTE.key, AVERAGE] if read or not scores else [AVERAGE]
+        return next((frozenset({key}) for key in defaults if key in scored), frozenset(scored))
+    maker = _Maker(scores, table, path="experiment.table.primary")
+    named = {name: maker.named(name) for name in table.primary}
+    for name, found in named.items():
+        beside = [column.key for column in found if table.columns and column.key not in scored]
+        if beside or not all(column.scored for column in found):
+            raise ConfigurationError(f"experiment.table.primary: {unknown(name, scored)}")
+    return frozenset(column.key for found in named.values() for column in found)
+
+
 class _Maker:
     """Makes columns from what the runs were scored on."""
 
-    def __init__(self, scores: Sequence[Scores], table: TableConfig) -> None:
-        self.scores, self.table = scores, table
+    def __init__(self, scores: Sequence[Scores], table: TableConfig, path: str = "experiment.table.columns") -> None:
+        self.scores, self.table, self.path = scores, table, path
         self.groups = table.groups or {}
         self.available = _available(scores)
         sets = dict.fromkeys(name for score in scores for name in score.texts)
@@ -101,12 +121,12 @@ class _Maker:
 
         known = [*self.available, *self.texts, *self.groups, AVERAGE, *(column.key for column in _FIXED)]
         if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-            raise ConfigurationError(f"experiment.table.columns: {unknown(name, known)}")
+            raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 
     def _of_shots(self, name: str, whole: str, shots: str) -> Column:
         number = shots.removesuffix("_shot")
         if not number.isdigit():
-            raise ConfigurationError(f"experiment.table.columns: {name!r} is no task/N_shot, such as boolq/5_shot")
+            raise ConfigurationError(f"{self.path}: {name!r} is no task/N_shot, such as boolq/5_shot")
         return self._column(
             f"{whole}/{number}_shot", replace(self._part(whole), shots=(int(number),)), f"{number}-shot"
         )
@@ -153,12 +173,12 @@ class _Maker:
         """The mean over the tasks of one family of metrics: accuracy where there is any, else what comes next."""
         parts = [self._part(task) for task in tasks]
         families = [metric.family for metric in METRICS.values()] + [part.family for part in parts]
-        family = next(family for family in families if any(part.family == family for part in parts))
+        family = next((family for family in families if any(part.family == family for part in parts)), "")
         alike = tuple(part for part in parts if part.family == family)
         return self._mean(AVERAGE, "All tasks" if len(alike) == len(parts) else f"All tasks ({family})", alike)
 
     def _mean(self, key: str, group: str, parts: tuple[Part, ...]) -> Column:
-        return Column(key, group, "mean", self._kind(parts), parts[0].better, parts)
+        return Column(key, group, "mean", self._kind(parts), parts[0].better if parts else None, parts)
 
     def _kind(self, parts: Sequence[Part]) -> Kind:
         keys = [(part.task, shots, part.scored) for part in parts for shots in part.shots]

@@ -10,10 +10,11 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting import fairness
 from paribus.reporting.arrangement import baselines, factors_of, ordered
-from paribus.reporting.cells import Cell, Values, cells_of, item_averages, shown, tested, with_best
-from paribus.reporting.columns import columns_of
+from paribus.reporting.cells import Cell, Cells, Values, cells_of, item_averages, shown
+from paribus.reporting.columns import columns_of, primary_of
 from paribus.reporting.frame import MissingRun, RunRecord
-from paribus.reporting.measures import Column, measure
+from paribus.reporting.judgement import tested, with_best
+from paribus.reporting.measures import Column, fewest_items, measure
 from paribus.reporting.score_lines import Remembered
 from paribus.reporting.scores import Scores, load
 
@@ -47,6 +48,14 @@ class Comparison:
     scores: Mapping[str, Scores]
     """By run id."""
     table: TableConfig
+    primary: frozenset[str]
+    """Keys of the columns that decide the question; others are exploratory."""
+
+    @property
+    def exploratory(self) -> bool:
+        """Whether there are tests of columns that do not decide the question."""
+        others = [column.key for column in self.columns if column.scored and column.key not in self.primary]
+        return any(row.cells[key].p_value is not None for row in self.finished for key in others)
 
     @property
     def finished(self) -> tuple[Row, ...]:
@@ -96,11 +105,13 @@ def compare(
     _refuse_repeated_seeds(groups)
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)
     columns = _comparable(columns, runs, table)
+    primary = primary_of(columns, list(scores.values()), table)
     rows = _rows(groups, missing, gone, factors, table)
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
     averages = item_averages(values)
     compared = [row.baseline for row in rows]
-    cells = tested(cells_of(values, averages), values, compared, columns, table, averages=averages)
+    cells = _with_fewest(cells_of(values, averages), rows, columns, scores)
+    cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
     cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
     return Comparison(
         factors=factors,
@@ -111,7 +122,22 @@ def compare(
         proof=fairness.proof(runs, factors),
         scores=scores,
         table=table,
+        primary=primary,
     )
+
+
+def _with_fewest(
+    cells: Sequence[Cells], rows: Sequence[Row], columns: Sequence[Column], scores: Mapping[str, Scores]
+) -> list[Cells]:
+    """The cells of means over tasks with the items of the smallest, which alone may say too little."""
+    found = [dict(row) for row in cells]
+    for row, by_column in zip(rows, found, strict=True):
+        for column in columns:
+            known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
+            sizes = [size for size in known if size is not None]
+            if sizes and by_column[column.key].value is not None:
+                by_column[column.key] = replace(by_column[column.key], fewest=min(sizes))
+    return found
 
 
 def _comparable(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:

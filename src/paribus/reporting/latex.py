@@ -10,6 +10,7 @@ from paribus.reporting.terminal import unrepeated
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "—": "---", "∞": r"$\infty$", "−": "$-$", "±": r"$\pm$",
+    "†": r"$\dagger$",
 }  # fmt: skip
 _PREAMBLE = r"""\documentclass{article}
 \usepackage[T1]{fontenc}

@@ -3,7 +3,7 @@
 import math
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from urllib.parse import quote
@@ -11,6 +11,7 @@ from urllib.parse import quote
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.cells import Cell
 from paribus.reporting.comparison import Comparison, Row
+from paribus.reporting.judgement import SEEDS_TO_JUDGE, fewest_seeds
 from paribus.reporting.measures import Column, Kind
 from paribus.reporting.paper import ABSENT, Beside
 
@@ -25,6 +26,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
     }
 )
 _DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
+EXPLORATORY = "†"
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
 
@@ -144,13 +146,27 @@ def heading(column: Column) -> str:
 
 
 def seeds_note(comparison: Comparison) -> str:
-    """What a caption says of the seeds: how few, where there is one."""
+    """What a caption says of ± and of the seeds: how few, where there are too few to judge by."""
+    scored = [column for column in comparison.columns if column.scored]
+    cells = [row.cells[column.key] for row in comparison.finished for column in scored]
+    over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
+    interval = {
+        frozenset({"seeds"}): "±: half the 95 % interval over seeds and items",
+        frozenset({"items"}): "±: half the 95 % interval over items alone",
+    }.get(frozenset(over), "±: half the 95 % interval" if over else "")
+    found = [fewest_seeds(row.cells, scored) for row in comparison.finished]
+    few = [seeds for seeds in found if seeds is not None and seeds < SEEDS_TO_JUDGE]
     seeds = comparison.proof.seeds
-    if len(seeds) > 1 and all(len(row.runs) > 1 for row in comparison.finished):
-        return ""
+    if not few:
+        return interval
     if len(seeds) == 1:
-        return f"One seed ({seeds[0]}) a row: another could change any of these numbers"
-    return "Some rows have one seed: another could change their numbers"
+        told = f"One seed ({seeds[0]}) a row: this cannot say which is better"
+    else:
+        told = (
+            f"{'' if len(few) == len(comparison.finished) else 'Some '}rows have fewer than three seeds: these cannot "
+        )
+        told = told[0].upper() + told[1:] + "say which is better"
+    return f"{interval}. {told}" if interval else told
 
 
 class _Maker:
@@ -173,7 +189,19 @@ class _Maker:
             lines.append(Line(place + 1, self._labels(row), entries, ids, starts, row.missing))
         factors = tuple(map(self.comparison.name, self.comparison.factors))
         note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
-        return Layout(title, factors, tuple(columns), tuple(lines), chance, note)
+        return Layout(title, factors, self._headed(columns), tuple(lines), chance, note)
+
+    def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns, those that are exploratory with a mark."""
+        if not self.comparison.exploratory:
+            return tuple(columns)
+        primary = self.comparison.primary
+        return tuple(
+            replace(column, label=f"{column.label} {EXPLORATORY}")
+            if column.scored and column.key not in primary
+            else column
+            for column in columns
+        )
 
     def _labels(self, row: Row) -> tuple[str, ...]:
         """The labels; the last one says how many runs a row with numbers lacks."""
@@ -185,7 +213,9 @@ class _Maker:
     def _entry(self, cell: Cell, column: Column, place: int) -> Entry:
         if cell.value is None:
             return Entry()
-        spread = quantity(cell.spread, column) if cell.spread is not None and _spread_shows(column, cell) else ""
+        spread = (
+            quantity(cell.half_width, column) if cell.half_width is not None and _spread_shows(column, cell) else ""
+        )
         steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
         paper = self.beside.get((place, column.key))
         return Entry(
@@ -203,4 +233,4 @@ class _Maker:
 
 def _spread_shows(column: Column, cell: Cell) -> bool:
     """A measure of the whole run that no seed changed has no spread worth a place."""
-    return column.scored or (cell.spread or 0.0) > _ROUNDING * abs(cell.value or 0.0)
+    return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)

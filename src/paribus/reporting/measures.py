@@ -123,6 +123,13 @@ class Column:
         return self.kind in ("accuracy", "percent", "bits_per_byte", "perplexity", "score")
 
     @property
+    def of_model(self) -> bool:
+        """Whether it is of trained models, so that another seed would change it."""
+        if self.parts:
+            return any(part.metric not in WORDS for part in self.parts)
+        return self.scored or self.kind == "loss" or self.key == UNIFORMITY.key
+
+    @property
     def factor(self) -> float:
         """What a value is multiplied by to be shown."""
         return 100.0 if self.kind in ("accuracy", "percent") else 1.0
@@ -133,6 +140,7 @@ class Column:
         return tuple(dict.fromkeys(part.family for part in self.parts))
 
 
+_MOST_BITS = 1_000.0
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
 
@@ -177,10 +185,26 @@ def measure(column: Column, training: Mapping[str, Any], scores: Scores | None) 
         return None if any(values is None for values in tasks) else stratified([v for v in tasks if v is not None])
     if column.key == UNIFORMITY.key:
         return _number(scores.uniformity.get("used"))
-    if column.scored:
+    if column.kind == "bits_per_byte":
         texts = scores.texts.get(column.field) if column.field else scores.heldout
         return None if texts is None else bits_per_byte(texts)
     return _number(scores.statistics.get(column.field))
+
+
+def fewest_items(column: Column, scores: Scores) -> int | None:
+    """Items of the smallest task of a column; None for one that is of no tasks."""
+    sizes = [
+        scores.blocks[key].values.shape[1]
+        for part in column.parts
+        for key in ((part.task, shots, part.scored) for shots in part.shots)
+        if key in scores.blocks
+    ]
+    return min(sizes, default=None)
+
+
+def perplexity(bits: float) -> float:
+    """2 to the power of mean bits; what no number holds is infinite."""
+    return math.inf if bits > _MOST_BITS else 2.0**bits
 
 
 def bits_per_byte(heldout: Heldout) -> Matrix | None:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from paribus.reporting.cells import Cell
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
-from paribus.reporting.layout import change, heading
+from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, fewest_seeds, too_few_items, unjudged
+from paribus.reporting.layout import EXPLORATORY, change, heading
 from paribus.reporting.measures import Column
 from paribus.reporting.prompt_notes import crossed, some, truncated
-from paribus.reporting.significance import EXACT_DISCORDANT
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -18,6 +18,7 @@ def notes(comparison: Comparison) -> list[str]:
         *_reading(comparison),
         *_spread(comparison),
         *_tests(comparison),
+        *_few_items(comparison),
         *_detectable(comparison),
         *_plain(comparison),
         *_beside(comparison),
@@ -94,24 +95,27 @@ def _averages(comparison: Comparison) -> list[str]:
 
 
 def _bold(comparison: Comparison) -> str:
+    if not any(cell.best for _, column, cell in _cells(comparison) if column.scored):
+        return ""
     best = {"table": " Bold: best of the column.", "group": " Bold: best of the column in each group of rows."}
     return best.get(comparison.table.bold, "")
 
 
 def _spread(comparison: Comparison) -> list[str]:
-    over = {cell.over for _, _, cell in _cells(comparison) if cell.over}
-    seeds = sorted({len(row.runs) for row in comparison.finished if len(row.runs) > 1})
+    scored = [(column, cell) for _, column, cell in _cells(comparison) if column.scored and cell.half_width is not None]
+    over = {cell.over for _, cell in scored if cell.over}
     lines = []
     if "seeds" in over:
+        seeds = sorted({cell.seeds for column, cell in scored if cell.over == "seeds"})
         lines.append(
-            f"± in rows of several seeds: standard deviation over the seeds ({' or '.join(map(str, seeds))} a row)."
+            "± is half the 95 % interval of a number, over other seeds and other items "
+            f"({' or '.join(map(str, seeds))} seeds a row; what a seed does to a row is taken from all rows)."
         )
     if "items" in over:
-        which = "± in rows of one seed" if "seeds" in over else "±"
-        lines.append(
-            f"{which}: standard error of the mean over items only (over documents for bits per byte). With one seed "
-            "it cannot say how much another seed would change the model."
-        )
+        which = "± in columns of one seed" if "seeds" in over else "±"
+        of_models = any(column.of_model for column, cell in scored if cell.over == "items")
+        limit = ": one seed cannot say how much another would change the model" if of_models else ""
+        lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
     if any(cell.checkpoint_spread is not None for _, _, cell in _cells(comparison)):
         lines.append(
             f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints. They are "
@@ -123,25 +127,105 @@ def _spread(comparison: Comparison) -> list[str]:
 def _tests(comparison: Comparison) -> list[str]:
     tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
     if not tested:
-        return ["No significance test: there is nothing to compare the first row with."]
-    kinds = sorted({cell.test.test for cell in tested if cell.test})
-    lines = [
-        f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided {' or '.join(kinds)} test over the same "
-        "items, each item's score averaged over checkpoints and seeds (and shots, for the mean); p-values adjusted by "
-        f"Holm over the {len(tested)} tests of the table."
-    ]
-    if "McNemar" in kinds:
+        nothing = len(comparison.finished) < 2
+        told = "No significance test: there is nothing to compare the first row with."
+        return [told] if nothing else [f"No significance test: no score allows one against {_baseline(comparison)}."]
+    judged = [cell for cell in tested if cell.p_holm is not None]
+    lines = []
+    if judged:
         lines.append(
-            "McNemar's test stands where every item is right or wrong once: exact below "
-            f"{EXACT_DISCORDANT} items that only one of two runs got right, else chi-squared. Intervals are of the "
-            "paired t-test."
+            f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted by Holm over the "
+            f"{len(judged)} test{'s' if len(judged) > 1 else ''} of {_primary(comparison)}."
         )
-    if any(cell.seeds_test is not None for cell in tested):
-        return [
-            *lines,
-            "Rows with two or more seeds are also tested seed by seed (paired t); the larger p-value counts.",
-        ]
-    return [*lines, "The test is over items: it cannot say whether the difference would hold for another seed."]
+    elif any(cell.crossed for cell in tested):
+        lines.append(
+            f"Differences from {_baseline(comparison)} have two-sided p-values and intervals, which are not adjusted; "
+            f"none of {_primary(comparison)} can be judged, so none is marked."
+        )
+    else:
+        lines.append(f"No difference of {_primary(comparison)} can be judged, so none is marked.")
+    if comparison.exploratory:
+        lines.append(
+            f"{EXPLORATORY} Exploratory: these measures do not decide the question (experiment.table.primary names "
+            "those that do); their differences are not adjusted for each other, so none is marked."
+        )
+    if any(cell.crossed for cell in tested):
+        lines.append(
+            "A difference of models is tested over seeds and items, both taken as random (each item's score averaged "
+            "over checkpoints and, for the mean, shots); what seeds do to one row and not to another is pooled over "
+            "the rows, without rows that seeds move far beyond the others, unless a pair's own seeds differ by more "
+            "than luck explains."
+        )
+    if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
+        lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
+    return [*lines, *_few_seeds(comparison)]
+
+
+def _primary(comparison: Comparison) -> str:
+    """The measures that decide, in words."""
+    scored = [column for column in comparison.columns if column.scored]
+    decide = [heading(column) for column in scored if column.key in comparison.primary]
+    return "the table" if len(decide) == len(scored) else ", ".join(decide or comparison.table.primary)
+
+
+def _few_items(comparison: Comparison) -> list[str]:
+    """Which measures are of so few items that they allow no inference."""
+    few: dict[str, int] = {}
+    for _, column, cell in _cells(comparison):
+        if too_few_items(column, cell):
+            few[heading(column)] = min(cell.fewest, few.get(heading(column), cell.fewest))
+    if not few:
+        return []
+    named = ", ".join(f"{name} ({items})" for name, items in few.items())
+    return [
+        f"Fewer than {ITEMS_TO_JUDGE} items, of a mean in its smallest task, so no interval, no test and no best "
+        f"number: {named}."
+    ]
+
+
+def _few_seeds(comparison: Comparison) -> list[str]:
+    """That too few seeds cannot say which row is better, and what enough of them would cost."""
+    if not any(column.scored and column.of_model for column in comparison.columns):
+        return []
+    found = {id(row): fewest_seeds(row.cells, comparison.columns) or len(row.runs) for row in comparison.finished}
+    few = [row for row in comparison.finished if found[id(row)] < SEEDS_TO_JUDGE]
+    if not few:
+        return _few_shared(comparison)
+    counts = {found[id(row)] for row in few}
+    seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
+    lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
+    hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * _device_hours(row) for row in few)
+    where = "" if len(few) == len(comparison.finished) else " in some rows"
+    cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
+    cost += f", about {_duration(hours)} of training as these took." if hours else "."
+    scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
+    return [
+        f"{seeds}{where}: this cannot say which is better, so no score of these is marked and no number of their "
+        f"columns bold. {cost if lacking else scored}"
+    ]
+
+
+def _few_shared(comparison: Comparison) -> list[str]:
+    """Which rows have enough seeds, and too few that the row they are compared with has too."""
+    names = dict.fromkeys(_name(comparison, row) for row, column, cell in _cells(comparison) if unjudged(column, cell))
+    if not names:
+        return []
+    return [
+        f"Rows that share fewer than three seeds with the row they are compared with, and are not judged: "
+        f"{'; '.join(some(list(names)))}. Seeds are paired: give all rows the same."
+    ]
+
+
+def _device_hours(row: Row) -> float:
+    """Of one training, in the mean of the row's."""
+    hours = [float(run.training.get("device_hours") or 0.0) for run in row.runs]
+    return sum(hours) / len(hours)
+
+
+def _duration(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:,.1f} device-hours"
+    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 60 else f"{3600 * hours:.0f} device-seconds"
 
 
 def _baseline(comparison: Comparison) -> str:
@@ -162,7 +246,7 @@ def _detectable(comparison: Comparison) -> list[str]:
     if not found:
         return []
     return [
-        "The smallest true difference that these items and seeds would show with a probability of 80 % at p < 0.05, "
+        "The smallest true difference that so many seeds and items would show with a probability of 80 % at p < 0.05, "
         f"before adjustment: {'; '.join(found)}."
     ]
 

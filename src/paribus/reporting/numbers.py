@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from paribus.config.groups.experiment import default_table
 from paribus.reporting.columns import columns_of
-from paribus.reporting.measures import METRICS, Column, finite, measure
+from paribus.reporting.measures import METRICS, Column, measure, perplexity
 from paribus.reporting.scores import Scores, load
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ def run_numbers(scores: Path, finetuned: Path | None, training: Mapping[str, Any
 
 
 def table_numbers(comparison: "Comparison") -> dict[str, float]:
-    """Every number of every cell: `table/<row>/<column>` and below it `spread`, `difference`, `low`, `high`, `p_value`
-    and `p_holm`, as far as the cell has them; shares where the table shows percent.
+    """Every number of every cell: `table/<row>/<column>` and below it `half_width`, `difference`, `low`, `high`,
+    `p_value` and `p_holm`, as far as the cell has them; shares where the table shows percent.
     """
     found: dict[str, float] = {}
     for row in comparison.rows:
@@ -82,17 +82,17 @@ def _mean(column: Column, training: Mapping[str, Any], scores: Scores) -> float 
     if values is None:
         return None
     mean = float(values.mean(axis=1).mean())
-    return 2.0**mean if column.kind == "perplexity" and finite(mean) else mean
+    return perplexity(mean) if column.kind == "perplexity" else mean
 
 
 def _numbers(cell: "Cell") -> dict[str, float]:
-    test = cell.test
+    low, high = cell.interval or (None, None)
     numbers = {
         "": cell.value,
-        "/spread": cell.spread,
-        "/difference": test.difference if test else None,
-        "/low": test.low if test else None,
-        "/high": test.high if test else None,
+        "/half_width": cell.half_width,
+        "/difference": cell.difference,
+        "/low": low,
+        "/high": high,
         "/p_value": cell.p_value,
         "/p_holm": cell.p_holm,
     }

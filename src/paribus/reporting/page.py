@@ -78,30 +78,28 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
         for row in comparison.finished
         if row.cells[column.key].test is not None
     ][:_MOST_TESTS]
-    by_seed = any(cell.seeds_test for _, _, cell in tested)
+    judged = any(cell.p_value is not None for _, _, cell in tested)
     plain = any(cell.plain_p is not None for _, _, cell in tested)
-    header = ["measure", "row", "difference", "95 % interval", *(["over seeds"] if by_seed else []), "test"]
-    header += ["p (items)", *(["p (seeds)"] if by_seed else []), "p (Holm)", "detectable"]
-    header += ["p (plain t)"] if plain else []
+    header = ["measure", "row", "difference", *(["95 % interval", "p", "p (Holm)", "detectable"] if judged else [])]
+    header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
     lines = [
-        {"measure": heading(column), "row": comparison.row_name(row), "cells": _test(cell, column, by_seed, plain)}
+        {"measure": heading(column), "row": comparison.row_name(row), "cells": _test(cell, column, judged, plain)}
         for column, row, cell in tested
     ]
     return {"header": header, "lines": lines}
 
 
-def _test(cell: Cell, column: Column, by_seed: bool, plain: bool) -> list[tuple[str, float | str | None]]:
+def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
     """Texts of a line with what they are sorted by."""
-    test, seeds = cell.test, cell.seeds_test
-    if test is None:
+    test, difference, interval = cell.test, cell.difference, cell.interval
+    if test is None or difference is None:
         return []
-    cells: list[tuple[str, float | str | None]] = [(change(test.difference, column), test.difference)]
-    cells.append((_interval(test.low, test.high, column), test.low))
-    if by_seed:
-        cells.append((_interval(seeds.low, seeds.high, column), seeds.low) if seeds else ("", None))
-    cells += [(test.test, None), _p(test.p_value)]
-    cells += [_p(seeds.p_value if seeds else None)] if by_seed else []
-    cells += [_p(cell.p_holm), (change(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None)]
+    cells: list[tuple[str, float | str | None]] = [(change(difference, column), difference)]
+    if judged:
+        cells.append((_interval(*interval, column), interval[0]) if interval else ("", None))
+        cells += [_p(cell.p_value), _p(cell.p_holm)]
+        cells.append((change(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None))
+    cells += [(_interval(test.low, test.high, column), test.low), _p(test.p_value), (test.test, None)]
     return cells + ([_p(cell.plain_p)] if plain else [])
 
 

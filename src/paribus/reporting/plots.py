@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.cells import Cell
 from paribus.reporting.columns import AVERAGE
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.curves import Curve, learning_curves
@@ -17,6 +18,7 @@ from paribus.reporting.layout import heading
 from paribus.reporting.measures import Column, finite
 from paribus.reporting.picture import COLOURS, MARKERS, Plot, picture, style
 from paribus.reporting.scaling import scaling_plots
+from paribus.reporting.significance import CONFIDENCE
 from paribus.reporting.token_plots import Segmentation, token_frequencies, token_lengths
 from paribus.reporting.vocabulary_overlap import OverlapMatrix, overlap_plot
 
@@ -98,7 +100,7 @@ def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plo
     name = scored if column.parts else column.key.replace("/", "_")
     what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
     caption = f"{what}. Left: mean ± as in the table."
-    caption += f" Right: difference from {_from(comparison)}; {_INTERVALS}" if tested else ""
+    caption += f" Right: difference from {_from(comparison)}; {_intervals(comparison)}" if tested else ""
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
     )
@@ -113,7 +115,16 @@ _UNITS = {
     "bits_per_byte": "bits per byte, negative is better",
     "perplexity": "bits, negative is better",
 }
-_INTERVALS = "95 % intervals, not adjusted: thick over items, thin over seeds where there are several."
+
+
+def _intervals(comparison: Comparison) -> str:
+    """What the lines of differences are."""
+    cells = [row.cells[column.key] for row in comparison.finished for column in comparison.columns]
+    if any(cell.crossed for cell in cells):
+        told = "95 % intervals, not adjusted: thin over seeds and items, thick over the items of these models alone."
+    else:
+        told = "95 % intervals over the items of these models alone, not adjusted."
+    return told
 
 
 def _effects(comparison: Comparison, every: Sequence[Row]) -> Plot | None:
@@ -121,33 +132,38 @@ def _effects(comparison: Comparison, every: Sequence[Row]) -> Plot | None:
     columns = [c for c in comparison.columns if c.scored and (not c.parts or not c.key.endswith("_shot"))]
     columns = columns if len(columns) > 1 else [c for c in comparison.columns if c.scored]
     rows = [row for row in every if row.baseline is not None][: max(1, 2 * MOST_ROWS // max(1, len(columns)))]
-    kinds = list(dict.fromkeys((column.kind, column.factor) for column in columns))
     lines = [(column, row) for column in columns for row in rows if row.cells[column.key].test is not None]
+    kinds = list(dict.fromkeys((column.kind, column.factor) for column, _ in lines))
     if len({column.key for column, _ in lines}) < 2:
         return None
 
     def draw(figure: Figure) -> None:
-        counts = [max(1, sum((column.kind, column.factor) == kind for column, _ in lines)) for kind in kinds]
+        counts = [sum((column.kind, column.factor) == kind for column, _ in lines) for kind in kinds]
         panels = figure.subplots(len(kinds), 1, squeeze=False, gridspec_kw={"height_ratios": counts})[:, 0]
         for panel, kind in zip(panels, kinds, strict=True):
             _forest(panel, [line for line in lines if (line[0].kind, line[0].factor) == kind], comparison)
 
-    caption = f"Effects: difference from {_from(comparison)}; {_INTERVALS} Filled: p < 0.05 after Holm's adjustment."
+    judged = any(row.cells[column.key].p_holm is not None for column, row in lines)
+    filled = " Filled: p < 0.05 after Holm's adjustment." if judged else ""
+    caption = f"Effects: difference from {_from(comparison)}; {_intervals(comparison)}{filled}"
     told = "; ".join(_told(row, column, comparison) for column, row in lines)
     return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
 
 
 def _told(row: Row, column: Column, comparison: Comparison) -> str:
-    test = row.cells[column.key].test
-    low, middle, high = (
-        (column.factor * bound for bound in (test.low, test.difference, test.high)) if test else (0, 0, 0)
-    )
-    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f} ({low:+.3f} to {high:+.3f})"
+    cell = row.cells[column.key]
+    middle, bounds = column.factor * (cell.difference or 0.0), cell.interval
+    told = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
+    return f"{heading(column)}, {comparison.row_name(row)}: {middle:+.3f}{told}"
+
+
+def _significant(cell: Cell) -> bool:
+    return cell.p_holm is not None and cell.p_holm < 1 - CONFIDENCE
 
 
 def _forest(axes: Axes, lines: Sequence[tuple[Column, Row]], comparison: Comparison) -> None:
     for place, (column, row) in enumerate(lines):
-        _difference(axes, row, place, comparison, column, hollow=(row.cells[column.key].p_holm or 0) >= 0.05)
+        _difference(axes, row, place, comparison, column, hollow=not _significant(row.cells[column.key]))
         if place and lines[place - 1][0] != column:
             axes.axhline(place - 0.5, color="#e4e4e4", linewidth=0.8)
     several = len({row.labels for _, row in lines}) > 1
@@ -186,7 +202,7 @@ def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Col
         cell = row.cells[column.key]
         _point(
             axes, column.factor * (cell.value or 0.0), place, _index(row, comparison),
-            column.factor * cell.spread if cell.spread else None,
+            column.factor * cell.half_width if cell.half_width else None,
         )  # fmt: skip
     if column.key in comparison.chance:
         level = column.factor * comparison.chance[column.key]
@@ -203,17 +219,16 @@ def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Col
 def _difference(
     axes: Axes, row: Row, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
 ) -> None:
-    """The effect of a row: thick the interval over items, thin that over seeds."""
+    """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
     cell, index = row.cells[column.key], _index(row, comparison)
     colour = COLOURS[index % len(COLOURS)]
-    for test, width in ((cell.seeds_test, 0.9), (cell.test, 2.4)):
-        if test is not None and math.isfinite(test.low):
-            axes.plot(
-                [column.factor * test.low, column.factor * test.high], [place, place], color=colour, linewidth=width
-            )
-    if cell.test is not None:
+    alone = (cell.test.low, cell.test.high) if cell.test else None
+    for interval, width in ((cell.interval, 0.9), (alone, 2.4)):
+        if interval is not None and math.isfinite(interval[0]):
+            axes.plot([column.factor * bound for bound in interval], [place, place], color=colour, linewidth=width)
+    if cell.difference is not None:
         face, mark = "#ffffff" if hollow else colour, MARKERS[index // len(COLOURS) % len(MARKERS)]
-        middle = [column.factor * cell.test.difference]
+        middle = [column.factor * cell.difference]
         axes.plot(middle, [place], mark, color=colour, markersize=6, markerfacecolor=face)
 
 

@@ -55,7 +55,7 @@ def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plo
                 )
                 x = [x for x, _ in points]
                 y = [column.factor * (row.cells[column.key].value or 0.0) for _, row in points]
-                error = [column.factor * (row.cells[column.key].spread or 0.0) for _, row in points]
+                error = [column.factor * (row.cells[column.key].half_width or 0.0) for _, row in points]
                 name = " · ".join(map(comparison.name, labels)) or "all rows"
                 panel.errorbar(
                     x, y, yerr=error, fmt=f"{MARKERS[place % len(MARKERS)]}{DASHES[place % len(DASHES)]}", capsize=2,

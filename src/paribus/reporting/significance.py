@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-CONFIDENCE, POWER = 0.95, 0.8
+CONFIDENCE = 0.95
 EXACT_UP_TO = 16
 """Items up to which a permutation test counts all sign patterns."""
 EXACT_DISCORDANT = 25
@@ -119,20 +119,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     from statsmodels.stats.multitest import multipletests
 
     return [float(value) for value in multipletests(p_values, method="holm")[1]]
-
-
-def detectable_effect(samples: int) -> float | None:
-    """The smallest true difference, in standard deviations of the differences, that a paired t-test would find.
-
-    With a probability of 80 % at a level of 5 %, two-sided, over `samples` pairs; None for fewer than three, where the
-    equation has no stable solution.
-    """
-    if samples < 3:
-        return None
-    from statsmodels.stats.power import TTestPower
-
-    found = TTestPower().solve_power(nobs=samples, alpha=1 - CONFIDENCE, power=POWER, alternative="two-sided")
-    return float(np.squeeze(found))
 
 
 def standard_error(scores: ArrayLike) -> float | None:

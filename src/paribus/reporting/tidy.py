@@ -17,10 +17,10 @@ _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _FIELDS: tuple[tuple[str, pa.DataType], ...] = (
     ("measure", _TEXT), ("kind", _TEXT), ("tasks", _TEXT), ("shots", _TEXT), ("metric", _TEXT), ("better", _TEXT),
     ("value", _NUMBER), ("best", pa.bool_()), ("seeds", _COUNT), ("checkpoints", _COUNT), ("items", _COUNT),
-    ("spread_seeds", _NUMBER), ("spread_checkpoints", _NUMBER), ("standard_error_items", _NUMBER), ("chance", _NUMBER),
-    ("baseline", _TEXT), ("difference", _NUMBER), ("low", _NUMBER), ("high", _NUMBER), ("test", _TEXT),
-    ("p_items", _NUMBER), ("low_seeds", _NUMBER), ("high_seeds", _NUMBER), ("p_seeds", _NUMBER),
-    ("p_value", _NUMBER), ("p_holm", _NUMBER), ("mde", _NUMBER),
+    ("half_width", _NUMBER), ("spread_seeds", _NUMBER), ("spread_checkpoints", _NUMBER),
+    ("standard_error_items", _NUMBER), ("chance", _NUMBER), ("baseline", _TEXT), ("difference", _NUMBER),
+    ("low", _NUMBER), ("high", _NUMBER), ("seeds_share", _NUMBER), ("p_value", _NUMBER), ("p_holm", _NUMBER),
+    ("mde", _NUMBER), ("test_items", _TEXT), ("low_items", _NUMBER), ("high_items", _NUMBER), ("p_items", _NUMBER),
     ("p_plain_t", _NUMBER), ("paper", _NUMBER), ("paper_difference", _NUMBER),
     ("paper_parameters", _COUNT), ("run_ids", _TEXT), ("run_seeds", _TEXT),
     ("missing", _TEXT),
@@ -95,27 +95,28 @@ def _numbers(cell: Cell) -> dict[str, Any]:
         "seeds": cell.seeds,
         "checkpoints": cell.checkpoints,
         "items": cell.items,
-        "spread_seeds": cell.spread if cell.over == "seeds" else None,
+        "half_width": cell.half_width,
+        "spread_seeds": cell.seed_spread,
         "spread_checkpoints": cell.checkpoint_spread,
         "standard_error_items": cell.error,
     }
 
 
 def _tests(cell: Cell) -> dict[str, Any]:
-    test, seeds = cell.test, cell.seeds_test
-    names = [test.test, *(["paired t over seeds"] if seeds else [])] if test else []
+    test = cell.test
+    low, high = cell.interval or (None, None)
     return {
-        "difference": test.difference if test else None,
-        "low": test.low if test else None,
-        "high": test.high if test else None,
-        "test": " and ".join(names) or None,
-        "p_items": test.p_value if test else None,
-        "low_seeds": seeds.low if seeds else None,
-        "high_seeds": seeds.high if seeds else None,
-        "p_seeds": seeds.p_value if seeds else None,
+        "difference": cell.difference,
+        "low": low,
+        "high": high,
+        "seeds_share": cell.crossed.share if cell.crossed else None,
         "p_value": cell.p_value,
         "p_holm": cell.p_holm,
         "mde": cell.mde,
+        "test_items": test.test if test else None,
+        "low_items": test.low if test else None,
+        "high_items": test.high if test else None,
+        "p_items": test.p_value if test else None,
         "p_plain_t": cell.plain_p,
     }
 

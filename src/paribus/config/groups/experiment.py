@@ -16,6 +16,12 @@ class TableConfig:
         "names of `groups`, `average` over all tasks of one family of metrics, `bits_per_byte`, and what a run read "
         "and cost (`tokens`, `flops`). Empty: all there are.",
     )
+    primary: tuple[str, ...] = execution(
+        (),
+        doc="Measures that decide the question, as in `columns`: their differences are adjusted for each other and "
+        "marked, those of all others are exploratory. Empty: bits per byte; of a table without it the average, else "
+        "every measure.",
+    )
     groups: dict[str, list[str]] | None = execution(
         None, doc="Tasks whose mean is a column, by the name of the column: each task weighs the same."
     )
