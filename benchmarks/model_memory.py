@@ -159,6 +159,7 @@ def make_run(case: Case, directory: Path) -> Any:
         training=training,
         budget=Budget(STEPS, 0, 0, 0, 0, math.nan),
         batches=batches,
+        dropout_seed=0,
         targets=targets,
         text_bytes=targets,
         document_end=0 if case.documents else None,

@@ -38,7 +38,7 @@ def write_inputs(root: Path, config: RunConfig, vocab_size: int, steps: int) -> 
 def _write_rows(root: Path, config: RunConfig, tokenizer: Tokenizer, steps: int) -> None:
     corpus, order = EncodedCorpus(root / "tokens"), Order(root / "order")
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
-    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
     assert contexts.full and contexts.count >= steps * batches.global_batch
     read = (batches.rows(step) for step in range(steps))
     whole = [np.concatenate([inputs, targets[:, -1:]], axis=1) for inputs, targets in read]

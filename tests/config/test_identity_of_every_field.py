@@ -17,6 +17,7 @@ import pytest
 from paribus.config.declare import EXECUTION, IDENTITY
 from paribus.config.groups.embedding import EmbeddingDuplicates
 from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
@@ -58,6 +59,10 @@ OWNERS = {
     "finetuning.document_characters": {"finetuning_data"},
     "finetuning.limit": {"finetuning_data"},
     "seed": {"order", "contexts", "checkpoints", "finetuned"},
+    "seeds.weights": {"checkpoints"},
+    "seeds.order": {"order"},
+    "seeds.contexts": {"contexts", "checkpoints", "finetuned"},
+    "seeds.dropout": {"checkpoints", "finetuned"},
 }
 """The stages that a group, or a field of it, decides by itself; where one needs another, the first is enough."""
 NAMES = {"evaluation.tasks": ("continuation", "boolq"), "finetuning.tasks": ("qmsum",)}
@@ -137,6 +142,8 @@ def base(case: Case) -> RunConfig:
         "duplicates": EmbeddingDuplicates(),
         "finetuning": ScrollsFinetuning(),
     }
+    if case.path == "seeds.dropout":  # only a model with dropout draws by it
+        groups |= {"model": dataclasses.replace(filled(EncoderDecoderModel), dropout=0.1)}
     return run_config(**groups | ({case.group: filled(case.choice)} if case.group and case.choice else {}))
 
 

@@ -9,12 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file
 from transformers import AutoTokenizer
 
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.config.groups.seeds import SeedsConfig
 from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.checkpoints import last_checkpoints
 from paribus.modeling.build import load_model
@@ -27,6 +29,7 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches
 from paribus.training.checkpoint import step_name
 from paribus.training.stages import build
+from paribus.training.start.initial import initial_model
 from training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, context, execute, write_inputs
 
 VOCAB_SIZE = 257
@@ -119,6 +122,37 @@ def test_execution_settings_leave_every_batch_as_it_is(
     assert (first / "contexts.json").read_bytes() == (second / "contexts.json").read_bytes()
     weights = [load_file(output / "step_00000014" / "model.safetensors") for output in (first, second)]
     assert all(np.allclose(weights[0][name], weights[1][name], atol=1e-3) for name in weights[0])
+
+
+def weights_of(output: Path) -> dict[str, Any]:
+    return load_file(output / f"step_{STEPS:08d}" / "model.safetensors")
+
+
+def test_seeds_of_parts_replace_the_seed_of_the_run(
+    trained: tuple[Path, dict[str, object]], inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    execute(tmp_path, "run", inputs, config(seed=9, seeds=SeedsConfig(weights=0, order=0, contexts=0, dropout=0)))
+    first, second = trained[0] / "output", tmp_path / "run" / "output"
+    assert (first / "contexts.json").read_bytes() == (second / "contexts.json").read_bytes()
+    again = weights_of(second)
+    assert all(np.array_equal(values, again[name]) for name, values in weights_of(first).items())
+
+
+@pytest.mark.parametrize("part", ["weights", "contexts", "order", "dropout"])
+def test_each_seed_changes_its_part_alone(
+    part: str, trained: tuple[Path, dict[str, object]], inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    changed = config(seeds=SeedsConfig(**{part: 1}))
+    tokenizer = Tokenizer.load(inputs["tokens"] / "tokenizer")
+    models = [initial_model(each, tokenizer).state_dict() for each in (config(), changed)]
+    alike = all(torch.equal(values, models[1][name]) for name, values in models[0].items())
+    assert alike is (part != "weights")
+    execute(tmp_path, "run", inputs, changed)
+    read = [(root / "contexts.json").read_bytes() for root in (trained[0] / "output", tmp_path / "run" / "output")]
+    assert (read[0] == read[1]) is (part != "contexts")
+    again = weights_of(tmp_path / "run" / "output")
+    same = all(np.array_equal(values, again[name]) for name, values in weights_of(trained[0] / "output").items())
+    assert same is (part in ("order", "dropout"))  # the order is another stage's, and this model drops nothing
 
 
 def test_a_micro_batch_that_was_lowered_stays_so_when_the_run_goes_on(inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from paribus.config.groups.ordering import (
     OrderingConfig,
     StandardOrdering,
 )
+from paribus.config.groups.seeds import SeedsConfig
 from paribus.errors import DataError
 from paribus.ordering import lexical_stage, traverse
 from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
@@ -66,10 +67,14 @@ class Inputs:
         write_neighbours(path, ids, cosines)
         self.paths |= {"neighbours": path, "lexical_neighbours": path}
 
-    def order(self, ordering: OrderingConfig, seed: int = 0, workers: int = 1) -> tuple[Order, dict[str, JSON]]:
+    def order(
+        self, ordering: OrderingConfig, seed: int = 0, workers: int = 1, seeds: SeedsConfig | None = None
+    ) -> tuple[Order, dict[str, JSON]]:
         """Run the stage and read what it wrote."""
         self.made += 1
-        context = stage_context(self.root, f"order_{self.made}", ordering, seed=seed, workers=workers, **self.paths)
+        groups = {"seeds": seeds or SeedsConfig()}
+        name = f"order_{self.made}"
+        context = stage_context(self.root, name, ordering, groups=groups, seed=seed, workers=workers, **self.paths)
         result = build(context)
         return Order(context.output), result
 
@@ -85,6 +90,13 @@ def test_every_document_is_in_every_order(tmp_path: Path, ordering: OrderingConf
     assert result["entries"] == len(order) and result["removed"] == dropped
     assert result["digest"] == order.digest == order_digest(order.documents)
     json.dumps(result)
+
+
+@by_kind
+def test_the_seed_of_the_order_replaces_that_of_the_run(tmp_path: Path, ordering: OrderingConfig) -> None:
+    inputs = Inputs(tmp_path, 40)
+    one = inputs.order(ordering, seed=1)[0].documents.tolist()
+    assert inputs.order(ordering, seed=7, seeds=SeedsConfig(order=1))[0].documents.tolist() == one
 
 
 @by_kind

@@ -12,6 +12,7 @@ from transformers import AutoModelForSeq2SeqLM
 
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.model import EncoderDecoderModel
+from paribus.config.groups.seeds import SeedsConfig
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.order import Order
@@ -148,6 +149,21 @@ def test_what_dropout_drops_is_a_function_of_seed_step_process_and_micro_batch()
             == 5
         )
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_the_seed_of_dropout_changes_what_is_dropped_alone(tmp_path: Path) -> None:
+    inputs = write_pair_inputs(tmp_path)
+    runs = {"same": SeedsConfig(), "named": SeedsConfig(dropout=0), "other": SeedsConfig(dropout=1)}
+    for name, seeds in runs.items():
+        execute(tmp_path, name, inputs, replace(pair_config(), seeds=seeds))
+    read = {name: (tmp_path / name / "output" / "contexts.json").read_bytes() for name in runs}
+    assert read["same"] == read["named"] == read["other"]
+    losses = {
+        name: [json.loads(line)["train/loss"] for line in (tmp_path / name / "output" / "metrics.jsonl").open()]
+        for name in runs
+    }
+    assert losses["same"] == losses["named"]
+    assert losses["same"] != losses["other"]
 
 
 def test_a_table_of_positions_is_neither_trained_nor_decayed() -> None:

@@ -27,6 +27,7 @@ from paribus.config.groups.model import ModelConfig
 from paribus.config.groups.ordering import OrderingConfig
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.seeds import Part, SeedsConfig
 from paribus.config.groups.start import ScratchStart, StartConfig
 from paribus.config.groups.tokenization import (
     EncoderConfig,
@@ -74,7 +75,8 @@ class RunConfig:
     engine: LocalEngineConfig | RayEngineConfig = execution(doc="Where shards are computed, and claims.")
     plan: PlanConfig = execution(_defaults(PlanConfig), doc="Hours of training, and how many are allowed.")
     scale: ScaleConfig = execution(doc="Bundle of sizes.")
-    seed: NonNegative = identity(0, doc="Initial weights, shuffles and the traversal's random jumps.")
+    seed: NonNegative = identity(0, doc="Of every random number of a run; of single parts `seeds` may name others.")
+    seeds: SeedsConfig = identity(_defaults(SeedsConfig), doc="Seeds of single parts of the run.")
     factors: tuple[str, ...] = execution(
         (), doc="Paths that differ between the runs of a sweep on purpose, beside those that it sweeps: [duplicates]."
     )
@@ -90,6 +92,16 @@ class RunConfig:
     root: PathText = execution(
         "paribus_runs", doc="Directory of artefacts, runs, reports and the default MLflow store."
     )
+
+    def seed_of(self, part: Part) -> int:
+        """The seed of a part of the run: its own, else that of the run."""
+        own = {
+            "weights": self.seeds.weights,
+            "order": self.seeds.order,
+            "contexts": self.seeds.contexts,
+            "dropout": self.seeds.dropout,
+        }[part]
+        return self.seed if own is None else own
 
 
 def kinds(classes: Iterable[type[Any]]) -> dict[str, type[Any]]:

@@ -123,7 +123,7 @@ def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, s
     assert rows.source_lengths is not None
     documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eod_id)
     contexts = PromptContexts(documents, config.model.context_length, rows.source_lengths)
-    batches = Batches(contexts, training.global_batch, config.seed)
+    batches = Batches(contexts, training.global_batch, config.seed_of("contexts"))
     targets, text = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
     epoch = training_flops(config.model, tokenizer.vocab_size, documents.tokens - len(rows))
     step_flops = epoch * training.global_batch // contexts.count
@@ -132,6 +132,7 @@ def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, s
         training=training,
         budget=resolve_budget(budget, batches, targets, text, step_flops),
         batches=batches,
+        dropout_seed=config.seed_of("dropout"),
         targets=targets,
         text_bytes=text,
         document_end=None,

@@ -36,7 +36,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)
     report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
-    similar = context_similarity(contexts, embeddings, seed=config.seed, shuffle=config.packing.shuffle)
+    similar = context_similarity(contexts, embeddings, seed=config.seed_of("contexts"), shuffle=config.packing.shuffle)
     numbers: dict[str, JSON] = {
         "documents": order.kept,
         "removed": order.corpus_documents - order.kept,

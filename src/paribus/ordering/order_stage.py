@@ -85,7 +85,7 @@ def _kept(context: StageContext, documents: int) -> Kept:
 def _ordered(context: StageContext, kept: Kept) -> Ordered:
     match context.config.ordering:
         case StandardOrdering():
-            ordered = Ordered(shuffled(kept, seed=context.config.seed))
+            ordered = Ordered(shuffled(kept, seed=context.config.seed_of("order")))
         case SequentialOrdering():
             ordered = Ordered(as_in_corpus(kept))
         case NearestOrdering() as ordering:
@@ -103,7 +103,7 @@ def _ordered(context: StageContext, kept: Kept) -> Ordered:
 
 def _with_neighbours(context: StageContext, ordering: NearestOrdering, kept: Kept) -> Ordered:
     lists = _lists(context, "neighbours", kept)
-    groups = with_neighbours(lists, kept, ordering.neighbours, seed=context.config.seed, work=context.work)
+    groups = with_neighbours(lists, kept, ordering.neighbours, seed=context.config.seed_of("order"), work=context.work)
     statistics: dict[str, JSON] = {
         "groups": len(groups.starts) - 1,
         "without_neighbours": int((np.diff(groups.starts) == 1).sum()),
@@ -118,7 +118,7 @@ def _by_cluster(context: StageContext, ordering: ClusterOrdering, kept: Kept) ->
 
     embeddings = Embeddings(context.inputs["embeddings"])
     _check_count(context, "embeddings", len(embeddings), len(kept))
-    clustered = by_cluster(embeddings, kept, ordering, seed=context.config.seed, engine=context.engine)
+    clustered = by_cluster(embeddings, kept, ordering, seed=context.config.seed_of("order"), engine=context.engine)
     sizes = clustered.sizes
     statistics: dict[str, JSON] = {
         "clusters": len(sizes),
@@ -135,7 +135,7 @@ def _along_the_path(
     context: StageContext, stage: str, ordering: InContextOrdering | LexicalOrdering, kept: Kept
 ) -> Ordered:
     lists = _lists(context, stage, kept)
-    path = path_through(lists, kept, ordering.neighbours, seed=context.config.seed, work=context.work)
+    path = path_through(lists, kept, ordering.neighbours, seed=context.config.seed_of("order"), work=context.work)
     statistics: dict[str, JSON] = {
         "edges": path.edges,
         # The path begins with a landing that is no jump from anywhere.
@@ -150,7 +150,9 @@ def _along_the_path(
 def _in_chains(context: StageContext, ordering: InContextReleasedOrdering, kept: Kept) -> Ordered:
     """The released code's order; `dropped.parquet` says which documents start like the one before them."""
     lists = _lists(context, "neighbours", kept)
-    chained = in_chains(lists, kept, ordering.neighbours, ordering.chain, seed=context.config.seed, work=context.work)
+    chained = in_chains(
+        lists, kept, ordering.neighbours, ordering.chain, seed=context.config.seed_of("order"), work=context.work
+    )
     starts = starts_of(CorpusArtifact(context.inputs["corpus"]), ordering.compared_characters)
     documents, dropped = without_alike(chained.documents, starts.texts, ordering.jaccard)
     write_dropped(context.output, dropped, starts.ids)

@@ -56,7 +56,7 @@ def _readings(
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
-    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
     tokenizer, step_tokens = encoded.tokenizer, batches.global_batch * contexts.context_length
     step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
     steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)

@@ -14,6 +14,7 @@ from typing import Any
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
 from paribus.config.groups.finetuning import NoFinetuning
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -23,6 +24,7 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
+from paribus.config.groups.seeds import Part
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
@@ -102,7 +104,7 @@ def _order_inputs(config: RunConfig) -> tuple[str, ...]:
 
 def _order_identity(config: RunConfig) -> dict[str, Any]:
     values = identity(config.ordering)
-    seeded = {} if isinstance(config.ordering, SequentialOrdering) else {"seed": config.seed}
+    seeded = {} if isinstance(config.ordering, SequentialOrdering) else _seeds("order")(config)
     return {"ordering": {key: value for key, value in values.items() if key not in _BM25}} | seeded
 
 
@@ -115,8 +117,19 @@ def _duplicates_inputs(config: RunConfig) -> tuple[str, ...]:
     return ("corpus", "neighbours") if isinstance(config.duplicates, EmbeddingDuplicates) else ("corpus",)
 
 
-def _seed(config: RunConfig) -> dict[str, Any]:
-    return {"seed": config.seed}
+def _seeds(*parts: Part) -> Callable[[RunConfig], dict[str, Any]]:
+    """The seeds of parts of a run, wherever they are set; that of dropout where the model has any."""
+
+    def identity_of(config: RunConfig) -> dict[str, Any]:
+        drawn = [part for part in parts if part != "dropout" or _has_dropout(config)]
+        return {"seeds": {part: config.seed_of(part) for part in drawn}}
+
+    return identity_of
+
+
+def _has_dropout(config: RunConfig) -> bool:
+    model = config.model
+    return isinstance(model, EncoderDecoderModel) and bool(model.dropout or model.attention_dropout)
 
 
 def _scores_identity(config: RunConfig) -> dict[str, Any]:
@@ -202,14 +215,17 @@ STAGES: dict[str, Stage] = {
             1,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
-            _together(_layout_of_contexts, _fields("model", "context_length"), _seed),
+            _together(_layout_of_contexts, _fields("model", "context_length"), _seeds("contexts")),
         ),
         Stage(
             "checkpoints",
             4,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
-            _together(*map(_fields, ("model", "start", "budget", "training", "packing")), _seed),
+            _together(
+                *map(_fields, ("model", "start", "budget", "training", "packing")),
+                _seeds("weights", "contexts", "dropout"),
+            ),
             "paribus.training.start.files:fingerprint",
             lambda config: config.start,
         ),
@@ -255,7 +271,7 @@ STAGES: dict[str, Stage] = {
             1,
             "paribus.finetuning.stages:build",
             _fixed("finetuning_data", "checkpoints"),
-            _together(_fields("finetuning"), _seed),
+            _together(_fields("finetuning"), _seeds("contexts", "dropout")),
         ),
     )
 }

@@ -38,6 +38,7 @@ class Run:
     training: TrainingConfig
     budget: Budget
     batches: Batches
+    dropout_seed: int
     targets: Integers
     """Tokens that each context predicts, int64 (count,)."""
     text_bytes: Integers
@@ -151,7 +152,7 @@ def make_stepper(run: Run, prepared: Prepared) -> Stepper:
         micro_batch=run.training.micro_batch,
         gradient_clip=run.training.gradient_clip,
         loss_limit=math.inf if limit is None else limit * math.log(vocabulary),
-        dropout=DropoutSeeds(run.batches.seed, run.accelerator.process_index) if has_dropout(prepared.model) else None,
+        dropout=DropoutSeeds(run.dropout_seed, run.accelerator.process_index) if has_dropout(prepared.model) else None,
     )
 
 

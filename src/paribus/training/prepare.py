@@ -35,7 +35,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
     length = config.model.context_length
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length, corpus.source_lengths)
-    batches = Batches(contexts, config.training.global_batch, config.seed, config.packing.shuffle)
+    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
     data = data_fingerprint(corpus, order, batches)
     targets = context_targets(contexts)
     text_bytes = _text_bytes(context, batches, tokenizer, data, accelerator)
@@ -54,6 +54,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
         training=config.training,
         budget=budget,
         batches=batches,
+        dropout_seed=config.seed_of("dropout"),
         targets=targets,
         text_bytes=text_bytes,
         document_end=tokenizer.eod_id if within_documents(config.packing) else None,

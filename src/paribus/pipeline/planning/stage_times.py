@@ -104,6 +104,6 @@ def _way(stage: str, record: Record) -> Any:
     """What two artefacts of a stage must have in common to take time alike."""
     groups = record["identity"]
     if stage in ITEMS_OF:
-        settings = {name: value for name, value in groups.items() if name != "seed"}
+        settings = {name: value for name, value in groups.items() if name != "seeds"}
         return settings, record["inputs"][ITEMS_OF[stage]]
     return {name: value.get("kind") for name, value in groups.items() if isinstance(value, dict)}

@@ -31,7 +31,7 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
     """
     if not isinstance(config.start, CheckpointStart):
         size, end = tokenizer.vocab_size, tokenizer.eod_id
-        return build_model(config.model, size, config.seed, eod_id=end, tokens=names(tokenizer))
+        return build_model(config.model, size, config.seed_of("weights"), eod_id=end, tokens=names(tokenizer))
     directory = checkpoint_directory(config.start)
     found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
     if found:
