@@ -35,7 +35,7 @@ def cosine(vectors: np.ndarray, first: int, second: int) -> float:
 def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(tmp_path: Path, shuffle: bool) -> None:
     contexts, embeddings = contexts_and_vectors(tmp_path, formula_vectors(10, 16))
     vectors = embeddings.rows(0, 10)
-    found = context_similarity(contexts, embeddings, seed=3, shuffle=shuffle)
+    found = context_similarity(contexts, contexts, embeddings, seed=3, shuffle=shuffle)
     count = contexts.count
     trained = permute(np.arange(count), count, seed=3, epoch=0).tolist() if shuffle else list(range(count))
     held = [[document for document, _ in contexts.documents_of(context)] for context in trained]
@@ -54,12 +54,29 @@ def test_documents_without_a_direction_are_left_out(tmp_path: Path) -> None:
     vectors = formula_vectors(10, 16)
     vectors[[4, 2]] = 0
     contexts, embeddings = contexts_and_vectors(tmp_path, vectors)
-    found = context_similarity(contexts, embeddings, seed=0, shuffle=False)
+    found = context_similarity(contexts, contexts, embeddings, seed=0, shuffle=False)
     assert math.isnan(found.adjacent[0]) and math.isnan(found.adjacent[1]) and math.isfinite(found.adjacent[2])
     assert math.isfinite(mean(found.inside))
 
 
 def test_nothing_to_compare_is_no_number(tmp_path: Path) -> None:
     contexts, embeddings = contexts_and_vectors(tmp_path, np.zeros((10, 16), dtype=np.float32))
-    found = context_similarity(contexts, embeddings, seed=0, shuffle=True)
+    found = context_similarity(contexts, contexts, embeddings, seed=0, shuffle=True)
     assert all(math.isnan(mean(part)) for part in (found.inside, found.following, found.random, found.adjacent))
+
+
+def test_inside_is_as_shuffled_where_the_order_is_random(tmp_path: Path) -> None:
+    """Long documents fill contexts alone, and short ones are alike: inside is above random, and no order did that."""
+    generator = np.random.default_rng(2)
+    long = generator.random(600) < 0.1
+    documents = [[number % 90] * (60 if long[number] else 1) for number in range(600)]
+    vectors = np.zeros((600, 16), dtype=np.float32)
+    vectors[np.arange(600), np.where(long, generator.integers(1, 16, 600), 0)] = 1
+    np.save(tmp_path / "part.npy", vectors.astype(np.float16))
+    writer = EmbeddingsWriter(tmp_path)
+    writer.add([tmp_path / "part.npy"])
+    writer.close()
+    contexts, shuffled = (packed(documents, generator.permutation(600).tolist(), length=8) for _ in range(2))
+    found = context_similarity(contexts, shuffled, Embeddings(tmp_path), seed=0, shuffle=True)
+    assert mean(found.inside) == pytest.approx(mean(found.shuffled), abs=0.05)
+    assert mean(found.inside) - mean(found.random) > 0.3

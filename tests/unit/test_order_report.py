@@ -16,7 +16,7 @@ from paribus.reporting.picture import COLOURS
 
 CURVES = {
     "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
-    "similarity_random": [0] * 48 + [4, 6] + [0] * 50,
+    "similarity_shuffled": [0] * 48 + [4, 6] + [0] * 50,
     "contexts_of_documents": [0, 2, 5, 3],
     "similarity_along": [0.4, 0.5, 0.3],
     "positions": [0.0, 0.5, 0.25],
@@ -29,6 +29,7 @@ NUMBERS = {
     "cut_share": 0.2,
     "padding": 0.0,
     "similarity_inside": 0.31,
+    "similarity_shuffled": 0.015,
     "similarity_following": 0.02,
     "similarity_random": 0.01,
     "similarity_adjacent": 0.3,
@@ -91,7 +92,10 @@ def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
     curves = CURVES | {"similarity_inside": [0] * 100}
     alone = OrderRow("one_document", NUMBERS | {"similarity_inside": None}, curves, "same")
     plots = {plot.name: plot for plot in order_plots([alone, *others])}
-    assert "one_document: in a context –, with the next 0.020, random 0.010" in plots["similarity"].alternative
+    assert (
+        "one_document: in a context –, in random order 0.015, with the next 0.020, random 0.010"
+        in plots["similarity"].alternative
+    )
     assert "–" in plots["similarity"].svg.decode()
     drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
     assert drawn == [1, *(2 for _ in others)]
@@ -109,4 +113,5 @@ def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_pat
     headings = lines[2].split()
     assert {"inside", "next", "random"} <= set(headings)
     values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]
-    assert len(re.findall(r"\d+\.\d{3}", values)) == len({"inside", "next", "random", "adjacent"} & set(headings))
+    cosines = {"inside", "shuffled", "next", "random", "adjacent"}
+    assert len(re.findall(r"\d+\.\d{3}", values)) == len(cosines & set(headings))

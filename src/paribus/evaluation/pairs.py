@@ -104,8 +104,8 @@ def fit(pair: Pair, context_length: int) -> list[Pair]:
 def windows(ids: Ids, first: int, context_length: int) -> list[Pair]:
     """Pairs that score each of `ids` once, the token `first` standing before them.
 
-    The first window scores up to `context_length` tokens; each further one moves on by half of that, so a token is
-    scored with at least half a context of tokens before it.
+    The first window scores up to `context_length` tokens; each further one moves on by half of that, the last by
+    what is left, so a token is scored with at least half a context of tokens before it.
     """
     stream = np.concatenate([np.array([first]), ids])
     pairs = [Pair(stream[:1], stream[1 : context_length + 1])]

@@ -30,6 +30,8 @@ class ContextSimilarity:
 
     inside: Values
     """(c,) of the documents of each sampled context that holds several, pair by pair."""
+    shuffled: Values
+    """The same of contexts of the same documents in a random order: what `inside` is where an order does nothing."""
     following: Values
     """(c,) of documents of a context with those of the one trained on after it."""
     random: Values
@@ -48,8 +50,14 @@ def mean(values: Values) -> float:
     return float(real.mean()) if len(real) else float("nan")
 
 
-def context_similarity(contexts: Contexts, embeddings: Embeddings, *, seed: int, shuffle: bool) -> ContextSimilarity:
-    """Similarities of one epoch of `contexts`, trained on in the shuffle of `seed` or as they are numbered."""
+def context_similarity(
+    contexts: Contexts, shuffled: Contexts, embeddings: Embeddings, *, seed: int, shuffle: bool
+) -> ContextSimilarity:
+    """Similarities of one epoch of `contexts`, trained on in the shuffle of `seed` or as they are numbered.
+
+    `shuffled` are contexts of the same documents in a random order. Documents of two contexts are no measure for two of
+    one: those that fill a context alone count there and not here, and one holds many short ones, which may be alike.
+    """
     generator = np.random.Generator(np.random.PCG64(seed_sequence(SAMPLES, seed)))
     order = contexts.documents.order
     places = _spread(contexts.count, CONTEXTS_SAMPLED)
@@ -57,10 +65,12 @@ def context_similarity(contexts: Contexts, embeddings: Embeddings, *, seed: int,
         [_documents(contexts, context) for context in _trained(chosen, contexts, seed, shuffle)]
         for chosen in (places, (places + 1) % contexts.count, generator.integers(0, contexts.count, len(places)))
     )
-    vectors = _Vectors(embeddings, [*first, *after, *drawn])
+    mixed = [_documents(shuffled, context) for context in _spread(shuffled.count, CONTEXTS_SAMPLED).tolist()]
+    vectors = _Vectors(embeddings, [*first, *after, *drawn, *mixed])
     pairs = _spread(len(order) - 1, PAIRS_SAMPLED)
     return ContextSimilarity(
         inside=np.array([vectors.within(part) for part in first]),
+        shuffled=np.array([vectors.within(part) for part in mixed]),
         following=np.array([vectors.between(a, b) for a, b in zip(first, after, strict=True)]),
         random=np.array([vectors.between(a, b) for a, b in zip(first, drawn, strict=True)]),
         adjacent=_cosines(embeddings, order[pairs], order[pairs + 1]),

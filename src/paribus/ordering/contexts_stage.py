@@ -4,6 +4,7 @@ No run needs it; `paribus order statistics` asks for it. It leaves `statistics.j
 """
 
 import math
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,10 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.context_similarity import ContextSimilarity, context_similarity, mean
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.order import Order
+from paribus.ordering.packing.documents import Integers
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.statistics import packing_statistics
+from paribus.ordering.seeding import MIXED, permutation
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -22,6 +25,14 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 STATISTICS = "statistics.json"
 PLACES = 1_000
 BINS = np.linspace(-1, 1, 101)
+
+
+@dataclass(frozen=True)
+class _Mixed:
+    """The documents of an order at random places of it."""
+
+    documents: Integers
+    groups: Integers | None
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -36,7 +47,10 @@ def build(context: StageContext) -> dict[str, JSON]:
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)
     report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
-    similar = context_similarity(contexts, embeddings, seed=config.seed_of("contexts"), shuffle=config.packing.shuffle)
+    seed = config.seed_of("contexts")
+    mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
+    shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eod, length)
+    similar = context_similarity(contexts, shuffled, embeddings, seed=seed, shuffle=config.packing.shuffle)
     numbers: dict[str, JSON] = {
         "documents": order.kept,
         "removed": order.corpus_documents - order.kept,
@@ -52,7 +66,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     curves = {
         "contexts_of_documents": list(packed.contexts_of_documents),
         "similarity_inside": _histogram(similar.inside),
-        "similarity_random": _histogram(similar.random),
+        "similarity_shuffled": _histogram(similar.shuffled),
         "similarity_along": [_number(value) for value in similar.along()],
         "positions": _positions(order),
     }
@@ -63,6 +77,7 @@ def build(context: StageContext) -> dict[str, JSON]:
 def _means(similar: ContextSimilarity) -> dict[str, JSON]:
     return {
         "similarity_inside": _number(mean(similar.inside)),
+        "similarity_shuffled": _number(mean(similar.shuffled)),
         "similarity_random": _number(mean(similar.random)),
         "similarity_following": _number(mean(similar.following)),
         "similarity_adjacent": _number(mean(similar.adjacent)),

@@ -212,7 +212,7 @@ STAGES: dict[str, Stage] = {
         Stage("order", 2, "paribus.ordering.order_stage:build", _order_inputs, _order_identity),
         Stage(
             "contexts",
-            1,
+            2,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
             _together(_layout_of_contexts, _fields("model", "context_length"), _seeds("contexts")),

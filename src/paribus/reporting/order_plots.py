@@ -72,8 +72,8 @@ def _lines(
             looks: dict[str, Any] = {"color": colour, "linewidth": 1.6, "drawstyle": drawstyle, "label": row.label}
             axes.plot(*points(row.curves[curve]), dashes, **looks)
         if curve == "similarity_inside":
-            label = f"random pairs of {rows[0].label}"
-            axes.plot(*points(rows[0].curves["similarity_random"]), color="#8C8C8C", linewidth=1, label=label)
+            label = f"{rows[0].label} in random order"
+            axes.plot(*points(rows[0].curves["similarity_shuffled"]), color="#8C8C8C", linewidth=1, label=label)
         if curve == "contexts_of_documents":
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.set_xlabel(axes_labels[0])
@@ -106,6 +106,7 @@ def _bars(rows: Sequence[_Row]) -> Plot:
     """Similarity inside contexts beside that of random documents and of the context trained on next."""
     names = {
         "similarity_inside": "in a context",
+        "similarity_shuffled": "in random order",
         "similarity_following": "with the next",
         "similarity_random": "random",
     }
@@ -113,9 +114,9 @@ def _bars(rows: Sequence[_Row]) -> Plot:
     def draw(figure: Figure) -> None:
         axes: Axes = figure.subplots()
         for place, (name, heading) in enumerate(names.items()):
-            places = [number + 0.26 * (place - 1) for number in range(len(rows))]
+            places = [number + 0.2 * (place - 1.5) for number in range(len(rows))]
             values = [row.numbers.get(name) for row in rows]
-            axes.barh(places, [_bar(value) for value in values], 0.24, color=COLOURS[place], label=heading)
+            axes.barh(places, [_bar(value) for value in values], 0.18, color=COLOURS[place], label=heading)
             for height in (height for height, value in zip(places, values, strict=True) if value is None):
                 axes.text(0.0, height, " –", va="center", fontsize=8)
         axes.set_yticks(range(len(rows)), [row.label for row in rows])
@@ -124,7 +125,10 @@ def _bars(rows: Sequence[_Row]) -> Plot:
         axes.grid(axis="y", visible=False)
         figure.legend(loc="outside right center", fontsize=9)
 
-    caption = "Mean cosine of two documents of a context, of documents of consecutive contexts, and of random ones."
+    caption = (
+        "Mean cosine of two documents of a context, were the documents in random order too; of documents of "
+        "consecutive contexts, and of contexts drawn at random."
+    )
     told = [
         f"{row.label}: " + ", ".join(f"{names[name]} {_told(row.numbers.get(name))}" for name in names) for row in rows
     ]

@@ -19,13 +19,14 @@ from paribus.store import atomic
 
 Number = float | int | None
 LEGEND = (
-    "inside: mean cosine of two documents of one context; next: of a document with one of the context trained on after "
+    "inside: mean cosine of two documents of one context; shuffled: the same with the documents in random order, so "
+    "inside minus shuffled is what an order does; next: of a document with one of the context trained on after "
     "it; random: of a document with one of a context drawn at random; adjacent: of documents that follow each other in "
     "the order. cut: documents of which no context holds every token."
 )
 APART = (
-    "The rows have different embeddings: their similarities (inside, next, random, adjacent) are each row's own and "
-    "cannot be compared between rows."
+    "The rows have different embeddings: their similarities (inside, shuffled, next, random, adjacent) are each row's "
+    "own and cannot be compared between rows."
 )
 
 
@@ -67,6 +68,7 @@ _COLUMNS = (
     _Column("cut", "cut_share", lambda value: f"{value:.1%}"),
     _Column("padding", "padding", lambda value: f"{value:.1%}"),
     _Column("inside", "similarity_inside", lambda value: f"{value:.3f}"),
+    _Column("shuffled", "similarity_shuffled", lambda value: f"{value:.3f}"),
     _Column("next", "similarity_following", lambda value: f"{value:.3f}"),
     _Column("random", "similarity_random", lambda value: f"{value:.3f}"),
     _Column("adjacent", "similarity_adjacent", lambda value: f"{value:.3f}"),

@@ -61,7 +61,7 @@ class CorpusStatistics:
     entropy: float
     """H = -sum p log2 p over the tokens' relative frequencies, in bits (Scaffold-BPE, equation 7)."""
     redundancy: float
-    """1 - H / log2 |V| (Scaffold-BPE, equation 8)."""
+    """1 - H / log2 |V| (Scaffold-BPE, equation 8); |V| counts every token that a model has, special ones too."""
     renyi_efficiency: float
     """H_2.5 / log2 |V|, where H_a = log2(sum p^a) / (1 - a) (Zouhar et al. 2023)."""
     mean_token_length: float
