@@ -107,6 +107,7 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
         for ordering in ("standard", "in_context")
     ]
     generator = np.random.default_rng(7)
+    names = [f"continuation-{item:04d}" for item in range(items)]
     difficulty = generator.normal(size=items)
     sizes = generator.integers(200, 4_000, size=120)
     runs = []
@@ -133,7 +134,7 @@ def demo_runs(root: Path, *, seeds: Sequence[int] = (0,), items: int = 500, curv
                             "bytes_per_token": bytes_per_token, "entropy": 9.1 + 0.05 * index, "redundancy": 0.24,
                             "token_lengths": lengths, "frequency_by_rank": zipf(bytes_per_token),
                         },
-                        "tasks": {"continuation": {"chance": 0.25, "truncated_prompts": {"0": 0, "5": 3 + index}}},
+                        "tasks": {"continuation": {"chance": 0.25, "truncated_items": {"5": names[: 3 + index]}}},
                     },
                     training={
                         "tokens": 8_388_608, "text_bytes": int(8_388_608 * bytes_per_token), "steps": 256,

@@ -45,7 +45,7 @@ def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokeniz
     scored = json.loads((scores.output / "statistics.json").read_text())["tasks"]["continuation"]
     assert counted["crossed_items"] == scored["crossed_items"]["0"]
     assert counted["crossed_choices"] == scored["crossed_choices"]["0"]
-    assert counted["long_prompts"] == scored["truncated_prompts"]
+    assert counted["long_prompts"] == {shots: len(cut) for shots, cut in scored["truncated_items"].items()}
     assert (counted["items"], counted["choices"]) == (20, 80)
 
 

@@ -425,3 +425,44 @@ def test_a_perplexity_beyond_all_numbers_is_infinite(tmp_path: Path) -> None:
     ]
     table = TableConfig(columns=("lambada_openai:perplexity",))
     assert compare(runs, FACTORS, table=table).rows[0].cells["lambada_openai:perplexity/mean"].value == np.inf
+
+
+def cut_runs(root: Path, *cut: Sequence[str], labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[RunRecord]:
+    """Rows whose prompts of the named items were cut at 5 shots; of 40 items ten are right in one row only."""
+    right = [[1] * 40, [0] * 10 + [1] * 30]
+    return [
+        record(
+            root,
+            str(number),
+            row,
+            {("boolq", 0): right[number], ("boolq", 5): right[number]},
+            statistics={"heldout": {}, "tasks": {"boolq": {"truncated_items": {"0": [], "5": list(items)}}}},
+        )
+        for number, (row, items) in enumerate(zip(labels, cut, strict=True))
+    ]
+
+
+def test_items_whose_prompt_some_run_cut_are_left_out_for_all(tmp_path: Path) -> None:
+    first, second = [f"boolq-{item:04d}" for item in range(5)], [f"boolq-{item:04d}" for item in range(3, 8)]
+    comparison = compare(cut_runs(tmp_path, first, second), FACTORS)
+    cells = [row.cells["boolq/5_shot"] for row in comparison.rows]
+    assert [(cell.items, cell.value) for cell in cells] == [(32, 1.0), (32, 30 / 32)]
+    assert [row.cells["boolq/0_shot"].items for row in comparison.rows] == [40, 40]
+    assert cells[1].test is not None
+    assert cells[1].test.items == 32
+    told = " ".join(notes(comparison))
+    assert "boolq, 5-shot: 8 of 40 items are left out in all rows, since their prompt does not fit" in told
+
+
+def test_where_no_prompt_fits_all_are_scored_and_it_is_said(tmp_path: Path) -> None:
+    every = [f"boolq-{item:04d}" for item in range(40)]
+    comparison = compare(cut_runs(tmp_path, every, []), FACTORS)
+    assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
+    assert "boolq, 5-shot: no item's prompt fits the context in every run" in " ".join(notes(comparison))
+
+
+def test_prompts_that_all_runs_cut_alike_stay(tmp_path: Path) -> None:
+    items = [f"boolq-{item:04d}" for item in range(5)]
+    comparison = compare(cut_runs(tmp_path, items, items, labels=(BPE, ICLM)), FACTORS)
+    assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
+    assert "the prompts of 5 items a run were cut to fit the context, in all rows alike" in " ".join(notes(comparison))

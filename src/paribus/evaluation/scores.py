@@ -52,6 +52,8 @@ class Scored:
     """Of the tasks that ask for log-probabilities; the same at every checkpoint."""
     truncated: set[Item] = field(default_factory=set)
     """Items whose prompt lost its beginning."""
+    names: dict[Item, str] = field(default_factory=dict)
+    """Of items, by their task and number."""
     translated: Translated = field(default_factory=lambda: Translated({}))
     omitted: float = 0.0
     """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
@@ -114,6 +116,8 @@ def _score_texts(
 
 def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], scored: Scored) -> None:
     rows = [row for key in _keys(context) for row in item_rows(step, *key, samples[task_name(*key)])]
+    for name, found in samples.items():
+        scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in found}
     _keep(context, step, rows, scored)
 
 
@@ -218,11 +222,16 @@ def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
-            "truncated_prompts": {key: _count(task, scored.truncated) for key, task in names.items()},
+            "truncated_items": {key: _named(task, scored) for key, task in names.items()},
             "crossed_items": {key: _count(task, requests.crossed) for key, task in names.items()},
             "crossed_choices": {key: _count(task, requests.crossed.elements()) for key, task in names.items()},
         }
     return tasks
+
+
+def _named(task: str, scored: Scored) -> list[JSON]:
+    """The items of a task whose prompt was cut."""
+    return [*sorted(scored.names[item] for item in scored.truncated if item[0] == task)]
 
 
 def _count(task: str, items: Iterable[tuple[str, int]]) -> int:

@@ -247,7 +247,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "scores",
-            4,
+            5,
             "paribus.evaluation.stages:build_scores",
             lambda config: (
                 "corpus",

@@ -10,16 +10,34 @@ _NAMED = 40
 
 
 def truncated(comparison: Comparison) -> list[str]:
-    """Which tasks have prompts that lost their beginning."""
+    """Which tasks have prompts that lost their beginning, and what was left out for it."""
+    lines = []
+    for (task, shots), found in comparison.left_out.items():
+        name = f"{comparison.name(task)}, {shots}-shot"
+        if found.kept:
+            lines.append(
+                f"{name}: no item's prompt fits the context in every run, so all are scored as they were cut, which is "
+                "not alike in all rows."
+            )
+        else:
+            lines.append(
+                f"{name}: {found.cut:,} of {found.items:,} items are left out in all rows, since their prompt does not "
+                "fit the context of some run."
+            )
+    return lines or _cut_alike(comparison)
+
+
+def _cut_alike(comparison: Comparison) -> list[str]:
+    """Of runs with the same tokens, which lose the same."""
     counts: dict[tuple[str, int], list[int]] = {}
     for row in comparison.finished:
         for run in row.runs:
             score = comparison.scores.get(run.run_id)
-            for place, count in score.truncated.items() if score else ():
-                counts.setdefault(place, []).append(count)
+            for place, items in score.truncated.items() if score else ():
+                counts.setdefault(place, []).append(len(items))
     return [
         f"{comparison.name(task)}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the "
-        "context."
+        "context, in all rows alike."
         for (task, shots), found in sorted(counts.items())
         if max(found)
     ]

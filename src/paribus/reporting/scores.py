@@ -60,7 +60,7 @@ class Scores:
     """Of the held-out text under the run's tokenizer: bytes_per_token, entropy, redundancy, token_lengths."""
     chance: Mapping[str, float] = field(default_factory=dict)
     """Accuracy of guessing, by task."""
-    truncated: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    truncated: Mapping[tuple[str, int], tuple[str, ...]] = field(default_factory=dict)
     """Items whose prompt was cut to fit the context, by task and shots."""
     crossed_items: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Items with a token that crosses from the context into a choice, by task and shots."""
@@ -104,7 +104,11 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         heldout=documents,
         statistics=statistics.get("heldout", {}),
         chance={task: float(about["chance"]) for task, about in tasks.items() if about.get("chance") is not None},
-        truncated=_counts(tasks, "truncated_prompts"),
+        truncated={
+            (task, int(shots)): tuple(items)
+            for task, about in tasks.items()
+            for shots, items in about.get("truncated_items", {}).items()
+        },
         crossed_items=_counts(tasks, "crossed_items"),
         crossed_choices=_counts(tasks, "crossed_choices"),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
