@@ -73,6 +73,22 @@ def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: P
             refuses()
 
 
+@pytest.mark.parametrize(
+    ("choices", "told"),
+    [
+        (("ordering=sequential,standard", "seeds.weights=0", "seeds.contexts=0"), "ordering=sequential"),
+        (("seeds.weights=0", "seeds.contexts=0", "seeds.order=0"), "seed: 0 and 1 make the same run"),
+        (("ordering=sequential", "packing.shuffle=false", "seeds.weights=0"), "seed: 0 and 1 make the same run"),
+    ],
+)
+def test_a_seed_by_which_a_choice_draws_nothing_is_no_seed_of_it(choices: tuple[str, ...], told: str) -> None:
+    """Copies of one model would pass for seeds that agree, and star what no seed shows."""
+    runs = prepared("-m", "scale=tiny", "seed=0,1", *choices)
+    with pytest.raises(ConfigurationError, match=r"seed: 0 and 1 make the same run") as refused:
+        refuse_idle_factors(runs)
+    assert told in str(refused.value)
+
+
 def test_a_field_that_matters_for_some_of_the_runs_is_swept() -> None:
     runs = prepared("-m", "scale=tiny", "duplicates=off", "ordering=standard,nn", "neighbours.retrieved=25,30")
     assert len(runs) == 4

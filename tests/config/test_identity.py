@@ -3,17 +3,24 @@
 import dataclasses
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from paribus.config.arguments import parse
 from paribus.config.compose import compose_command
 from paribus.config.declare import group, identity
+from paribus.config.drawn_seeds import training_seeds
+from paribus.config.groups.packing import ConcatenatePacking
+from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import canonical, digest, everything
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import run_id
+from paribus.pipeline.stages import STAGES
+from paribus.training.fingerprint import recipe_fingerprint
+from run_config import run_config
 
 
 def configured(*arguments: str) -> RunConfig:
@@ -223,3 +230,23 @@ def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object)
     order = list(keys(configured("ordering=in_context"), tmp_path))
     assert order.index("tasks") < order.index("prompts") < order.index("checkpoints") < order.index("scores")
     assert "prompts" not in keys(configured("evaluation.tasks=[]"), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("groups", "drawn"),
+    [
+        ({}, {"weights", "contexts"}),
+        ({"packing": ConcatenatePacking(shuffle=False)}, {"weights"}),
+        ({"start": CheckpointStart(path="somewhere")}, {"contexts"}),
+        ({"start": CheckpointStart(path="somewhere"), "packing": ConcatenatePacking(shuffle=False)}, set()),
+    ],
+)
+def test_a_training_is_of_the_seeds_that_it_draws_by(groups: dict[str, Any], drawn: set[str], tmp_path: Path) -> None:
+    """By others its key and its fingerprint would differ from those of a training that is equal to the last bit."""
+    config = run_config(**groups)
+    assert set(training_seeds(config)) == drawn
+    assert STAGES["checkpoints"].identity(config)["seeds"] == dict.fromkeys(drawn, 0)
+    tokenizer = tmp_path / "tokenizer"
+    tokenizer.mkdir()
+    found = recipe_fingerprint(config, tokenizer)
+    assert {name for name in found if name.startswith("seeds.")} == {f"seeds.{part}" for part in drawn}

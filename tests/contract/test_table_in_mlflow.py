@@ -228,3 +228,15 @@ def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, flo
         if {"paribus.sweep_id": identifier}.items() <= run.data.tags.items() and "paribus.run_id" not in run.data.tags
     )
     return [(value.step, value.value) for value in client.get_metric_history(run.info.run_id, name)]
+
+
+def test_a_sweep_that_fixes_seeds_shares_runs_with_one_that_does_not(tmp_path: Path) -> None:
+    _, runs = sweep(tmp_path)
+    for number, run in enumerate(runs):
+        finish(run, number, tmp_path / "made")
+    composition, fixed = sweep(tmp_path, "seeds.order=0", "seeds.contexts=0")
+    new = [run for run in fixed if run.run_id not in {each.run_id for each in runs}]
+    assert (len(fixed), len(new)) == (6, 4)
+    for number, run in enumerate(new, start=len(runs)):
+        finish(run, number, tmp_path / "made")
+    assert report(composition, fixed)

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+SEED = "seed"
+
 if TYPE_CHECKING:
     from paribus.pipeline.prepare import PreparedRun
 
@@ -18,13 +20,30 @@ def idle_factors(runs: Sequence["PreparedRun"]) -> Iterator[tuple[str, str]]:
         for override in run.job.overrides:
             key, _, value = override.partition("=")
             values.setdefault(key, {})[value] = None
+    if same := _one_run_at_two_seeds(runs):
+        yield same
     for key, given in values.items():
-        if len(given) > 1 and _is_idle(key, runs):
+        if key != SEED and len(given) > 1 and _is_idle(key, runs):
             listed = " and ".join(given)
             yield (
                 key.lstrip("+"),
                 f"{listed} make the same run, whatever else is chosen here; leave it out of the sweep",
             )
+
+
+def _one_run_at_two_seeds(runs: Sequence["PreparedRun"]) -> tuple[str, str] | None:
+    """A run that a sweep of the seed gives twice: to a table it would be two models that agree to the last bit."""
+    seeds: dict[str, dict[int, None]] = {}
+    for run in runs:
+        seeds.setdefault(run.run_id, {})[run.job.config.seed] = None
+    for run in runs:
+        if len(found := seeds[run.run_id]) > 1:
+            chosen = " ".join(text for text in run.job.overrides if text.partition("=")[0] != SEED)
+            return SEED, (
+                f"{' and '.join(map(str, found))} make the same run{f' with {chosen}' if chosen else ''}, which draws "
+                "nothing by it; leave the seed out of the sweep, or fewer of seeds.* fixed"
+            )
+    return None
 
 
 def _is_idle(key: str, runs: Sequence["PreparedRun"]) -> bool:

@@ -102,9 +102,10 @@ def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
 def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
     """The recorded configuration; groups that decide nothing of the run, as the command has them.
 
-    A run that another command made may have been given another embedder, say, which its order never asked for.
+    A run that another command made may have been given another embedder, say, which its order never asked for. Its
+    seeds are those of this run, however either command said so: they are in the keys of its stages.
     """
-    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]}
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
     composed = run_identity(run.job.config, run.nodes)
     recorded = {name: record["identity"][name] for name in {*deciding, "fingerprints"} & set(record["identity"])}
     return {name: value for name, value in composed.items() if name not in deciding} | recorded

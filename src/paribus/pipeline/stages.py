@@ -8,13 +8,13 @@ make a forgotten change a failing test.
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.config.drawn_seeds import finetuning_seeds, training_seeds
 from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
 from paribus.config.groups.finetuning import NoFinetuning
-from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -104,7 +104,7 @@ def _order_inputs(config: RunConfig) -> tuple[str, ...]:
 
 def _order_identity(config: RunConfig) -> dict[str, Any]:
     values = identity(config.ordering)
-    seeded = {} if isinstance(config.ordering, SequentialOrdering) else _seeds("order")(config)
+    seeded = {} if isinstance(config.ordering, SequentialOrdering) else _seeds(_seed_of("order"))(config)
     return {"ordering": {key: value for key, value in values.items() if key not in _BM25}} | seeded
 
 
@@ -117,19 +117,13 @@ def _duplicates_inputs(config: RunConfig) -> tuple[str, ...]:
     return ("corpus", "neighbours") if isinstance(config.duplicates, EmbeddingDuplicates) else ("corpus",)
 
 
-def _seeds(*parts: Part) -> Callable[[RunConfig], dict[str, Any]]:
-    """The seeds of parts of a run, wherever they are set; that of dropout where the model has any."""
-
-    def identity_of(config: RunConfig) -> dict[str, Any]:
-        drawn = [part for part in parts if part != "dropout" or _has_dropout(config)]
-        return {"seeds": {part: config.seed_of(part) for part in drawn}}
-
-    return identity_of
+def _seeds(drawn: Callable[[RunConfig], Mapping[Part, int]]) -> Callable[[RunConfig], dict[str, Any]]:
+    """The seeds that a stage draws by, wherever they are set."""
+    return lambda config: {"seeds": dict(drawn(config))}
 
 
-def _has_dropout(config: RunConfig) -> bool:
-    model = config.model
-    return isinstance(model, EncoderDecoderModel) and bool(model.dropout or model.attention_dropout)
+def _seed_of(part: Part) -> Callable[[RunConfig], Mapping[Part, int]]:
+    return lambda config: {part: config.seed_of(part)}
 
 
 def _scores_identity(config: RunConfig) -> dict[str, Any]:
@@ -215,7 +209,7 @@ STAGES: dict[str, Stage] = {
             2,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
-            _together(_layout_of_contexts, _fields("model", "context_length"), _seeds("contexts")),
+            _together(_layout_of_contexts, _fields("model", "context_length"), _seeds(_seed_of("contexts"))),
         ),
         Stage(
             "checkpoints",
@@ -224,7 +218,7 @@ STAGES: dict[str, Stage] = {
             _fixed("tokens", "order"),
             _together(
                 *map(_fields, ("model", "start", "budget", "training", "packing")),
-                _seeds("weights", "contexts", "dropout"),
+                _seeds(training_seeds),
             ),
             "paribus.training.start.files:fingerprint",
             lambda config: config.start,
@@ -271,7 +265,7 @@ STAGES: dict[str, Stage] = {
             1,
             "paribus.finetuning.stages:build",
             _fixed("finetuning_data", "checkpoints"),
-            _together(_fields("finetuning"), _seeds("contexts", "dropout")),
+            _together(_fields("finetuning"), _seeds(finetuning_seeds)),
         ),
     )
 }

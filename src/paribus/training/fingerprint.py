@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from paribus.config.groups.seeds import Part
+from paribus.config.drawn_seeds import training_seeds
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.ordering.packing.pack import DocumentOrder
@@ -15,7 +15,6 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import CHUNK, Batches
 
 SAMPLED_IDS = 2**20
-SEEDED: tuple[Part, ...] = ("weights", "contexts", "dropout")
 RECIPE = ("packing", "model", "start", "budget", "training")
 
 
@@ -40,7 +39,7 @@ def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, batches: Batch
 
 def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
     """The fields that decide how a model is trained, by their path, and the digest of the files of its tokenizer."""
-    fields: dict[str, JSON] = {f"seeds.{part}": config.seed_of(part) for part in SEEDED}
+    fields: dict[str, JSON] = {f"seeds.{part}": seed for part, seed in training_seeds(config).items()}
     for group in RECIPE:
         fields |= {f"{group}.{name}": value for name, value in identity(getattr(config, group)).items()}
     return fields | {"tokenizer": _files_digest(tokenizer)}
