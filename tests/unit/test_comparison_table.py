@@ -442,27 +442,45 @@ def cut_runs(root: Path, *cut: Sequence[str], labels: Sequence[Mapping[str, str]
     ]
 
 
-def test_items_whose_prompt_some_run_cut_are_left_out_for_all(tmp_path: Path) -> None:
+def test_items_whose_prompt_some_run_cut_are_left_out_for_all_at_all_shots(tmp_path: Path) -> None:
     first, second = [f"boolq-{item:04d}" for item in range(5)], [f"boolq-{item:04d}" for item in range(3, 8)]
     comparison = compare(cut_runs(tmp_path, first, second), FACTORS)
-    cells = [row.cells["boolq/5_shot"] for row in comparison.rows]
-    assert [(cell.items, cell.value) for cell in cells] == [(32, 1.0), (32, 30 / 32)]
-    assert [row.cells["boolq/0_shot"].items for row in comparison.rows] == [40, 40]
-    assert cells[1].test is not None
-    assert cells[1].test.items == 32
+    for key in ("boolq/0_shot", "boolq/5_shot", "boolq/mean"):
+        cells = [row.cells[key] for row in comparison.rows]
+        assert [(cell.items, cell.value) for cell in cells] == [(32, 1.0), (32, 30 / 32)]
+        assert cells[1].error == pytest.approx(stats.sem([0] * 2 + [1] * 30))
+        assert cells[1].test is not None
+        assert cells[1].test.items == 32
     told = " ".join(notes(comparison))
-    assert "boolq, 5-shot: 8 of 40 items are left out in all rows, since their prompt does not fit" in told
+    assert "boolq: 8 of 40 items are left out in all rows, since their prompt does not fit" in told
 
 
-def test_where_no_prompt_fits_all_are_scored_and_it_is_said(tmp_path: Path) -> None:
-    every = [f"boolq-{item:04d}" for item in range(40)]
-    comparison = compare(cut_runs(tmp_path, every, []), FACTORS)
+@pytest.mark.parametrize("cut", [11, 40])
+def test_where_too_few_prompts_fit_all_are_scored_and_it_is_said(tmp_path: Path, cut: int) -> None:
+    comparison = compare(cut_runs(tmp_path, [f"boolq-{item:04d}" for item in range(cut)], []), FACTORS)
     assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
-    assert "boolq, 5-shot: no item's prompt fits the context in every run" in " ".join(notes(comparison))
+    assert f"boolq: of 40 items {cut} have a prompt that does not fit the context of some run" in " ".join(
+        notes(comparison)
+    )
 
 
 def test_prompts_that_all_runs_cut_alike_stay(tmp_path: Path) -> None:
     items = [f"boolq-{item:04d}" for item in range(5)]
-    comparison = compare(cut_runs(tmp_path, items, items, labels=(BPE, ICLM)), FACTORS)
+    runs = cut_runs(tmp_path, items, items, labels=(BPE, ICLM))
+    comparison = compare(runs, FACTORS)
     assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [40, 40]
     assert "the prompts of 5 items a run were cut to fit the context, in all rows alike" in " ".join(notes(comparison))
+
+
+def test_the_same_items_cut_at_another_place_are_left_out(tmp_path: Path) -> None:
+    items = [f"boolq-{item:04d}" for item in range(5)]
+    runs = [
+        replace(
+            run,
+            config={**run.config, "model": {"context_length": length}},
+            factors={**run.factors, "model.context_length": str(length)},
+        )
+        for run, length in zip(cut_runs(tmp_path, items, items, labels=(BPE, ICLM)), (64, 128), strict=True)
+    ]
+    comparison = compare(runs, (*FACTORS, "model.context_length"))
+    assert [row.cells["boolq/5_shot"].items for row in comparison.rows] == [35, 35]

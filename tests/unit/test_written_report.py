@@ -190,8 +190,8 @@ def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) ->
     assert "8.4M tokens in every run" in text
     assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
     assert "Text was repeated" not in text
-    assert "200 items of continuation, 120 held-out documents" in text
-    assert "continuation, 5-shot: 9 of 200 items are left out in all rows, since their prompt does not fit" in text
+    assert "191 items of continuation, 120 held-out documents" in text
+    assert "continuation: 9 of 200 items are left out in all rows, since their prompt does not fit" in text
     assert "0-shot: the prompts" not in text
 
 

@@ -12,7 +12,7 @@ from paribus.reporting import fairness
 from paribus.reporting.arrangement import baselines, factors_of, ordered
 from paribus.reporting.cells import Cell, Cells, Values, cells_of, item_averages, shown
 from paribus.reporting.columns import columns_of, primary_of
-from paribus.reporting.fitting import LeftOut, Place, cut_alike, fitting
+from paribus.reporting.fitting import LeftOut, cut_alike, fitting
 from paribus.reporting.frame import MissingRun, RunRecord
 from paribus.reporting.judgement import tested, with_best
 from paribus.reporting.measures import Column, fewest_items, measure
@@ -51,8 +51,8 @@ class Comparison:
     table: TableConfig
     primary: frozenset[str]
     """Keys of the columns that decide the question; others are exploratory."""
-    left_out: Mapping[Place, LeftOut]
-    """Items with a prompt that some run cut, where not all cut the same at the same place."""
+    left_out: Mapping[str, LeftOut]
+    """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
 
     @property
     def exploratory(self) -> bool:
@@ -106,7 +106,8 @@ def compare(
     fairness.refuse(runs, factors, scores)
     groups = fairness.by_labels(runs, factors)
     _refuse_repeated_seeds(groups)
-    alike = fairness.tokenized_alike(runs) and cut_alike(scores)
+    lengths = {run.fields.get("model.context_length") for run in runs}
+    alike = len(lengths) == 1 and fairness.tokenized_alike(runs) and cut_alike(scores)
     scores, left_out = (scores, {}) if alike else fitting(scores)
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)
     columns = _comparable(columns, runs, table)

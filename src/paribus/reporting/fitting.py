@@ -1,7 +1,7 @@
 """Items whose prompt fits every run: a prompt that one tokenizer cuts and another does not is not one question.
 
 A prompt longer than the context loses its beginning, so arms with other tokens would answer after other examples, or
-after none. Such items are left out for all.
+after none. Such items are left out for all, at all numbers of shots, so that means over shots stay means of one item.
 """
 
 from collections.abc import Mapping
@@ -11,47 +11,48 @@ import numpy as np
 
 from paribus.reporting.scores import Block, Scores
 
-Place = tuple[str, int]
-"""Task and number of shots."""
+FEWEST = 30
+"""Items below which none is left out: so few would stand for the task, and say nothing."""
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Of a task and number of shots, how many items have a prompt that some run cut."""
+    """Of a task, how many items have a prompt that some run cut."""
 
     cut: int
     items: int
 
     @property
     def kept(self) -> bool:
-        """Whether all items stay, since none would be left."""
-        return self.cut == self.items
+        """Whether all items stay, since too few would be left."""
+        return self.items - self.cut < FEWEST
 
 
 def cut_alike(scores: Mapping[str, Scores]) -> bool:
-    """Whether all runs cut the prompts of the same items."""
-    found = [{place: items for place, items in each.truncated.items() if items} for each in scores.values()]
-    return all(each == found[0] for each in found)
+    """Whether all runs cut the prompts of the same items, of the tasks that they were scored on."""
+    found: dict[tuple[str, int], set[frozenset[str]]] = {}
+    for each in scores.values():
+        for place in {key[:2] for key in each.blocks}:
+            found.setdefault(place, set()).add(frozenset(each.truncated.get(place, ())))
+    return all(len(cuts) == 1 for cuts in found.values())
 
 
-def fitting(scores: Mapping[str, Scores]) -> tuple[dict[str, Scores], dict[Place, LeftOut]]:
-    """Scores by run id without items that any run cut, where others are left, and what was cut by task and shots."""
-    cut: dict[Place, set[str]] = {}
+def fitting(scores: Mapping[str, Scores]) -> tuple[dict[str, Scores], dict[str, LeftOut]]:
+    """Scores by run id without items that any run cut, where enough are left, and what was cut by task."""
+    cut: dict[str, set[str]] = {}
+    items: dict[str, set[str]] = {}
     for found in scores.values():
-        for place, items in found.truncated.items():
-            cut.setdefault(place, set()).update(items)
-    blocks = {key[:2]: block for found in scores.values() for key, block in found.blocks.items()}
-    out = {
-        place: LeftOut(len(items), len(blocks[place].items))
-        for place, items in sorted(cut.items())
-        if items and place in blocks
-    }
-    gone = {place: cut[place] for place, about in out.items() if not about.kept}
+        for (task, _), named in found.truncated.items():
+            cut.setdefault(task, set()).update(named)
+        for (task, _, _), block in found.blocks.items():
+            items.setdefault(task, set()).update(block.items)
+    out = {task: LeftOut(len(cut[task]), len(items[task])) for task in sorted(cut) if cut[task] and task in items}
+    gone = {task: cut[task] for task, about in out.items() if not about.kept}
     return {run: _without(found, gone) for run, found in scores.items()}, out
 
 
-def _without(scores: Scores, gone: Mapping[Place, set[str]]) -> Scores:
-    blocks = {key: _kept(block, gone[key[:2]]) if key[:2] in gone else block for key, block in scores.blocks.items()}
+def _without(scores: Scores, gone: Mapping[str, set[str]]) -> Scores:
+    blocks = {key: _kept(block, gone[key[0]]) if key[0] in gone else block for key, block in scores.blocks.items()}
     return replace(scores, blocks=blocks)
 
 

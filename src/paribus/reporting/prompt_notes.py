@@ -12,12 +12,12 @@ _NAMED = 40
 def truncated(comparison: Comparison) -> list[str]:
     """Which tasks have prompts that lost their beginning, and what was left out for it."""
     lines = []
-    for (task, shots), found in comparison.left_out.items():
-        name = f"{comparison.name(task)}, {shots}-shot"
+    for task, found in comparison.left_out.items():
+        name = comparison.name(task)
         if found.kept:
             lines.append(
-                f"{name}: no item's prompt fits the context in every run, so all are scored as they were cut, which is "
-                "not alike in all rows."
+                f"{name}: of {found.items:,} items {found.cut:,} have a prompt that does not fit the context of some "
+                "run; all are scored as they were cut, which is not alike in all rows."
             )
         else:
             lines.append(
@@ -71,6 +71,7 @@ def _crossing(comparison: Comparison, scores: Sequence[Scores], place: tuple[str
     total = max(
         (len(block.items) for score in scores for key, block in score.blocks.items() if key[:2] == place), default=0
     )
+    total = comparison.left_out[task].items if task in comparison.left_out else total
     name = f"{comparison.name(task)} {shots}-shot"
     return f"{name} {_between(choices)} choices in {_between(items)} of {total:,} items"
 
