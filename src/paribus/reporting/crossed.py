@@ -73,9 +73,13 @@ def pooled_variance(means: Matrix) -> SeedVariance | None:
         The residual mean square of `row + seed`, fitted by least squares, with as many degrees of freedom as there are
         numbers beyond what the fit takes; None where it takes them all.
     """
-    rows, seeds = np.nonzero(np.isfinite(means))
-    if not len(rows):
+    present = np.isfinite(means)
+    if not present.any():
         return None
+    if present.all():  # the fit of a full table is its means
+        freedom = (means.shape[0] - 1) * (means.shape[1] - 1)
+        return SeedVariance(_sum_of_squares(means) / freedom, freedom) if freedom else None
+    rows, seeds = np.nonzero(present)
     design = np.concatenate([np.eye(means.shape[0])[rows], np.eye(means.shape[1])[seeds]], axis=1)
     found = means[rows, seeds]
     scale = float(np.abs(found).max()) or 1.0
@@ -102,13 +106,18 @@ def within_rows(means: Matrix) -> SeedVariance | None:
     if seeds < 2:
         return _one_by_one(several)
     common = rows * float(np.var(table.mean(axis=0), ddof=1))
-    residuals = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
-    apart = float(np.sum(residuals**2)) / (seeds - 1)
+    apart = _sum_of_squares(table) / (seeds - 1)
     total = common + apart
     if total <= 0:
         return SeedVariance(0.0, rows * (seeds - 1))
     freedom = total**2 / (common**2 / (seeds - 1) + (apart**2 / ((rows - 1) * (seeds - 1)) if rows > 1 else 0.0))
     return SeedVariance(total / rows, freedom)
+
+
+def _sum_of_squares(table: Matrix) -> float:
+    """Of what is left of a full table without the means of its rows and of its columns."""
+    left = table - table.mean(axis=0) - table.mean(axis=1, keepdims=True) + table.mean()
+    return float(np.sum(left**2))
 
 
 def _one_by_one(means: Matrix) -> SeedVariance:
@@ -203,12 +212,10 @@ def _parts(differences: Matrix) -> tuple[float, float, float]:
     """Mean squares of seeds, of items and of the rest, each divided by the number of cells: their parts of V."""
     seeds, items = differences.shape
     by_seed = float(np.var(differences.mean(axis=1), ddof=1)) / seeds if seeds > 1 else 0.0
-    item_means = differences.mean(axis=0)
-    by_item = float(np.var(item_means, ddof=1)) / items if items > 1 else 0.0
+    by_item = float(np.var(differences.mean(axis=0), ddof=1)) / items if items > 1 else 0.0
     if min(seeds, items) < 2:
         return by_seed, by_item, 0.0
-    residuals = differences - item_means - differences.mean(axis=1, keepdims=True) + differences.mean()
-    rest = float(np.sum(residuals**2)) / ((seeds - 1) * (items - 1)) / (seeds * items)
+    rest = _sum_of_squares(differences) / ((seeds - 1) * (items - 1)) / (seeds * items)
     return by_seed, by_item, rest
 
 
