@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-SEED = "seed"
+from paribus.reporting.equality import SEED
 
 if TYPE_CHECKING:
     from paribus.pipeline.prepare import PreparedRun

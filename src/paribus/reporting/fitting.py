@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from paribus.reporting.judgement import ITEMS_TO_JUDGE
 from paribus.reporting.scores import Block, Scores
-
-FEWEST = 30
-"""Items below which none is left out: so few would stand for the task, and say nothing."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +23,7 @@ class LeftOut:
     @property
     def kept(self) -> bool:
         """Whether all items stay, since too few would be left."""
-        return self.items - self.cut < FEWEST
+        return self.items - self.cut < ITEMS_TO_JUDGE
 
 
 def cut_alike(scores: Mapping[str, Scores]) -> bool:
