@@ -14,6 +14,7 @@ from paribus.reporting.comparison import Comparison, compare
 from paribus.reporting.crossed import crossed_tests, pooled_variance
 from paribus.reporting.frame import MissingRun, RunRecord, frame
 from paribus.reporting.layout import layouts
+from paribus.reporting.measures import perplexity
 from paribus.reporting.notes import notes
 from paribus.reporting.score_lines import Remembered
 from paribus.reporting.scores import load
@@ -425,6 +426,7 @@ def test_a_perplexity_beyond_all_numbers_is_infinite(tmp_path: Path) -> None:
     ]
     table = TableConfig(columns=("lambada_openai:perplexity",))
     assert compare(runs, FACTORS, table=table).rows[0].cells["lambada_openai:perplexity/mean"].value == np.inf
+    assert [perplexity(bits) for bits in (1023.0, 1024.0)] == [2.0**1023, np.inf]
 
 
 def cut_runs(root: Path, *cut: Sequence[str], labels: Sequence[Mapping[str, str]] = (BPE, LBPE)) -> list[RunRecord]:

@@ -1,6 +1,7 @@
 """The columns a table can have, and each run's values for them."""
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -140,7 +141,6 @@ class Column:
         return tuple(dict.fromkeys(part.family for part in self.parts))
 
 
-_MOST_BITS = 1_000.0
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
 
@@ -204,7 +204,7 @@ def fewest_items(column: Column, scores: Scores) -> int | None:
 
 def perplexity(bits: float) -> float:
     """2 to the power of mean bits; what no number holds is infinite."""
-    return math.inf if bits > _MOST_BITS else 2.0**bits
+    return math.inf if bits >= sys.float_info.max_exp else 2.0**bits
 
 
 def bits_per_byte(heldout: Heldout) -> Matrix | None:
