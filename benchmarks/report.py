@@ -95,7 +95,7 @@ def _write_scores(directory: Path, generator: np.random.Generator, row: int) -> 
         "token_lengths": {"1-3": 5 + row, "4-6": 3},
         "frequency_by_rank": [[1, 9], [9, 1]],
     }
-    tasks = {task: {"chance": 0.5, "truncated_prompts": {"0": 0}} for task in TASKS}
+    tasks = {task: {"chance": 0.5, "truncated_items": {"0": []}} for task in TASKS}
     (directory / "statistics.json").write_text(json.dumps({"heldout": statistics, "tasks": tasks}), encoding="utf-8")
 
 
