@@ -55,7 +55,7 @@ class Cell:
 
     @property
     def difference(self) -> float | None:
-        """From the row it is compared with, over the seeds that both have."""
+        """From the row it is compared with: over the seeds that both have; where these are fewer than two, over all."""
         found = self.crossed or self.test
         return found.difference if found else None
 

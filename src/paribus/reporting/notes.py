@@ -187,11 +187,11 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     """That too few seeds cannot say which row is better, and what enough of them would cost."""
     if not any(column.scored and column.of_model for column in comparison.columns):
         return []
-    found = {id(row): fewest_seeds(row.cells, comparison.columns) or len(row.runs) for row in comparison.finished}
-    few = [row for row in comparison.finished if found[id(row)] < SEEDS_TO_JUDGE]
+    found = [(row, fewest_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
+    few = [row for row, seeds in found if seeds < SEEDS_TO_JUDGE]
     if not few:
         return _few_shared(comparison)
-    counts = {found[id(row)] for row in few}
+    counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
     seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
     lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
     hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * _device_hours(row) for row in few)
