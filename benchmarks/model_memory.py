@@ -145,7 +145,7 @@ def make_run(case: Case, directory: Path) -> Any:
         precision=case.precision,
         global_batch=case.share,
         micro_batch=case.micro_batch,
-        warmup_steps=1,
+        warmup_share=0.5,
         checkpoint_every=STEPS // 2,
         activation_checkpointing=case.activation_checkpointing,
     )
@@ -163,7 +163,7 @@ def make_run(case: Case, directory: Path) -> Any:
         targets=targets,
         text_bytes=targets,
         document_end=0 if case.documents else None,
-        checkpoints=Checkpoints(directory, 2, {}),
+        checkpoints=Checkpoints(directory, frozenset({STEPS}), {}),
         metrics=MetricsFile(directory / "metrics.jsonl"),
         report=SilentReporter(),
         accelerator=make_accelerator(training)[0],

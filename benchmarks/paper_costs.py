@@ -20,7 +20,7 @@ CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8 training.paralle
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
 CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
-CONTINUED = "budget.tokens=5B training.warmup_steps=100 training.checkpoint_every=500"
+CONTINUED = "budget.tokens=5B"
 ORDERINGS = "ordering=standard,nn,in_context"
 CONTEXTS = "scale=paper training.global_batch=512 budget=tokens_300b"
 

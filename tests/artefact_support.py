@@ -39,7 +39,7 @@ SMALL = (
     "model.heads=1",
     "model.ffn_width=32",
     "budget.tokens=4K",
-    "training.warmup_steps=0",
+    "training.warmup_share=0",
     "tracking=none",
     "engine.workers=1",
 )

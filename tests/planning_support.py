@@ -18,7 +18,7 @@ from paribus.store.record import write_record
 from run_config import run_config
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=32)
-TRAINING = TrainingConfig(global_batch=8, micro_batch=4, device="cpu", warmup_steps=2)
+TRAINING = TrainingConfig(global_batch=8, micro_batch=4, device="cpu")
 TOKENS = 100 * 8 * 32
 STATED = PlanConfig(device="h800", utilisation=0.4)
 

@@ -24,9 +24,11 @@ from run_config import run_config
 from stage_support import context_at
 
 STEPS, EVERY = 14, 4
+KEPT = (11, 14)
+"""Steps at which checkpoints are kept: the last two quarters, 10.5 rounded up and 14."""
 TRAINING = TrainingConfig(
-    learning_rate=0.01, warmup_steps=2, global_batch=4, checkpoint_every=EVERY, keep_checkpoints=2, micro_batch=3,
-    device="cpu", log_every=5,
+    learning_rate=0.01, warmup_share=0.15, global_batch=4, checkpoints=4, keep_checkpoints=2, micro_batch=3,
+    checkpoint_every=EVERY, device="cpu", log_every=5,
 )  # fmt: skip
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=16)
 PACKING = ConcatenatePacking()

@@ -75,7 +75,7 @@ def configuration(shape: Shape, steps: int, device: str, *overrides: str) -> Run
         f"training.micro_batch={shape.micro_batch}",
         f"training.global_batch={shape.global_batch}",
         f"training.activation_checkpointing={str(shape.checkpointing).lower()}",
-        "training.warmup_steps=2",
+        "training.warmup_share=0.02",
         "training.checkpoint_every=1000000",
         "training.keep_checkpoints=1",
         "evaluation.last_checkpoints=1",

@@ -34,8 +34,8 @@ def test_the_defaults_are_one_valid_run() -> None:
 def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
     config = compose("scale=paper").jobs[0].config
     assert (config.model.width, config.budget.tokens) == (1024, 100_000_000_000)
-    config = compose("scale=paper", "model=tiny", "budget.tokens=1.5M", "training.warmup_steps=1").jobs[0].config
-    assert (config.model.width, config.budget.tokens) == (32, 1_500_000)
+    config = compose("scale=paper", "model=tiny", "budget.tokens=6M").jobs[0].config
+    assert (config.model.width, config.budget.tokens) == (32, 6_000_000)
 
 
 @pytest.mark.parametrize(
@@ -58,17 +58,12 @@ def test_flops_are_written_as_powers_of_ten(written: str, flops: int) -> None:
     assert compose("budget=equal_flops", f"budget.flops={written}").jobs[0].config.budget.flops == flops
 
 
-def test_budgets_without_a_step_or_within_the_warmup_are_refused_with_their_values() -> None:
+def test_budgets_without_a_step_are_refused_with_their_values() -> None:
     tiny = ("scale=tiny",)
     assert problems(*tiny, "budget.tokens=511")["budget.tokens"].startswith("511 is less than one step")
     flops = problems(*tiny, "tokenizer=bytes", "budget=equal_flops", "budget.flops=1e7")
     assert flops["budget.flops"].startswith("10000000 is less than one step")
     assert "1.14e+08 FLOPs" in flops["budget.flops"]
-    for budget, steps in (("budget.steps=4", 4), ("budget.steps=5", 5)):
-        found = problems(*tiny, "budget=equal_steps", budget)
-        assert found["training.warmup_steps"] == f"5 leaves none of the budget's {steps} steps ({budget})"
-    within = problems(*tiny, "tokenizer=bytes", "budget=equal_flops", "budget.flops=5e8", "packing=best_fit")
-    assert within["training.warmup_steps"].startswith("5 leaves none of the budget's 5 steps")
     assert "budget.steps" in problems("budget=equal_steps", "budget.steps=0")
     assert "budget.max_epochs" in problems("budget.max_epochs=0")
 
@@ -156,7 +151,8 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("neighbours=exact", "neighbours.lists=8"), "neighbours.index"),
         (("neighbours.lists=8", "neighbours.probes=16"), "neighbours.probes"),
         (("embedder=transformers", "embedder.path=''"), "embedder.path"),
-        (("training.warmup_steps=10000",), "training.warmup_steps"),
+        (("training.warmup_share=1",), "training.warmup_share"),
+        (("training.checkpoints=2",), "evaluation.last_checkpoints"),
         (("model.heads=3",), "model.heads"),
         (("start=checkpoint",), "start.path"),
         (("start=checkpoint", "start.path=a", "start.run=b"), "start.path"),
@@ -187,7 +183,7 @@ def test_what_only_looks_impossible_is_accepted(arguments: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("packing", ["best_fit", "one_document"])
 def test_how_long_a_padded_budget_lasts_is_not_judged_from_full_contexts(packing: str) -> None:
-    assert compose(f"packing={packing}", "training.warmup_steps=10000").jobs
+    assert compose(f"packing={packing}", "budget.tokens=10").jobs
 
 
 def test_several_values_without_a_multirun_are_refused_with_the_remedy() -> None:

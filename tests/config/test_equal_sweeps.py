@@ -51,6 +51,7 @@ def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_
     ("field", "values"),
     [
         ("training.micro_batch", "4,8"),
+        ("training.checkpoint_every", "10,20"),
         ("evaluation.device", "cpu,auto"),
         ("evaluation.batch_size", "1,2"),
         ("root", "a,b"),
@@ -209,6 +210,19 @@ def test_no_factor_excuses_that_other_things_are_scored(override: str, path: str
     assert "scored on different items or text" in str(error)
 
 
+def test_the_last_of_several_checkpoints_stand_at_the_same_shares_of_all_budgets() -> None:
+    shares = ("-m", "scale=tiny", "training.checkpoints=4,5")
+    error = undeclared(prepared(*shares, "evaluation.last_checkpoints=2"))
+    assert error is not None
+    first, difference, remedy = str(error).splitlines()
+    assert "at the last of several checkpoints, which stand at other shares of their budgets" in first
+    assert difference == "  training.checkpoints: 4 in training.checkpoints=4; 5 in training.checkpoints=5"
+    assert (
+        remedy == "Give all runs the same training.checkpoints, or score the last one (evaluation.last_checkpoints=1)"
+    )
+    assert differing(*shares, "evaluation.last_checkpoints=1") == []
+
+
 def test_corpora_are_not_compared_on_their_own_held_out_text(tmp_path: Path) -> None:
     first, second = written(tmp_path / "a.txt", "one\n"), written(tmp_path / "b.txt", "two\n")
     files = ("-m", "scale=tiny", "corpus=files", f"corpus.paths=[{first}],[{second}]")
@@ -261,8 +275,7 @@ def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:
 
 
 def test_of_two_families_of_models_no_size_is_proposed_that_cannot_be_typed() -> None:
-    often = "training.checkpoint_every=50"
-    error = undeclared([*prepared(often), *prepared("model=pythia_410m", often)])
+    error = undeclared([*prepared(), *prepared("model=pythia_410m")])
     assert error is not None
     assert 'model.kind: "llama"' in str(error)
     assert str(error).splitlines()[-1].startswith("Let all runs have one choice (model), or declare")

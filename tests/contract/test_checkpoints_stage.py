@@ -57,7 +57,7 @@ def trained(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 def test_the_artefact_has_the_files_of_the_design(trained: tuple[Path, dict[str, object]]) -> None:
     output = trained[0] / "output"
     assert sorted(path.name for path in output.iterdir()) == [
-        "contexts.json", "metrics.jsonl", "state", "step_00000012", "step_00000014",
+        "contexts.json", "metrics.jsonl", "state", "step_00000011", "step_00000014",
     ]  # fmt: skip
     assert sorted(path.name for path in (output / "state").iterdir()) == ["optimizer.safetensors", "state.json"]
     last = sorted(path.name for path in (output / "step_00000014").iterdir())
@@ -229,25 +229,23 @@ def test_a_corpus_smaller_than_one_context_is_refused(inputs: dict[str, Path], t
         execute(tmp_path, "run", inputs, large)
 
 
-def test_a_budget_within_the_warmup_is_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"training\.warmup_steps"):
-        execute(tmp_path, "run", inputs, config(budget=EqualTokensBudget(tokens=64)))
-
-
 def test_too_few_checkpoints_to_score_are_told_and_fail_no_run_that_shares_the_training(
     inputs: dict[str, Path], tmp_path: Path
 ) -> None:
     """How many are scored is no part of the key of a training."""
-    training = dataclasses.replace(TRAINING, checkpoint_every=1000)
+    training = dataclasses.replace(TRAINING, checkpoints=20)
     wanting = config(training=training, evaluation=EvaluationConfig(last_checkpoints=2))
     report = SilentReporter()
     made = context(tmp_path, "run", inputs, wanting, report)
     assert build(made)["steps"] == STEPS
     (told,) = (line for line in report.messages if "last_checkpoints" in line)
     assert told.startswith("this run cannot be scored: evaluation.last_checkpoints: 2 are to be scored")
-    assert list(last_checkpoints(made.output, 1)) == [STEPS]
-    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints is 2, but 1 were kept"):
-        last_checkpoints(made.output, 2)
+    assert list(last_checkpoints(made.output, training, 1)) == [STEPS]
+    message = (
+        r"last_checkpoints: 2 are .* end at 1 of the budget's 14 steps; .* lower training\.checkpoints to 14 or less"
+    )
+    with pytest.raises(ConfigurationError, match=message):
+        last_checkpoints(made.output, training, 2)
 
 
 def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(

@@ -69,7 +69,7 @@ def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
     wanting: dict[str, dict[str, Any]] = {
         "encoder.kind": {"encoder": ViterbiEncoder()},
         "model.match": {"model": model},
-        "training.warmup_steps": {"budget": EqualFlopsBudget(flops=10 * step)},
+        "budget.flops": {"budget": EqualFlopsBudget(flops=step // 2)},
     }
     fitting = replace(fitting, budget=EqualFlopsBudget(flops=3_000 * step))
     assert problems(fitting) == []

@@ -56,7 +56,7 @@ def test_a_corpus_smaller_than_one_context_is_refused(tmp_path: Path) -> None:
     lines = "".join(f'{{"text": "word {number}"}}\n' for number in range(8))
     (tmp_path / "small.jsonl").write_text(lines, encoding="utf-8")
     corpus = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3", "evaluation.tasks=[]")
-    overrides = (*corpus, "model.context_length=512", "budget.tokens=10K", "training.warmup_steps=0")
+    overrides = (*corpus, "model.context_length=512", "budget.tokens=10K")
     assert "`model.context_length` = 512 needs 513" in refused(tmp_path, *overrides, expect=1)
 
 

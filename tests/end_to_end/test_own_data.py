@@ -30,7 +30,6 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "corpus.heldout=0.2",
         "budget=equal_text",
         f"budget.text={BUDGET}",
-        "training.checkpoint_every=10",
         "evaluation.last_checkpoints=2",
         "evaluation.continuation_items=16",
         "evaluation.shots=[0]",

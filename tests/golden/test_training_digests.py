@@ -12,7 +12,7 @@ import pytest
 from paribus.pipeline.stages import STAGES
 from training_inputs import STEPS, execute, write_inputs
 
-CODE_VERSION = 4
+CODE_VERSION = 5
 CONTEXTS = "2fb7e115d7baef483c99ac558be49b6d8a7dd88ac9f6f73b8c9161ec963466ae"
 TEXT_BYTES = 880
 LOSSES = {1: 5.57723, 2: 5.47830, 7: 4.52361, STEPS: 3.78351}

@@ -59,7 +59,7 @@ def kill_at(point: str) -> None:
     elif point == "before_the_next_rename":
         _kill_before_call(checkpoint_module, "publish_directory", call=1)
     elif point == "after_rename":
-        _kill_before_call(checkpoint_module.Checkpoints, "_drop_oldest", call=3)
+        _kill_before_call(checkpoint_module.Checkpoints, "_drop_old", call=3)
     else:
         _kill_before_call(stages_module, "export", call=1)
 
@@ -100,8 +100,11 @@ def killed_then_resumed(
     *,
     damaged: bool = False,
     run: RunConfig | None = None,
+    again: RunConfig | None = None,
 ) -> None:
-    """Kill a run at one of `points` after the other, possibly damage its newest checkpoint, and run it again."""
+    """Kill a run at one of `points` after the other, possibly damage its newest checkpoint, and run it again, as
+    `again` configures it where that is given.
+    """
 
     def killed(point: str) -> None:
         kill_at(point)
@@ -112,7 +115,7 @@ def killed_then_resumed(
             raise RuntimeError(f"the run was not killed at {point}")
     if damaged:
         damage_newest(root / name / "work")
-    if in_child(lambda: execute(root, name, inputs, run)) != 0:
+    if in_child(lambda: execute(root, name, inputs, again or run)) != 0:
         raise RuntimeError(f"the run killed at {points} did not resume")
 
 
@@ -122,8 +125,10 @@ def main(root: Path) -> None:
         build_model(model, vocab_size=300, seed=0, eod_id=0)
     inputs = write_inputs(root)
     in_child(lambda: execute(root, "straight", inputs))
-    other = dataclasses.replace(TRAINING, checkpoint_every=STEPS)
-    in_child(lambda: execute(root, "one_checkpoint", inputs, config(training=other)))
+    seldom, often = (config(training=dataclasses.replace(TRAINING, checkpoint_every=every)) for every in (1000, 1))
+    in_child(lambda: execute(root, "seldom", inputs, seldom))
+    in_child(lambda: execute(root, "often", inputs, often))
+    killed_then_resumed(root, "often_then_seldom", inputs, ["between_checkpoints"], run=often, again=seldom)
     for point in POINTS:
         killed_then_resumed(root, point, inputs, [point])
     killed_then_resumed(root, "twice", inputs, ["before_rename", "before_the_next_rename"])

@@ -21,8 +21,11 @@ FINGERPRINT = {"order": "abc", "tokens": 12}
 FOREVER = 10**9
 
 
-def filled(directory: Path, steps: tuple[int, ...], keep: int = 3) -> Checkpoints:
-    checkpoints = Checkpoints(directory, keep, FINGERPRINT)
+KEPT = frozenset({3, 4, 5})
+
+
+def filled(directory: Path, steps: tuple[int, ...]) -> Checkpoints:
+    checkpoints = Checkpoints(directory, KEPT, FINGERPRINT)
     for step in steps:
         save(checkpoints, step)
     return checkpoints
@@ -48,22 +51,26 @@ def test_a_checkpoint_tells_all_that_its_training_was_computed_on(tmp_path: Path
     first.go_on(None, "one GPU in bf16")
     save(first, 5)
     for here in ("cpu in fp32", "one GPU in bf16"):
-        resumed = Checkpoints(tmp_path, 3, FINGERPRINT)
+        resumed = Checkpoints(tmp_path, KEPT, FINGERPRINT)
         resumed.go_on(resumed.newest(FOREVER), here)
         save(resumed, 10)
         newest = resumed.newest(FOREVER)
         assert newest is not None and newest.computed_on == ("one GPU in bf16", "cpu in fp32")
         shutil.rmtree(tmp_path / "step_00000010")
         save(resumed, 6 if here.startswith("cpu") else 7)
-    again = Checkpoints(tmp_path, 3, FINGERPRINT)
+    again = Checkpoints(tmp_path, KEPT, FINGERPRINT)
     again.go_on(None, "cpu in fp32")
     assert again.computed_on == ["cpu in fp32"]
 
 
-def test_only_the_last_are_kept_and_two_of_them_resumable(tmp_path: Path) -> None:
-    checkpoints = filled(tmp_path, (1, 2, 3, 4, 5))
-    assert checkpoints.steps() == [3, 4, 5]
-    assert [(tmp_path / f"step_0000000{step}" / "optimizer.safetensors").exists() for step in (3, 4, 5)] == [0, 1, 1]
+def test_what_is_scored_is_kept_and_the_newest_two_are_resumable(tmp_path: Path) -> None:
+    checkpoints = filled(tmp_path, (1, 2, 3, 4))
+    assert checkpoints.steps() == [3, 4]
+    for step in (5, 6, 7, 8):
+        save(checkpoints, step)
+    assert checkpoints.steps() == [3, 4, 5, 7, 8]
+    resumable = [step for step in (3, 4, 5, 7, 8) if (tmp_path / f"step_0000000{step}/optimizer.safetensors").exists()]
+    assert resumable == [7, 8]
 
 
 @pytest.mark.parametrize("file", ["model.safetensors", "optimizer.safetensors", "complete.json", "state.json"])
@@ -111,7 +118,7 @@ def test_a_full_disk_is_an_error_of_the_operating_system(tmp_path: Path, monkeyp
 def test_checkpoints_of_other_data_are_refused(tmp_path: Path) -> None:
     filled(tmp_path, (5,))
     with pytest.raises(DataError, match=r"order: 'abc' there, 'xyz' here"):
-        Checkpoints(tmp_path, 3, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
+        Checkpoints(tmp_path, KEPT, FINGERPRINT | {"order": "xyz"}).newest(FOREVER)
 
 
 def test_checkpoints_are_json_and_safetensors_only(tmp_path: Path) -> None:

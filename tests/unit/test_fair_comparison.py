@@ -127,6 +127,25 @@ def test_different_held_out_documents_and_checkpoints_are_refused(tmp_path: Path
     assert [difference.path for difference in caught.value.differences] == ["scores.checkpoints", "scores.heldout"]
 
 
+def shares(run: RunRecord, checkpoints: int, scored: int) -> RunRecord:
+    config = dict(run.config) | {"evaluation": {"last_checkpoints": scored}}
+    return replace(run, config=config | {"training": {**run.config["training"], "checkpoints": checkpoints}})
+
+
+def test_means_over_the_last_shares_of_budgets_are_compared_where_the_shares_are_as_long(pair: list[RunRecord]) -> None:
+    factors = (*FACTORS, "training.checkpoints")
+    labelled = [
+        replace(run, factors={**run.factors, "training.checkpoints": str(number)})
+        for run, number in zip(pair, (4, 5), strict=True)
+    ]
+    one, several = ([shares(run, 4 + place, scored) for place, run in enumerate(labelled)] for scored in (1, 2))
+    assert len(compare(one, factors).rows) == 2
+    with pytest.raises(FairnessError, match="stand at other shares of their budgets") as error:
+        compare(several, factors)
+    assert [difference.path for difference in error.value.differences] == ["training.checkpoints"]
+    assert len(compare([shares(run, 4, 2) for run in pair], FACTORS).rows) == 2
+
+
 def test_one_label_for_two_configurations_is_refused(tmp_path: Path) -> None:
     config = config_of(BPE, seed=1, tokenizer__vocab_size=8192)
     runs = [record(tmp_path, "one", BPE, ACCURACY), record(tmp_path, "two", BPE, ACCURACY, seed=1, config=config)]

@@ -25,7 +25,6 @@ from paribus.pipeline.prepare import PreparedRun, prepare
 from paribus.store.record import write_record
 
 BASE = ("scale=tiny", "corpus=pydocs_small")
-EVERY_TENTH = "training.checkpoint_every=10"
 LENGTH = {"tokens", "steps", "flops"}
 UNKNOWN = {"epochs", "device_hours"}
 OF_THE_VOCABULARY = {"parameters", "disk", "memory", "flops"}
@@ -78,10 +77,9 @@ def test_figures_that_the_vocabulary_decides_are_exact_once_it_is_there_and_with
 @pytest.mark.parametrize(
     ("overrides", "path"),
     [
-        (("budget.flops=300M", "training.warmup_steps=0"), "budget.flops"),
-        (("budget.flops=3e9", "training.warmup_steps=10"), "training.warmup_steps"),
+        (("budget.flops=300M",), "budget.flops"),
         (
-            ("budget.flops=3e9", "training.warmup_steps=1", "evaluation.last_checkpoints=3", EVERY_TENTH),
+            ("budget.flops=3e9", "evaluation.last_checkpoints=3", "training.checkpoints=20"),
             "evaluation.last_checkpoints",
         ),
     ],
@@ -92,7 +90,7 @@ def test_a_budget_in_flops_is_judged_by_the_vocabulary_that_is_there(
     asked = ("budget=equal_flops", "tokenizer.vocab_size=4096", *overrides)
     with pytest.raises(ConfigurationError, match=path):
         prepared(tmp_path, *asked)
-    enough = ("training.warmup_steps=0", "budget.flops=1T", "evaluation.last_checkpoints=1")
+    enough = ("budget.flops=1T", "evaluation.last_checkpoints=1")
     stored(prepared(tmp_path, *asked, *enough), "vocabulary", {"vocab_size": 556})
     assert prepared(tmp_path, *asked).run_id
 
@@ -122,7 +120,7 @@ def test_a_plan_names_a_set_of_texts_that_is_torn(tmp_path: Path) -> None:
 
 
 def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
-    run = planned(tmp_path, "budget.tokens=1000", "training.warmup_steps=1").length
+    run = planned(tmp_path, "budget.tokens=1000").length
     model = prepared(tmp_path).job.config.model
     assert (run.steps, run.tokens) == (2, 2 * 8 * 64)
     assert run.flops == training_flops(model, 512, 2 * 8 * 64)
@@ -179,12 +177,12 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("overrides", "refused"),
     [
-        (("training.checkpoint_every=100000",), True),
-        (("budget=equal_flops", "training.checkpoint_every=100000"), True),
-        (("budget=equal_steps", "budget.steps=200", "training.checkpoint_every=100"), True),
-        (("budget=equal_steps", "budget.steps=201", "training.checkpoint_every=100"), False),
-        (("packing=best_fit", "training.checkpoint_every=100000"), False),
-        (("budget=equal_text", "training.checkpoint_every=100000"), False),
+        (("training.checkpoints=1000",), True),
+        (("budget=equal_flops", "training.checkpoints=1000"), True),
+        (("budget=equal_steps", "budget.steps=2", "training.checkpoints=3"), True),
+        (("budget=equal_steps", "budget.steps=3", "training.checkpoints=3"), False),
+        (("packing=best_fit", "training.checkpoints=1000"), False),
+        (("budget=equal_text", "training.checkpoints=1000"), False),
     ],
 )
 @pytest.mark.parametrize("tolerate_missing", [False, True], ids=["run", "plan"])
@@ -197,19 +195,21 @@ def test_too_few_checkpoints_to_score_are_refused_where_the_steps_are_known(
 
 
 def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_score(tmp_path: Path) -> None:
-    few = ("budget=equal_text", "budget.text=1MB", "training.checkpoint_every=100000", "evaluation.last_checkpoints=2")
+    few = ("budget=equal_text", "budget.text=1MB", "training.checkpoints=10000", "evaluation.last_checkpoints=2")
     console = Console(width=200, file=io.StringIO())
     show_plan(make_plan([prepared(tmp_path, *few)]), console)
     told = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert "may refuse bpe-merge_rank-standard-seed0: evaluation.last_checkpoints: 2 are to be scored" in told
-    assert "leave 1; lower it to 1" in told
+    assert "end at 1 of the budget's" in told
 
 
 def test_a_training_that_left_too_few_checkpoints_is_refused_by_its_record(tmp_path: Path) -> None:
-    few = ("budget=equal_text", "training.checkpoint_every=100", "evaluation.last_checkpoints=3")
+    few = ("budget=equal_text", "training.checkpoints=200", "evaluation.last_checkpoints=3")
     run = prepared(tmp_path, *few)
     stored(run, "checkpoints", RESULT)
-    with pytest.raises(ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, and 176 steps"):
+    with pytest.raises(
+        ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, .* at 2 of .* 176 steps"
+    ):
         prepared(tmp_path, *few)
 
 
@@ -234,7 +234,7 @@ def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_all
 
 @pytest.mark.parametrize("packing", ["best_fit", "one_document"])
 def test_a_budget_of_padded_contexts_is_judged_when_they_are_known(tmp_path: Path, packing: str) -> None:
-    short = ("budget.tokens=500", "training.warmup_steps=5")
+    short = ("budget.tokens=500",)
     with pytest.raises(ConfigurationError, match="less than one step"):
         prepared(tmp_path, *short)
     assert planned(tmp_path, *short, f"packing={packing}").length.steps == 1

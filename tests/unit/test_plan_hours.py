@@ -146,5 +146,5 @@ def test_devices_are_known_by_the_names_people_write() -> None:
 
 
 def test_memory_is_that_of_the_stated_device(tmp_path: Path) -> None:
-    training = TrainingConfig(global_batch=8, micro_batch=4, warmup_steps=2)
+    training = TrainingConfig(global_batch=8, micro_batch=4)
     assert make_plan([planned_run(tmp_path, training=training)]).runs[0].gpu

@@ -58,14 +58,14 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
 
 
 def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
-    evaluation, kept = config.evaluation, config.training.keep_checkpoints
+    evaluation = config.evaluation
     tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
     if segmented and isinstance(tokenizer, WordPieceTokenizer) and _whole_words_unknown(tokenizer):
         message = f"{', '.join(segmented)} looks for each token in the text, and wordpiece makes one of an unknown word"
         yield "evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback"
-    if evaluation.last_checkpoints > kept:
-        message = f"{evaluation.last_checkpoints} exceeds training.keep_checkpoints={kept}"
-        yield "evaluation.last_checkpoints", message
+    for name in ("checkpoints", "keep_checkpoints"):
+        if evaluation.last_checkpoints > (most := getattr(config.training, name)):
+            yield "evaluation.last_checkpoints", f"{evaluation.last_checkpoints} exceeds training.{name}={most}"
     if len(set(evaluation.shots)) < len(evaluation.shots):
         yield "evaluation.shots", "lists a number twice"
     for task, shots in (evaluation.shots_of or {}).items():

@@ -6,24 +6,26 @@ from typing import Any
 
 import torch
 
+from paribus.config.checkpoint_steps import checkpoint_steps, too_few_checkpoints
+from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
 
 STEP = re.compile(r"step_(\d+)")
 
 
-def last_checkpoints(artifact: Path, number: int) -> dict[int, Path]:
-    """Step -> directory of the last `number` checkpoints, ascending; ConfigurationError where there are fewer."""
+def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> dict[int, Path]:
+    """Step -> directory of the checkpoints at the last `number` shares of a training, ascending.
+
+    Raises ConfigurationError where these shares end at fewer steps, so that another run would be scored at others.
+    """
     found = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
     if not found:
         raise DataError(f"{artifact} has no checkpoint step_XXXXXXXX")
-    if len(found) < number:
-        raise ConfigurationError(
-            f"evaluation.last_checkpoints is {number}, but {len(found)} were kept (steps "
-            f"{', '.join(map(str, sorted(found)))}); lower it, or lower training.checkpoint_every and raise "
-            "training.keep_checkpoints"
-        )
-    return {step: found[step] for step in sorted(found)[-number:]}
+    steps = max(found)
+    if few := too_few_checkpoints(training, steps, number):
+        raise ConfigurationError(f"evaluation.last_checkpoints: {few}")
+    return {step: found[step] for step in checkpoint_steps(training.checkpoints, steps, number)}
 
 
 def load_checkpoint_model(checkpoint: Path, device: str) -> Any:

@@ -62,7 +62,8 @@ class Scored:
 def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     """The stage `scores`; see `paribus.evaluation.stages.build_scores`."""
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.evaluation.last_checkpoints)
+    number = context.config.evaluation.last_checkpoints
+    checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.training, number)
     heldout = _Heldout(context)
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()

@@ -110,8 +110,9 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
     """Score the last checkpoints: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
     `translations.parquet` where there are such.
 
-    Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where fewer checkpoints
-    were kept than `evaluation.last_checkpoints`, NumericalError where a model's output is not a number.
+    Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
+    `evaluation.last_checkpoints` shares of the training end at fewer steps, NumericalError where a model's output is
+    not a number.
     """
     os.environ.update(OFFLINE)
     from paribus.evaluation.scores import score_checkpoints

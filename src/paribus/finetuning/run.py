@@ -38,7 +38,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     """The stage `finetuned`; see `paribus.finetuning.stages.build`."""
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
-    ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], 1).items()
+    ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], context.config.training, 1).items()
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)
     rows: list[Row] = []

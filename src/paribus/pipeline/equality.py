@@ -12,7 +12,18 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
 from paribus.pipeline.prepare import PreparedRun, labels
-from paribus.reporting.equality import ABSENT, FINGERPRINT, Difference, FairnessError, covered, differing, flatten
+from paribus.reporting.equality import (
+    ABSENT,
+    FINGERPRINT,
+    SCORED_SHARES,
+    SHARES,
+    Difference,
+    FairnessError,
+    covered,
+    differing,
+    flatten,
+    scored_at_other_shares,
+)
 
 _NAMED = 3
 _CONTINUATION = ("continuation_items", "context_characters", "continuation_characters")
@@ -49,6 +60,14 @@ def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
     if scored := [difference for difference in differing(named, ()) if covered(difference.path, _SCORED)]:
         message = "the runs would be scored on different items or text, so the comparison table would refuse them:"
         return FairnessError(message, scored, "Give all runs the same, or run each by a command of its own")
+    if found := scored_at_other_shares(named):
+        message = (
+            "the runs would be scored at the last of several checkpoints, which stand at other shares of their "
+            "budgets, so the comparison table would refuse them:"
+        )
+        return FairnessError(
+            message, found, f"Give all runs the same {SHARES}, or score the last one ({SCORED_SHARES}=1)"
+        )
     return None
 
 

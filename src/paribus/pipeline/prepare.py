@@ -6,11 +6,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.combinations import known_vocabulary
 from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import chosen, digest
-from paribus.config.schedule_combinations import impossible_schedule, too_few_checkpoints, unscorable
+from paribus.config.schedule_combinations import impossible_schedule, unscorable
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening

@@ -213,7 +213,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "checkpoints",
-            4,
+            5,
             "paribus.training.stages:build",
             _fixed("tokens", "order"),
             _together(
@@ -262,7 +262,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "finetuned",
-            1,
+            2,
             "paribus.finetuning.stages:build",
             _fixed("finetuning_data", "checkpoints"),
             _together(_fields("finetuning"), _seeds(finetuning_seeds)),

@@ -19,6 +19,7 @@ ENVIRONMENT = "environment."
 CODE_VERSION, DIGEST = ENVIRONMENT + "code_version.", ENVIRONMENT + "digest."
 PACKAGES = ENVIRONMENT + "packages."
 FINGERPRINT = "fingerprints."
+SHARES, SCORED_SHARES = "training.checkpoints", "evaluation.last_checkpoints"
 ABSENT = "nothing"
 _NAMED = 3
 
@@ -69,6 +70,17 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
         if len(values) > 1:
             found.append(Difference(path, tuple((value, tuple(names)) for value, names in values.items())))
     return found
+
+
+def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Difference]:
+    """Where (name, fields) of runs say different shares of their trainings at which they are scored.
+
+    No factor excuses that: a mean over the last shares of a budget is another number where these are longer. The last
+    checkpoint alone stands at the end of a training, however many shares that has.
+    """
+    several = any(fields.get(SCORED_SHARES, "1") != "1" for _, fields in runs)
+    paths = (SHARES, SCORED_SHARES) if several else ()
+    return [difference for difference in differing(runs, ()) if difference.path in paths]
 
 
 def covering(runs: Sequence[Fields], factors: Sequence[str]) -> list[str]:

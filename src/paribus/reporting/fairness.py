@@ -16,10 +16,12 @@ from paribus.reporting.equality import (
     covered,
     covering,
     differing,
+    scored_at_other_shares,
 )
 from paribus.reporting.frame import RunRecord
 from paribus.reporting.scores import Scores
 
+OTHER_SHARES = "These runs are scored at the last of several checkpoints, which stand at other shares of their budgets"
 _TOKENIZATION = ("pretokenizer", "tokenizer", "encoder")
 
 
@@ -94,6 +96,8 @@ def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[st
             "side, whatever is declared. Run them again with an equal corpus and evaluation:",
             found,
         )
+    if found := scored_at_other_shares([(run.run_id, run.fields) for run in runs]):
+        raise FairnessError(f"{OTHER_SHARES}, so they cannot stand side by side, whatever is declared:", found)
     for labels, group in by_labels(runs, factors).items():
         if len(group) > 1 and (hidden := differences(group, ())):
             raise FairnessError(

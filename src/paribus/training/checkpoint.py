@@ -61,10 +61,11 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class Checkpoints:
-    """The checkpoints of one run in `directory`; the last `keep` stay (at least two while training)."""
+    """The checkpoints of one run in `directory`; those after `kept` steps stay, of the others the newest two."""
 
     directory: Path
-    keep: int
+    kept: frozenset[int]
+    """Steps after which the checkpoints stand that the run is made for; others are there to go on from."""
     fingerprint: Mapping[str, Any]
     damaged: list[str] = field(default_factory=list)
     """Names of checkpoints that `newest` found damaged and passed over."""
@@ -76,7 +77,7 @@ class Checkpoints:
         self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
     def save(self, step: int, snapshot: Snapshot, seconds: float) -> None:
-        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop the oldest."""
+        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs."""
         final = self.directory / step_name(step)
         partial = self.directory / f"{final.name}.partial"
         partial.mkdir()
@@ -88,7 +89,7 @@ class Checkpoints:
         about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
         write_json(partial / COMPLETE, about)
         publish_directory(partial, final)
-        self._drop_oldest()
+        self._drop_old()
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints on disk, ascending."""
@@ -144,12 +145,13 @@ class Checkpoints:
             )
         return checkpoint
 
-    def _drop_oldest(self) -> None:
-        steps = self.steps()
-        for step in steps[: -max(self.keep, RESUMABLE)]:
-            shutil.rmtree(self.directory / step_name(step))
-        for step in steps[:-RESUMABLE]:
-            (self.directory / step_name(step) / OPTIMIZER).unlink(missing_ok=True)
+    def _drop_old(self) -> None:
+        for step in self.steps()[:-RESUMABLE]:
+            path = self.directory / step_name(step)
+            if step in self.kept:
+                (path / OPTIMIZER).unlink(missing_ok=True)
+            else:
+                shutil.rmtree(path)
 
 
 def _short(value: Any) -> str:

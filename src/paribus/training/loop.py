@@ -108,7 +108,7 @@ class _Loop:
         if self.meter:
             made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
             self.meter.record(step, batch.indices, **made, skipped=self.skipped)
-        if is_checkpoint(step, self.run.budget.steps, self.run.training.checkpoint_every):
+        if is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every):
             self._save(step)
         self.writer.check()
 
@@ -165,8 +165,8 @@ def describe_bad_step(run: Run, batch: Batch, rate: float, problem: str, skipped
     allowed = f"; {skipped} steps were skipped before, as training.skip_bad_steps allows" if skipped else ""
     return (
         f"step {batch.step + 1} is bad: {problem}, at a learning rate of {rate:.3g}{allowed}; {sound}. The batch held "
-        f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, more "
-        "training.warmup_steps or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
+        f"{len(documents)} documents, numbered in corpus order {named}. Try a lower training.learning_rate, a larger "
+        "training.warmup_share or training.precision=fp32, or let such steps be left out with training.skip_bad_steps"
     )
 
 
@@ -175,6 +175,6 @@ def _documents(batches: Batches, indices: Integers) -> list[int]:
     return sorted({document for index in indices for document, _ in batches.contexts.documents_of(int(index))})
 
 
-def is_checkpoint(step: int, steps: int, every: int) -> bool:
-    """Whether a checkpoint is written after 1-based `step`; the last step always has one."""
-    return step % every == 0 or step == steps
+def is_checkpoint(step: int, kept: frozenset[int], every: int) -> bool:
+    """Whether a checkpoint is written after 1-based `step`: one that is kept, or one to go on from."""
+    return step in kept or step % every == 0

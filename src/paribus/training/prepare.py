@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest
-from paribus.config.schedule_combinations import too_few_checkpoints
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
@@ -20,7 +20,6 @@ from paribus.training.checkpoint import Checkpoints
 from paribus.training.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
 from paribus.training.metrics import MetricsFile
-from paribus.training.schedule import check_warmup
 
 METRICS = "metrics.jsonl"
 
@@ -28,8 +27,8 @@ METRICS = "metrics.jsonl"
 def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
     """Open the data, resolve the budget and open the working directory; nothing is trained yet.
 
-    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that is shorter than its
-    warm-up or takes more epochs than it may. One that leaves fewer checkpoints than are to be scored is told.
+    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that takes more
+    epochs than it may. One that leaves fewer checkpoints than are to be scored is told.
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
@@ -45,7 +44,6 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
-    check_warmup(config.training, budget.steps)
     # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the scores.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
         context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
@@ -58,7 +56,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
         targets=targets,
         text_bytes=text_bytes,
         document_end=tokenizer.eod_id if within_documents(config.packing) else None,
-        checkpoints=Checkpoints(context.work, config.training.keep_checkpoints, fingerprint),
+        checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,
         accelerator=accelerator,

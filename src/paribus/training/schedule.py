@@ -1,19 +1,16 @@
-"""The learning rate of a step: linear warm-up, then half a cosine; a pure function, so resuming needs no state."""
+"""The learning rate of a step: linear warm-up, then half a cosine; a pure function, so resuming needs no state.
+
+Both are shares of the budget, so runs of different steps have the same rate at the same share of their text.
+"""
 
 import math
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import ConfigurationError
 
 
-def check_warmup(training: TrainingConfig, steps: int) -> None:
-    """Raise ConfigurationError if the run would end before its warm-up does."""
-    if training.warmup_steps >= steps:
-        raise ConfigurationError(
-            f"training.warmup_steps is {training.warmup_steps} but the budget is only {steps} steps of "
-            f"training.global_batch={training.global_batch} contexts; take fewer warm-up steps, a larger budget or "
-            "a smaller global batch"
-        )
+def warmup_steps(training: TrainingConfig, steps: int) -> int:
+    """Steps of warm-up: `warmup_share` of `steps` to the nearest, of two as near the even one; never the last step."""
+    return min(round(training.warmup_share * steps), steps - 1)
 
 
 def learning_rate(step: int, steps: int, training: TrainingConfig) -> float:
@@ -22,7 +19,7 @@ def learning_rate(step: int, steps: int, training: TrainingConfig) -> float:
     Step s of w warm-up steps has (s + 1) / (w + 1) of the peak; the peak is reached at step w; the last step has
     `min_learning_rate_ratio` of it.
     """
-    peak, warmup = training.learning_rate, training.warmup_steps
+    peak, warmup = training.learning_rate, warmup_steps(training, steps)
     if step < warmup:
         return peak * (step + 1) / (warmup + 1)
     done = (step - warmup) / max(1, steps - 1 - warmup)

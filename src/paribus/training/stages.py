@@ -129,9 +129,9 @@ def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None
 
 
 def export(run: Run, tokenizer: Path, output: Path) -> None:
-    """Fill the artefact from the working directory: the last checkpoints, the last optimizer state, the records."""
+    """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
     exported = Tokenizer.load(tokenizer).to_huggingface()
-    for step in run.checkpoints.steps()[-run.training.keep_checkpoints :]:
+    for step in sorted(run.checkpoints.kept):
         target = output / step_name(step)
         target.mkdir()
         for file in run.checkpoints.read(step).model_files():

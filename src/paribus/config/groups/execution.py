@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group
-from paribus.config.groups.types import Name, NonNegative, PathText, Positive, PositiveFloat, RunId
+from paribus.config.groups.types import Name, NonNegative, PathText, Positive, PositiveFloat, Probability, RunId
 from paribus.config.units import Count, Size
 
 
@@ -70,7 +70,8 @@ class ScaleConfig:
     steps: Count = execution(1_200, doc="budget.steps.")
     global_batch: Positive = execution(64, doc="training.global_batch.")
     learning_rate: PositiveFloat = execution(1e-3, doc="training.learning_rate.")
-    warmup_steps: NonNegative = execution(100, doc="training.warmup_steps.")
+    warmup_share: Probability = execution(0.08, doc="training.warmup_share.")
+    checkpoints: Positive = execution(6, doc="training.checkpoints.")
     checkpoint_every: Positive = execution(200, doc="training.checkpoint_every.")
     last_checkpoints: Positive = execution(3, doc="evaluation.last_checkpoints.")
     continuation_items: Positive = execution(500, doc="evaluation.continuation_items.")

@@ -22,7 +22,9 @@ class TrainingConfig:
     kind: Literal["adamw"] = identity("adamw", doc="AdamW, linear warm-up, cosine decay.")
     learning_rate: PositiveFloat = identity(3e-4, doc="Peak learning rate (papers: 3e-4).")
     min_learning_rate_ratio: UpToOne = identity(0.1, doc="Final over peak learning rate.")
-    warmup_steps: NonNegative = identity(2_000, doc="Steps of linear warm-up (papers: 2,000).")
+    warmup_share: Probability = identity(
+        0.021, doc="Share of the budget's steps that are linear warm-up, to the nearest step (papers: 2,000 of 95,000)."
+    )
     weight_decay: NonNegativeReal = identity(0.1, doc="Decoupled weight decay, on matrices only.")
     beta1: Probability = identity(0.9, doc="AdamW's first moment decay, below 1.")
     beta2: Probability = identity(0.95, doc="AdamW's second moment decay, below 1.")
@@ -37,8 +39,12 @@ class TrainingConfig:
     precision: Literal["auto", "fp32", "bf16"] = identity(
         "auto", doc="auto is bf16 where the device has it; the precision used is recorded and must agree in a table."
     )
-    checkpoint_every: Positive = identity(1_000, doc="Steps between checkpoints; the last step is always one.")
-    keep_checkpoints: Positive = identity(5, doc="Checkpoints kept, the last ones (papers average over five).")
+    checkpoints: Positive = identity(
+        20, doc="Checkpoints stand at equal shares of the budget: share i of n after i / n of the steps, rounded up."
+    )
+    keep_checkpoints: Positive = identity(
+        5, doc="Of these the last, which are kept and can be scored (papers average over five)."
+    )
     loss_limit: Limit = identity(
         3.0, doc="A loss above this many times that of guessing, ln(vocabulary size), has exploded; null never."
     )
@@ -66,5 +72,8 @@ class TrainingConfig:
     activation_checkpointing: bool = execution(
         False,
         doc="Compute activations again instead of keeping them: far less memory, a third more time.",
+    )
+    checkpoint_every: Positive = execution(
+        1_000, doc="Steps between checkpoints that only a killed job goes on from; they are not kept."
     )
     log_every: Positive = execution(10, doc="Steps between logged metrics.")

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
-from paribus.config.schedule_combinations import too_few_checkpoints
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
@@ -193,7 +193,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         hours=hours,
         throughput=throughput,
         global_batch=config.training.global_batch,
-        disk_bytes=artefact_bytes(config.model, vocabulary, config.training.keep_checkpoints),
+        disk_bytes=artefact_bytes(config.model, vocabulary, len(kept_steps(config.training, length.steps))),
         memory=_memory(config, vocabulary),
         gpu=_gpu(config),
         padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
