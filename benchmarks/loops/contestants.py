@@ -25,7 +25,7 @@ from paribus.training.device import make_accelerator, resolve_device, resolve_pr
 from paribus.training.loss import SummedLoss
 from paribus.training.optimizer import make_optimizer
 from paribus.training.parallel import is_compiled
-from paribus.training.prepare import METRICS, prepare
+from paribus.training.prepare import METRICS, open_data, prepare
 from paribus.training.schedule import learning_rate
 
 NO_LABEL = -100
@@ -97,7 +97,8 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
 
 def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
     """What the loop works with, made as the stage makes it."""
-    return prepare(context, Tokenizer.load(context.inputs["tokens"] / "tokenizer"), accelerator)
+    tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
+    return prepare(context, tokenizer, open_data(context, tokenizer, accelerator), accelerator)
 
 
 class _StepReporter(PipeReporter):

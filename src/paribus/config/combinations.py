@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Collection, Iterator
 from typing import Any, get_type_hints
 
+from paribus.config.byte_sizes import divided, impossible_byte_sizes
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
@@ -36,6 +37,7 @@ from paribus.modeling.problems import match_problems, shape_problems
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of every impossible combination."""
     yield from _factors(config)
+    yield from impossible_byte_sizes(config)
     yield from _tokenization(config)
     yield from _ordering(config)
     yield from _model(config)
@@ -194,11 +196,12 @@ def known_vocabulary(config: RunConfig) -> int | None:
 def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     """How processes and micro-batches divide the global batch, as far as their numbers are given."""
     processes = max(1, training.processes) * max(1, training.nodes)
-    share, rest = divmod(training.global_batch, processes)
+    path, contexts = divided(training)
+    share, rest = divmod(contexts, processes)
     if rest:
         given = f"training.processes={training.processes} x training.nodes={training.nodes}"
-        yield "training.global_batch", f"{training.global_batch} cannot be shared evenly by {given}"
-    elif share % min(training.micro_batch, share):
+        yield path, f"{contexts} cannot be shared evenly by {given}"
+    elif training.batch_bytes is None and share and share % min(training.micro_batch, share):
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
         yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
     if processes > 1 and ":" in training.device:

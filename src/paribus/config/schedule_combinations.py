@@ -45,13 +45,15 @@ def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str,
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
-    """None where documents decide how many steps there are, or a vocabulary that is not known."""
+    """None where documents decide how many steps there are, also by a batch or context in bytes, or a vocabulary that
+    is not known.
+    """
     budget, tokens = config.budget, config.training.global_batch * config.model.context_length
     step = f"training.global_batch x model.context_length = {tokens} tokens"
     match budget:
         case EqualStepsBudget():
             return _Schedule("budget.steps", budget.steps, 1, step)
-        case _ if isinstance(config.packing, PairPacking):
+        case _ if isinstance(config.packing, PairPacking) or not tokens:
             return None
         case EqualTokensBudget() if not pads(config.packing):
             return _Schedule("budget.tokens", budget.tokens, tokens, step)

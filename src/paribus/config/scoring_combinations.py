@@ -86,8 +86,10 @@ def _finetuning(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "finetuning.kind", f"{message}; use finetuning=none, or a model that is llama or gpt_neox"
         return
     size = 1 if isinstance(config.tokenizer, BytesTokenizer) else _BYTES_PER_TOKEN
-    half = config.model.context_length // 2
-    if finetuning.answer_characters > half * size:
+    model, context = config.model, f"model.context_length={config.model.context_length}"
+    half = model.context_length // 2 * size
+    if model.context_bytes is not None:
+        half, context = model.context_bytes // 2, f"model.context_bytes={model.context_bytes}"
+    if finetuning.answer_characters > half:
         message = f"{finetuning.answer_characters} characters ({size} to a token) take more than half of"
-        context = f"model.context_length={config.model.context_length}"
-        yield "finetuning.answer_characters", f"{message} {context}; use {half * size} or less, or a longer context"
+        yield "finetuning.answer_characters", f"{message} {context}; use {half} or less, or a longer context"

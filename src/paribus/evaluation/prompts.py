@@ -5,10 +5,12 @@ facts of tokenizer and tasks. Here they are known while there is time to change 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from paribus.config.byte_sizes import in_tokens
+from paribus.config.schema import RunConfig
 from paribus.evaluation.boundary import Spellings
 from paribus.evaluation.items import read_records
 from paribus.evaluation.pairs import Encoder, encode_choices
@@ -18,6 +20,7 @@ from paribus.evaluation.task_files import read_config
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
+from paribus.tokenization.encoded_corpus import EncodedCorpus
 
 PROMPTS = "prompts.json"
 _REPORT_ITEMS = 256
@@ -41,10 +44,20 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     An example has the mean length of those that may be drawn. Raises DataError where a token crosses a boundary and the
     tokens' bytes are not those of the text, which has no score then.
     """
+    context = replace(context, config=_in_tokens(context))
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
     tasks = {name: _task(context, cutter, name) for name in prompted(context.config.evaluation.tasks)}
     write_json(context.output / PROMPTS, {"tasks": tasks})
     return {"tasks": tasks}
+
+
+def _in_tokens(context: StageContext) -> RunConfig:
+    """The configuration with the context length in tokens; the encoded text is opened where only bytes say it."""
+    config = context.config
+    if config.model.context_bytes is None:
+        return config
+    encoded = EncodedCorpus(context.inputs["tokens"])
+    return replace(config, model=in_tokens(config.model, encoded.bytes_per_token))
 
 
 def _task(context: StageContext, cutter: "PromptCutter", name: str) -> JSON:

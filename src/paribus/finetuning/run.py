@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.schema import RunConfig
 from paribus.evaluation.checkpoints import last_checkpoints
 from paribus.evaluation.results import Row, means, write_items_table
 from paribus.evaluation.scores import measure
@@ -39,6 +40,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
     ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], context.config.training, 1).items()
+    context = replace(context, config=_as_trained(context.config, checkpoint))
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)
     rows: list[Row] = []
@@ -57,6 +59,15 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
         "precision": precision,
         "device": device_name(accelerator.device),
     }
+
+
+def _as_trained(config: RunConfig, checkpoint: Path) -> RunConfig:
+    """The configuration with the context length in tokens, which the model has where it was given in bytes."""
+    if config.model.context_bytes is None:
+        return config
+    stored = json.loads((checkpoint / "config.json").read_text(encoding="utf-8"))
+    length = int(stored["max_position_embeddings"])
+    return replace(config, model=replace(config.model, context_length=length, context_bytes=None))
 
 
 def _outcome(context: StageContext, name: str, task_data: TaskData, start: Start) -> dict[str, Any]:

@@ -77,6 +77,8 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
         min_learning_rate_ratio=0.0,
         warmup_share=finetuning.warmup_share,
         global_batch=finetuning.global_batch,
+        batch_bytes=None,
+        batch_multiple=1,
         micro_batch=min(config.training.micro_batch, finetuning.global_batch),
         checkpoints=1,
         keep_checkpoints=1,

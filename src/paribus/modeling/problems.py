@@ -13,8 +13,8 @@ def shape_problems(model: ModelConfig) -> Iterator[tuple[str, str]]:
         yield "model.heads", f"{model.heads} does not divide model.width={model.width}"
     else:
         yield from _position_problems(model, model.width // model.heads)
-    if model.context_length < 2:
-        yield "model.context_length", "must be at least 2"
+    if model.context_length < 2 and model.context_bytes is None:
+        yield "model.context_length", "must be at least 2, or 0 where model.context_bytes says how much text it holds"
 
 
 def _position_problems(model: ModelConfig, head: int) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from paribus.config.byte_sizes import in_tokens
 from paribus.config.groups.packing import PairPacking
 from paribus.errors import ConfigurationError
 from paribus.ordering.context_similarity import ContextSimilarity, context_similarity, mean
@@ -42,7 +43,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
     embeddings = Embeddings(context.inputs["embeddings"])
-    length, eod = config.model.context_length, corpus.tokenizer.eod_id
+    length, eod = in_tokens(config.model, corpus.bytes_per_token).context_length, corpus.tokenizer.eod_id
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, eod, length)
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)

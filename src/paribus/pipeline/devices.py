@@ -8,6 +8,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from paribus.config.byte_sizes import divided
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
@@ -64,9 +65,10 @@ class Devices:
             return
         nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
         total = (training.processes or max(1, gpus)) * nodes
-        if training.global_batch % total:
-            message = f"{training.global_batch} cannot be shared evenly by the {total} processes of this machine"
-            yield "training.global_batch", f"{message}; change it, training.processes or training.nodes"
+        path, contexts = divided(training)
+        if contexts % total:
+            message = f"{contexts} cannot be shared evenly by the {total} processes of this machine"
+            yield path, f"{message}; change it, training.processes or training.nodes"
 
     def _gpus(self, device: str) -> int:
         """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.

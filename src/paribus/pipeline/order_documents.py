@@ -1,11 +1,13 @@
 """One document of an ordered corpus: the steps that read it, what it shares contexts with, and what is near to it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
+from paribus.config.byte_sizes import in_contexts, in_tokens
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.errors import ConfigurationError
@@ -15,8 +17,9 @@ from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.order import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
+from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import Batches
+from paribus.training.batches import Batches, context_text_bytes
 from paribus.training.budget import resolve_steps
 
 SHOWN_CHARACTERS = 300
@@ -38,8 +41,8 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
     encoded = EncodedCorpus(inputs["tokens"])
-    length, eod = config.model.context_length, encoded.tokenizer.eod_id
-    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, length)
+    config, eod = replace(config, model=in_tokens(config.model, encoded.bytes_per_token)), encoded.tokenizer.eod_id
+    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, config.model.context_length)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
     return "\n".join([*lines, *_readings(index, config, contexts, encoded, corpus)]) + "\n"
 
@@ -56,8 +59,9 @@ def _readings(
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
-    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
-    tokenizer, step_tokens = encoded.tokenizer, batches.global_batch * contexts.context_length
+    tokenizer = encoded.tokenizer
+    batches = Batches(contexts, _batch(config, contexts, tokenizer), config.seed_of("contexts"), config.packing.shuffle)
+    step_tokens = batches.global_batch * contexts.context_length
     step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
     steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)
     read = batches.steps_of(held, steps)
@@ -71,6 +75,14 @@ def _readings(
     if len(read) > SHOWN_READINGS:
         lines.append(f"  and {len(read) - SHOWN_READINGS:,} more")
     return [*lines, *_companions(int(held[0]), contexts, corpus)]
+
+
+def _batch(config: RunConfig, contexts: Contexts, tokenizer: Tokenizer) -> int:
+    """Contexts of a step; the text of contexts is read where only bytes say how many."""
+    if config.training.batch_bytes is None:
+        return config.training.global_batch
+    mean = float(context_text_bytes(contexts, tokenizer.token_byte_lengths()).mean())
+    return in_contexts(config.training, mean).global_batch
 
 
 def _companions(context: int, contexts: Contexts, corpus: CorpusArtifact) -> list[str]:

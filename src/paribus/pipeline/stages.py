@@ -209,7 +209,9 @@ STAGES: dict[str, Stage] = {
             2,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
-            _together(_layout_of_contexts, _fields("model", "context_length"), _seeds(_seed_of("contexts"))),
+            _together(
+                _layout_of_contexts, _fields("model", "context_length", "context_bytes"), _seeds(_seed_of("contexts"))
+            ),
         ),
         Stage(
             "checkpoints",
@@ -237,7 +239,7 @@ STAGES: dict[str, Stage] = {
             1,
             "paribus.evaluation.prompts:build_prompts",
             _fixed("tokens", "tasks"),
-            _together(_fields("evaluation", "shots", "shots_of"), _fields("model", "context_length")),
+            _together(_fields("evaluation", "shots", "shots_of"), _fields("model", "context_length", "context_bytes")),
         ),
         Stage(
             "scores",

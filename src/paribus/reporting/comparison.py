@@ -106,7 +106,8 @@ def compare(
     fairness.refuse(runs, factors, scores)
     groups = fairness.by_labels(runs, factors)
     _refuse_repeated_seeds(groups)
-    lengths = {run.fields.get("model.context_length") for run in runs}
+    sizes = ("model.context_length", "model.context_bytes")
+    lengths = {tuple(run.fields.get(size) for size in sizes) for run in runs}
     alike = len(lengths) == 1 and fairness.tokenized_alike(runs) and cut_alike(scores)
     scores, left_out = (scores, {}) if alike else fitting(scores)
     columns = columns_of(list(scores.values()), [run.training for run in runs], table)

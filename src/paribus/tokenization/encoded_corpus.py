@@ -59,6 +59,11 @@ class EncodedCorpus:
         """Number of ids, end-of-document tokens not included."""
         return len(self.ids)
 
+    @property
+    def bytes_per_token(self) -> float:
+        """Mean bytes of text of a token of a context; each document ends in one that stands for none."""
+        return float(self.source_bytes.sum()) / max(1, self.tokens + len(self))
+
     @cached_property
     def tokenizer(self) -> Tokenizer:
         """The tokenizer that encoded the corpus."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from paribus.config.drawn_seeds import training_seeds
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
+from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import DocumentOrder
 from paribus.pipeline.context import JSON
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -18,7 +19,7 @@ SAMPLED_IDS = 2**20
 RECIPE = ("packing", "model", "start", "budget", "training")
 
 
-def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, batches: Batches) -> dict[str, JSON]:
+def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, contexts: Contexts) -> dict[str, JSON]:
     """Counts and digests of the encoded corpus, the order and the contexts.
 
     Of the ids only the first and last 2**20 are hashed: the artefact's own digests cover the rest, and a corpus of
@@ -33,7 +34,7 @@ def data_fingerprint(corpus: EncodedCorpus, order: DocumentOrder, batches: Batch
         "offsets": _digest(corpus.offsets),
         "order": _digest(order.documents),
         "groups": None if order.groups is None else _digest(order.groups),
-        "contexts": batches.contexts.count,
+        "contexts": contexts.count,
     }
 
 

@@ -1,8 +1,9 @@
 """From the artefacts of a run to what training works with."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from paribus.config.byte_sizes import in_contexts, in_tokens
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.packing import within_documents
 from paribus.config.identity import digest
@@ -10,6 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.order import Order
+from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.pipeline.context import JSON, StageContext
 from paribus.tokenization import Tokenizer
@@ -24,37 +26,61 @@ from paribus.training.metrics import MetricsFile
 METRICS = "metrics.jsonl"
 
 
-def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Run:
-    """Open the data, resolve the budget and open the working directory; nothing is trained yet.
+@dataclass(frozen=True)
+class Data:
+    """What a training reads, and the configuration with its context and batch in tokens and contexts."""
 
-    Raises DataError for a corpus smaller than one context and ConfigurationError for a budget that takes more
-    epochs than it may. One that leaves fewer checkpoints than are to be scored is told.
+    config: RunConfig
+    contexts: Contexts
+    targets: Integers
+    """Tokens that each context predicts, int64 (count,)."""
+    text_bytes: Integers
+    """Bytes of source text of the targets of each context, int64 (count,)."""
+    fingerprint: dict[str, JSON]
+
+
+def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Data:
+    """Open the encoded text in its order, packed into contexts.
+
+    Raises DataError for a corpus smaller than one context.
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
+    config = replace(config, model=in_tokens(config.model, corpus.bytes_per_token))
     length = config.model.context_length
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length, corpus.source_lengths)
-    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
-    data = data_fingerprint(corpus, order, batches)
-    targets = context_targets(contexts)
-    text_bytes = _text_bytes(context, batches, tokenizer, data, accelerator)
-    sources = context_sources(contexts)
+    fingerprint = data_fingerprint(corpus, order, contexts)
+    text_bytes = _text_bytes(context, contexts, tokenizer, fingerprint, accelerator)
+    config = replace(config, training=in_contexts(config.training, float(text_bytes.mean())))
+    return Data(config, contexts, context_targets(contexts), text_bytes, fingerprint)
+
+
+def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any) -> Run:
+    """Resolve the budget and open the working directory; nothing is trained yet.
+
+    Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
+    are to be scored is told.
+    """
+    config, targets = data.config, data.targets
+    seed, shuffle = config.seed_of("contexts"), config.packing.shuffle
+    batches = Batches(data.contexts, config.training.global_batch, seed, shuffle)
+    sources = context_sources(data.contexts)
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
-    budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
+    budget = resolve_budget(config.budget, batches, targets, data.text_bytes, step_flops)
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
     # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the scores.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
         context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
-    fingerprint = data | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
+    fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(
         training=config.training,
         budget=budget,
         batches=batches,
         dropout_seed=config.seed_of("dropout"),
         targets=targets,
-        text_bytes=text_bytes,
+        text_bytes=data.text_bytes,
         document_end=tokenizer.eod_id if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
@@ -64,12 +90,12 @@ def prepare(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Ru
 
 
 def _text_bytes(
-    context: StageContext, batches: Batches, tokenizer: Tokenizer, data: dict[str, JSON], accelerator: Any
+    context: StageContext, contexts: Contexts, tokenizer: Tokenizer, data: dict[str, JSON], accelerator: Any
 ) -> Integers:
     """`context_text_bytes`, which reads the whole corpus: by one process, once, for all processes and resumptions."""
     path = context.work / f"text_bytes_{digest(data)[:16]}.npy"
     if accelerator.is_main_process and not path.exists():
-        save_array(path, context_text_bytes(batches.contexts, tokenizer.token_byte_lengths()))
+        save_array(path, context_text_bytes(contexts, tokenizer.token_byte_lengths()))
     accelerator.wait_for_everyone()
     return map_array(path)
 

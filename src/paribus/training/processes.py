@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import torch
 
+from paribus.config.byte_sizes import divided
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 
@@ -41,10 +42,11 @@ def resolve_processes(training: TrainingConfig) -> Processes:
 
 def check_shares(training: TrainingConfig, processes: int) -> None:
     """Raise ConfigurationError unless each process can have the same number of contexts of a global batch."""
-    if training.global_batch % processes:
+    path, contexts = divided(training)
+    if contexts % processes:
         raise ConfigurationError(
-            f"training.global_batch is {training.global_batch}, which {processes} processes cannot share evenly; "
-            "change training.global_batch or training.processes"
+            f"{path} is {contexts}, which {processes} processes cannot share evenly; change {path} or "
+            "training.processes"
         )
 
 

@@ -29,7 +29,7 @@ from paribus.training.fingerprint import contexts_digest
 from paribus.training.fit import Fit, fit
 from paribus.training.loop import Run, train
 from paribus.training.meter import device_hours
-from paribus.training.prepare import METRICS, prepare
+from paribus.training.prepare import METRICS, open_data, prepare
 from paribus.training.processes import resolve_processes
 from paribus.training.start.initial import initial_model
 
@@ -49,12 +49,13 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     """Train as one of `processes` processes; the main one fills the output, and its result is the stage's."""
-    config = context.config
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
-    accelerator, precision = make_accelerator(config.training, processes)
-    fitted = fitted_to_memory(context, tokenizer.vocab_size, accelerator, precision)
+    accelerator, precision = make_accelerator(context.config.training, processes)
+    data = open_data(context, tokenizer, accelerator)
+    config = data.config
+    fitted = fitted_to_memory(replace(context, config=config), tokenizer.vocab_size, accelerator, precision)
     training = replace(config.training, micro_batch=fitted.micro_batch)
-    run = prepare(replace(context, config=replace(config, training=training)), tokenizer, accelerator)
+    run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator)
     resumed = _newest(run)
     run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)
@@ -63,6 +64,8 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
     return pair_numbers(run) | {
         "steps": run.budget.steps,
+        "global_batch": run.batches.global_batch,
+        "context_length": run.batches.contexts.context_length,
         "tokens": run.budget.tokens,
         "positions": run.budget.positions,
         "text_bytes": run.budget.text_bytes,

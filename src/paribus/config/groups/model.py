@@ -3,7 +3,8 @@
 from typing import Literal
 
 from paribus.config.declare import group, identity
-from paribus.config.groups.types import Positive, PositiveFloat, Probability, Share
+from paribus.config.groups.types import NonNegative, Positive, PositiveFloat, Probability, Share
+from paribus.config.units import Size
 
 
 @group
@@ -14,8 +15,14 @@ class ModelFamily:
     width: Positive = identity(doc="Hidden size.")
     heads: Positive = identity(doc="Attention heads; must divide the width.")
     ffn_width: Positive = identity(doc="Inner width of the feed-forward layers.")
-    context_length: Positive = identity(
-        1024, doc="Tokens of a context; with encoder_decoder, of a source and of a target at most."
+    context_length: NonNegative = identity(
+        1024,
+        doc="Tokens of a context; with encoder_decoder, of a source and of a target at most. 0: as context_bytes says.",
+    )
+    context_bytes: Size | None = identity(
+        None,
+        doc="Bytes of source text a context, with context_length=0: as many tokens, a multiple of 8, as come nearest "
+        "to it in the mean of the training split.",
     )
     initializer_range: PositiveFloat = identity(
         0.02, doc="Standard deviation of the initial weights where initialization=normal or depth_scaled."

@@ -13,6 +13,7 @@ from paribus.config.groups.types import (
     Probability,
     UpToOne,
 )
+from paribus.config.units import Size
 
 
 @group
@@ -33,8 +34,16 @@ class TrainingConfig:
     label_smoothing: Probability = identity(
         0.0, doc="Share of each target spread evenly over the vocabulary (Vaswani et al. 2017: 0.1)."
     )
-    global_batch: Positive = identity(
-        1_024, doc="Contexts (or pairs) a step, over all processes (papers: 1,024 or 2,048)."
+    global_batch: NonNegative = identity(
+        1_024, doc="Contexts (or pairs) a step, over all processes (papers: 1,024 or 2,048); 0: as batch_bytes says."
+    )
+    batch_bytes: Size | None = identity(
+        None,
+        doc="Bytes of source text a step, with global_batch=0: as many contexts as come nearest to it in the mean, so "
+        "that arms of equal text take equal steps.",
+    )
+    batch_multiple: Positive = identity(
+        1, doc="With batch_bytes: the number of contexts is a multiple of this, which processes must share evenly."
     )
     precision: Literal["auto", "fp32", "bf16"] = identity(
         "auto", doc="auto is bf16 where the device has it; the precision used is recorded and must agree in a table."

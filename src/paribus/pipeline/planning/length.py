@@ -1,9 +1,10 @@
 """How long a training is: tokens, text, steps, epochs and FLOPs, before and after it has run."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from paribus.config.byte_sizes import in_contexts, in_tokens
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
@@ -107,8 +108,27 @@ def trained_length(result: dict[str, Any]) -> Length:
     )
 
 
-def planned_length(config: RunConfig, vocabulary: VocabularySize, text: Text) -> Length:
+def sized(config: RunConfig, text: Text) -> RunConfig:
+    """The configuration with its context and batch in tokens and contexts, estimated where they are given in bytes."""
+    model = in_tokens(config.model, text.bytes_per_token)
+    return replace(
+        config, model=model, training=in_contexts(config.training, text.bytes_per_token * model.context_length)
+    )
+
+
+def trained_sizes(config: RunConfig, result: dict[str, Any]) -> RunConfig:
+    """The configuration with the context and batch of a finished training, from its record's result."""
+    model, training = config.model, config.training
+    if model.context_bytes is not None:
+        model = replace(model, context_length=int(result["context_length"]), context_bytes=None)
+    if training.batch_bytes is not None:
+        training = replace(training, global_batch=int(result["global_batch"]), batch_bytes=None, batch_multiple=1)
+    return replace(config, model=model, training=training)
+
+
+def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Length:
     """The length of a training that has not run, as if every context were full."""
+    config = sized(run, text)
     step_tokens = config.training.global_batch * config.model.context_length
     step_flops = training_flops(config.model, vocabulary.value, step_tokens, source_tokens=step_tokens)
     steps = _planned_steps(config, step_tokens, step_flops, text)
@@ -120,7 +140,7 @@ def planned_length(config: RunConfig, vocabulary: VocabularySize, text: Text) ->
         steps=steps,
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step_flops),
-        estimated=_estimated(config) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
+        estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
     )
 
 
@@ -153,4 +173,7 @@ def _estimated(config: RunConfig) -> frozenset[str]:
             decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
     if isinstance(config.packing, PairPacking):
         decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
+    if config.training.batch_bytes is not None or config.model.context_bytes is not None:
+        fixed = {EqualStepsBudget: "steps", EqualTextBudget: "text_bytes"}.get(type(config.budget))
+        decided |= {"tokens", "text_bytes", "steps", "flops", "memory"} - {fixed}
     return frozenset(decided | {"epochs", "device_hours"})

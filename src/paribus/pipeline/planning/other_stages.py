@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.planning.hours import SECONDS, Hours
-from paribus.pipeline.planning.length import known_text, known_vocabulary_size
+from paribus.pipeline.planning.length import known_text, known_vocabulary_size, sized
 from paribus.pipeline.planning.scoring import scoring_work
 from paribus.pipeline.planning.stage_times import ITEMS_OF, StageTimes
 from paribus.pipeline.planning.throughput import Throughput
@@ -91,6 +91,6 @@ def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, l
     if tasks is None:
         return None
     vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], layout), known_text(run, layout)
-    work = scoring_work(config, tasks.record(), vocabulary.value, text.bytes_per_token)
+    work = scoring_work(sized(config, text), tasks.record(), vocabulary.value, text.bytes_per_token)
     hours = speed.hours(work.flops)
     return None if hours is None else _Estimate(hours.value, timed=False, whole=work.whole)

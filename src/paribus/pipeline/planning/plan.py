@@ -21,7 +21,15 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.machine import has_gpu
 from paribus.pipeline.planning.hours import Hours, total
-from paribus.pipeline.planning.length import Length, known_text, known_vocabulary_size, planned_length, trained_length
+from paribus.pipeline.planning.length import (
+    Length,
+    known_text,
+    known_vocabulary_size,
+    planned_length,
+    sized,
+    trained_length,
+    trained_sizes,
+)
 from paribus.pipeline.planning.other_stages import OtherStages
 from paribus.pipeline.planning.schedule import wall_hours
 from paribus.pipeline.planning.throughput import Say, Throughput, Throughputs, trained_throughput
@@ -177,12 +185,14 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
     trained = layout.store.find("checkpoints", stage.key)
     if trained:
         result, source = trained.record()["result"], ""
+        config = trained_sizes(config, result)
         length, throughput = trained_length(result), trained_throughput(result)
         parameters = int(result["parameters"])
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:
         text = known_text(run, layout)
         source, length = text.source, planned_length(config, size, text)
+        config = sized(config, text)
         throughput = throughputs.of(config, vocabulary)
         hours = throughput.hours(length.flops)
     return PlannedRun(
