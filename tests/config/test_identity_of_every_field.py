@@ -41,6 +41,7 @@ OWNERS = {
     "packing.attention": {"checkpoints"},
     "model": {"checkpoints"},
     "model.context_length": {"checkpoints", "contexts", "prompts"},
+    "model.context_bytes": {"checkpoints", "contexts", "prompts"},
     "start": {"checkpoints"},
     "budget": {"checkpoints"},
     "training": {"checkpoints"},

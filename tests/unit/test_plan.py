@@ -174,6 +174,26 @@ def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
     assert make_plan([run]).runs[0].length.epochs == pytest.approx(2 * 51_200 / 22_000)
 
 
+def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: Path) -> None:
+    run = planned(tmp_path, "budget=equal_text", "training.global_batch=0", "training.batch_bytes=2KB")
+    assert run.global_batch == round(2000 / (64 * by_rule(512)))
+    assert {"steps", "tokens", "flops", "memory"} <= run.length.estimated
+    assert run.length.steps == pytest.approx(200_000 / 2000, rel=0.05)
+    longer = planned(
+        tmp_path, "model.context_length=0", "model.context_bytes=1KB", "budget=equal_steps", "budget.steps=9"
+    )
+    length = 8 * round(1000 / by_rule(512) / 8)
+    assert (longer.length.steps, longer.length.tokens) == (9, 9 * 8 * length)
+    assert "steps" not in longer.length.estimated
+
+
+def test_a_trained_run_has_the_batch_of_its_record(tmp_path: Path) -> None:
+    sizes = ("training.global_batch=0", "training.batch_bytes=2KB")
+    run = prepared(tmp_path, *sizes)
+    stored(run, "checkpoints", RESULT | {"global_batch": 17, "context_length": 64})
+    assert make_plan([run]).runs[0].global_batch == 17
+
+
 @pytest.mark.parametrize(
     ("overrides", "refused"),
     [

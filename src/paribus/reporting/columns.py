@@ -8,7 +8,9 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
 from paribus.reporting.measures import (
+    BATCH_BYTES,
     BITS_PER_BYTE,
+    CONTEXT_BYTES,
     METRICS,
     PERCENT,
     STATISTICS,
@@ -26,6 +28,8 @@ from paribus.reporting.scores import Scores
 
 AVERAGE = "average"
 PERPLEXITY = "perplexity"
+ALIKE = 1.01
+"""How many times the smallest of some sizes the largest may be."""
 _FIXED = (BITS_PER_BYTE, *STATISTICS, UNIFORMITY, *TRAINING)
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
@@ -35,7 +39,8 @@ def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], 
     """The columns of a table in order.
 
     Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
-    least one run has a value. With it, what it names, whether there are values or not.
+    least one run has a value; text a step and a context, where runs differ in it. With it, what it names, whether there
+    are values or not.
 
     Raises:
         ConfigurationError: a column, a group or a metric that cannot be, by its path in the experiment file.
@@ -206,7 +211,14 @@ def _present(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) ->
     columns = [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
     columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
     columns += [UNIFORMITY] if any(score.uniformity for score in scores) else []
-    return columns + [column for column in TRAINING if any(column.field in result for result in training)]
+    columns += [column for column in TRAINING if any(column.field in result for result in training)]
+    return [column for column in columns if column not in (BATCH_BYTES, CONTEXT_BYTES) or unequal(column, training)]
+
+
+def unequal(column: Column, training: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether runs differ in a number of their training by more than the rounding to whole steps and contexts."""
+    values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
+    return bool(values) and max(values) > ALIKE * min(values)
 
 
 def _with_decimals(column: Column, table: TableConfig) -> Column:

@@ -158,12 +158,17 @@ STATISTICS = (
     Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
 )
 UNIFORMITY = Column("uniformity", "Embeddings", "uniformity", "ratio", main=False)
+STEPS = Column("steps", "Training", "steps", "count", field="steps", main=False)
+BATCH_BYTES = Column("batch_bytes", "Training", "text / step", "size", field="batch_bytes", main=False)
+CONTEXT_BYTES = Column("context_bytes", "Training", "text / context", "size", field="context_bytes", main=False)
 TRAINING = (
     Column("tokens", "Training", "tokens", "count", field="tokens"),
     Column("text_bytes", "Training", "text", "size", field="text_bytes"),
     Column("final_loss", "Training", "final loss", "loss", field="final_loss"),
     Column("epochs", "Training", "epochs", "ratio", field="epochs", main=False),
-    Column("steps", "Training", "steps", "count", field="steps", main=False),
+    STEPS,
+    BATCH_BYTES,
+    CONTEXT_BYTES,
     Column("parameters", "Training", "parameters", "count", field="parameters"),
     Column("flops", "Training", "FLOPs", "flops", field="flops"),
     Column("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),

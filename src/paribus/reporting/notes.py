@@ -10,6 +10,7 @@ from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, fewest_s
 from paribus.reporting.layout import EXPLORATORY, change, heading
 from paribus.reporting.measures import Column
 from paribus.reporting.prompt_notes import crossed, some, truncated
+from paribus.reporting.size_notes import other_sizes
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -26,6 +27,7 @@ def notes(comparison: Comparison) -> list[str]:
         *truncated(comparison),
         *crossed(comparison),
         *_repeated(comparison),
+        *other_sizes(comparison),
         *_gaps(comparison),
     ]
     return [*lines, *comparison.proof.sentences()]

@@ -69,6 +69,8 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "tokens": run.budget.tokens,
         "positions": run.budget.positions,
         "text_bytes": run.budget.text_bytes,
+        "batch_bytes": run.budget.text_bytes / run.budget.steps,
+        "context_bytes": run.budget.text_bytes / (run.budget.steps * run.batches.global_batch),
         "epochs": run.budget.epochs,
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": run.budget.flops,

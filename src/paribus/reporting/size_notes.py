@@ -1,0 +1,36 @@
+"""What stands under the table where runs divide their text into other steps, batches or contexts."""
+
+from collections.abc import Callable
+
+from paribus.config.units import format_size
+from paribus.reporting.columns import unequal
+from paribus.reporting.comparison import Comparison
+from paribus.reporting.measures import BATCH_BYTES, CONTEXT_BYTES, STEPS, Column
+
+_WORDS: tuple[tuple[Column, str, Callable[[float], str]], ...] = (
+    (STEPS, "steps", "{:,.0f}".format),
+    (BATCH_BYTES, "text a step", format_size),
+    (CONTEXT_BYTES, "text a context", format_size),
+)
+_MEANING = {
+    STEPS.key: "more steps are more updates of the weights",
+    BATCH_BYTES.key: "more text a step is a less noisy update",
+    CONTEXT_BYTES.key: "more text a context is more to predict from",
+}
+_REMEDIES = {BATCH_BYTES.key: "training.batch_bytes", CONTEXT_BYTES.key: "model.context_bytes"}
+
+
+def other_sizes(comparison: Comparison) -> list[str]:
+    """A sentence with the ranges of steps, text a step and text a context in which runs differ, and what that does."""
+    training = [run.training for row in comparison.finished for run in row.runs]
+    found = [(column, name, words) for column, name, words in _WORDS if unequal(column, training)]
+    if not found:
+        return []
+    ranges = []
+    for column, name, words in found:
+        values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
+        ranges.append(f"{name} {words(min(values))} to {words(max(values))}")
+    meaning = ", ".join(_MEANING[column.key] for column, _, _ in found)
+    remedies = [_REMEDIES[column.key] for column, _, _ in found if column.key in _REMEDIES]
+    alike = f" {' and '.join(remedies)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
+    return [f"Not alike in all runs: {'; '.join(ranges)}. This is part of every difference: {meaning}.{alike}"]
