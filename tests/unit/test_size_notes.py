@@ -30,7 +30,8 @@ def test_arms_with_other_steps_say_so_and_show_them(tmp_path: Path) -> None:
     assert told == (
         "Not alike in all runs: steps 199 to 391; text a step 1.2 KiB to 2.4 KiB; text a context 61 B to 121 B. This "
         "is part of every difference: more steps are more updates of the weights, more text a step is a less noisy "
-        "update, more text a context is more to predict from. training.batch_bytes and model.context_bytes make them alike."
+        "update, more text a context is more to predict from. training.batch_bytes and "
+        "model.context_bytes make them alike."
     )
 
 
