@@ -13,6 +13,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
+from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model, save_model
 from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
@@ -72,6 +73,7 @@ def stage_context(root: Path, evaluation: EvaluationConfig, stage: str, *inputs:
         corpus=FilesCorpus(paths=("corpus.txt",)),
         model=STAGE_MODEL,
         budget=EqualTokensBudget(tokens=1_000),
+        training=TrainingConfig(checkpoints=2),
         evaluation=evaluation,
     )
     artefacts = {name: root / name for name in inputs}

@@ -110,14 +110,14 @@ def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Pat
         CheckpointStart(run="abc", root=str(root)),
     ]
     assert [checkpoint_directory(start) for start in starts] == [last] * 4
-    earlier = CheckpointStart(run="abc", root=str(root), step=12)
-    assert checkpoint_directory(earlier) == artefact / "step_00000012"
-    with pytest.raises(DataError, match=r"start.step=13: .* there are those of steps 12, 14"):
+    earlier = CheckpointStart(run="abc", root=str(root), step=11)
+    assert checkpoint_directory(earlier) == artefact / "step_00000011"
+    with pytest.raises(DataError, match=r"start.step=13: .* there are those of steps 11, 14"):
         checkpoint_directory(dataclasses.replace(earlier, step=13))
     with pytest.raises(DataError, match=r"start.run=abd: no run of that id below .*runs"):
         checkpoint_directory(dataclasses.replace(earlier, run="abd"))
-    with pytest.raises(DataError, match=r"start.step=12: .* is a single checkpoint"):
-        checkpoint_directory(dataclasses.replace(starts[0], step=12))
+    with pytest.raises(DataError, match=r"start.step=11: .* is a single checkpoint"):
+        checkpoint_directory(dataclasses.replace(starts[0], step=11))
 
 
 def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Path, copy: Path, tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Pa
 
     there, moved = CheckpointStart(path=str(trained)), CheckpointStart(path=str(copy))
     assert key(there) == key(moved) != key(ScratchStart())
-    assert key(dataclasses.replace(there, step=12)) != key(there) != key(dataclasses.replace(there, vocabulary="added"))
+    assert key(dataclasses.replace(there, step=11)) != key(there) != key(dataclasses.replace(there, vocabulary="added"))
     (copy / "generation_config.json").unlink()
     assert key(there) == key(moved)
     edit(copy, rms_norm_eps=1e-5)

@@ -60,7 +60,7 @@ def bits_one_token_at_a_time(model: torch.nn.Module, source: str, target: str) -
 
 def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_checkpoint(tmp_path: Path) -> None:
     write_inputs(tmp_path)
-    config = pair_config()
+    config = pair_config(training=replace(TRAINING, checkpoints=2))
     config = replace(
         config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=0)
     )
@@ -100,7 +100,7 @@ def test_a_sample_of_pairs_is_whole_within_its_bytes_and_the_same_in_any_sequenc
 
 def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translations(tmp_path: Path) -> None:
     write_inputs(tmp_path)
-    config = pair_config()
+    config = pair_config(training=replace(TRAINING, checkpoints=2))
     evaluation = replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=9, beams=2)
     metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
     pairs = {pair.id: pair for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")}
@@ -122,7 +122,7 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
     (tmp_path / "data" / "wmt14_en_de").mkdir(parents=True)
     lines = [json.dumps({"translation": {"en": source, "de": target}}) for source, target in pair_texts(12)]
     (tmp_path / "data" / "wmt14_en_de" / "test.jsonl").write_text("\n".join(lines))
-    config = pair_config()
+    config = pair_config(training=replace(TRAINING, checkpoints=2))
     evaluation = replace(
         config.evaluation, tasks=("wmt14_en_de",), data=str(tmp_path / "data"), translations=0, beams=2, limit=10
     )

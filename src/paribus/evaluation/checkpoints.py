@@ -25,7 +25,10 @@ def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> d
     steps = max(found)
     if few := too_few_checkpoints(training, steps, number):
         raise ConfigurationError(f"evaluation.last_checkpoints: {few}")
-    return {step: found[step] for step in checkpoint_steps(training.checkpoints, steps, number)}
+    wanted = checkpoint_steps(training.checkpoints, steps, number)
+    if missing := [step for step in wanted if step not in found]:
+        raise DataError(f"{artifact} has no checkpoint of steps {missing}; there are those of {sorted(found)}")
+    return {step: found[step] for step in wanted}
 
 
 def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
