@@ -18,7 +18,7 @@ from paribus.modeling.build import build_model, save_model
 from paribus.reporting.scores import load
 from paribus.tokenization import Tokenizer
 from stage_support import context_at
-from training_inputs import TRANSLATOR, pair_config, pair_texts
+from training_inputs import TRAINING, TRANSLATOR, pair_config, pair_texts
 
 EOD = 256
 MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
