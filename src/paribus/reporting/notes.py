@@ -120,8 +120,8 @@ def _spread(comparison: Comparison) -> list[str]:
         lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
     if any(cell.checkpoint_spread is not None for _, _, cell in _cells(comparison)):
         lines.append(
-            f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints. They are "
-            "near to each other, so it is less than seeds would show."
+            f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints of a "
+            "run, which says how far it still moves and not what another seed would give."
         )
     return lines
 
