@@ -131,6 +131,7 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.config.groups.packing import ConcatenatePacking
     from paribus.config.groups.training import TrainingConfig
     from paribus.ordering.packing.pack import pack
+    from paribus.ordering.packing.traversal import Sequential
     from paribus.pipeline.context import SilentReporter
     from paribus.training.batches import Batches, context_targets
     from paribus.training.budget import Budget
@@ -153,7 +154,7 @@ def make_run(case: Case, directory: Path) -> Any:
     tokens = np.random.default_rng(0).integers(1, case.vocab_size, documents * length).astype(np.uint32)
     order = type("Order", (), {"documents": np.arange(documents), "groups": None})()
     contexts = pack(ConcatenatePacking(), tokens, np.arange(documents + 1) * length, order, 0, length)
-    batches = Batches(contexts, case.share, 0)
+    batches = Batches(contexts, case.share, Sequential(contexts.count))
     targets = context_targets(contexts)
     return Run(
         training=training,

@@ -7,6 +7,8 @@ import numpy as np
 from paribus.config.schema import RunConfig
 from paribus.ordering.order import Order, write_order
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import traverse
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
 from paribus.training.batches import Batches
@@ -38,7 +40,9 @@ def write_inputs(root: Path, config: RunConfig, vocab_size: int, steps: int) -> 
 def _write_rows(root: Path, config: RunConfig, tokenizer: Tokenizer, steps: int) -> None:
     corpus, order = EncodedCorpus(root / "tokens"), Order(root / "order")
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
-    batches = Batches(contexts, config.training.global_batch, config.seed_of("contexts"), config.packing.shuffle)
+    text = OrderedText(contexts.documents, corpus.source_bytes, tokenizer.token_byte_lengths())
+    traversal = traverse(config.packing, contexts, text, config.seed_of("contexts"))
+    batches = Batches(contexts, config.training.global_batch, traversal)
     assert contexts.full and contexts.count >= steps * batches.global_batch
     read = (batches.rows(step) for step in range(steps))
     whole = [np.concatenate([inputs, targets[:, -1:]], axis=1) for inputs, targets in read]

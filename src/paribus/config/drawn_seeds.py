@@ -9,7 +9,7 @@ from paribus.config.schema import RunConfig
 def training_seeds(config: RunConfig) -> dict[Part, int]:
     """By part: weights that begin at random, contexts that are shuffled, dropout of a model that has any."""
     parts: list[Part] = ["weights"] if isinstance(config.start, ScratchStart) else []
-    parts += ["contexts"] if config.packing.shuffle else []
+    parts += ["contexts"] if config.packing.shuffle != "none" else []
     return {part: config.seed_of(part) for part in [*parts, *_dropout(config)]}
 
 

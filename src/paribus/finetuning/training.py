@@ -16,6 +16,7 @@ from paribus.modeling.build import load_model
 from paribus.modeling.counts import training_flops
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.prompts import PromptContexts
+from paribus.ordering.packing.traversal import ShuffledContexts
 from paribus.pipeline.context import JSON, Reporter, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -126,7 +127,8 @@ def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, s
     assert rows.source_lengths is not None
     documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eod_id)
     contexts = PromptContexts(documents, config.model.context_length, rows.source_lengths)
-    batches = Batches(contexts, training.global_batch, config.seed_of("contexts"))
+    traversal = ShuffledContexts(contexts.count, config.seed_of("contexts"))
+    batches = Batches(contexts, training.global_batch, traversal)
     targets, text = context_targets(contexts), context_text_bytes(contexts, tokenizer.token_byte_lengths())
     epoch = training_flops(config.model, tokenizer.vocab_size, documents.tokens - len(rows))
     step_flops = epoch * training.global_batch // contexts.count

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from paribus.ordering.embeddings import Embeddings
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.shuffle import permute
+from paribus.ordering.packing.traversal import Traversal
 from paribus.ordering.seeding import SAMPLES, seed_sequence
 
 CONTEXTS_SAMPLED = 2_000
@@ -51,9 +51,9 @@ def mean(values: Values) -> float:
 
 
 def context_similarity(
-    contexts: Contexts, shuffled: Contexts, embeddings: Embeddings, *, seed: int, shuffle: bool
+    contexts: Contexts, shuffled: Contexts, embeddings: Embeddings, traversal: Traversal, *, seed: int
 ) -> ContextSimilarity:
-    """Similarities of one epoch of `contexts`, trained on in the shuffle of `seed` or as they are numbered.
+    """Similarities of the first epoch of `contexts`, trained on in the sequence of `traversal`; `seed` draws samples.
 
     `shuffled` are contexts of the same documents in a random order. Documents of two contexts are no measure for two of
     one: those that fill a context alone count there and not here, and one holds many short ones, which may be alike.
@@ -62,7 +62,7 @@ def context_similarity(
     order = contexts.documents.order
     places = _spread(contexts.count, CONTEXTS_SAMPLED)
     first, after, drawn = (
-        [_documents(contexts, context) for context in _trained(chosen, contexts, seed, shuffle)]
+        [_documents(contexts, context) for context in traversal.at(chosen, 0).tolist()]
         for chosen in (places, (places + 1) % contexts.count, generator.integers(0, contexts.count, len(places)))
     )
     mixed = [_documents(shuffled, context) for context in _spread(shuffled.count, CONTEXTS_SAMPLED).tolist()]
@@ -80,12 +80,6 @@ def context_similarity(
 def _spread(count: int, most: int) -> Integers:
     taken = min(count, most)
     return np.arange(taken, dtype=np.int64) * count // max(1, taken)
-
-
-def _trained(places: Integers, contexts: Contexts, seed: int, shuffle: bool) -> list[int]:
-    """Contexts at places of the first epoch."""
-    found: list[int] = (permute(places, contexts.count, seed=seed, epoch=0) if shuffle else places).tolist()
-    return found
 
 
 def _documents(contexts: Contexts, context: int) -> Integers:

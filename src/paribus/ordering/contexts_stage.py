@@ -18,6 +18,8 @@ from paribus.ordering.order import Order
 from paribus.ordering.packing.documents import Integers
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.statistics import packing_statistics
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import straddling, traverse
 from paribus.ordering.seeding import MIXED, permutation
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store import atomic
@@ -51,7 +53,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     seed = config.seed_of("contexts")
     mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
     shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eod, length)
-    similar = context_similarity(contexts, shuffled, embeddings, seed=seed, shuffle=config.packing.shuffle)
+    text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
+    traversal = traverse(config.packing, contexts, text, seed)
+    similar = context_similarity(contexts, shuffled, embeddings, traversal, seed=seed)
     numbers: dict[str, JSON] = {
         "documents": order.kept,
         "removed": order.corpus_documents - order.kept,
@@ -62,6 +66,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "cut_share": packed.cut_share,
         "padding": packed.padding,
         "left_out_tokens": packed.left_out_tokens,
+        "straddling": straddling(contexts, text, traversal),
         **_means(similar),
     }
     curves = {

@@ -17,6 +17,8 @@ from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.order import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import Traversal, traverse
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches, context_text_bytes
@@ -41,10 +43,14 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
     encoded = EncodedCorpus(inputs["tokens"])
+    context_bytes = config.model.context_bytes
     config, eod = replace(config, model=in_tokens(config.model, encoded.bytes_per_token)), encoded.tokenizer.eod_id
     contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, config.model.context_length)
+    text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
+    seed = config.seed_of("contexts")
+    traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
-    return "\n".join([*lines, *_readings(index, config, contexts, encoded, corpus)]) + "\n"
+    return "\n".join([*lines, *_readings(index, config, traversal, contexts, encoded, corpus)]) + "\n"
 
 
 def _places(positions: Sequence[int]) -> str:
@@ -54,13 +60,18 @@ def _places(positions: Sequence[int]) -> str:
 
 
 def _readings(
-    index: int, config: RunConfig, contexts: Contexts, encoded: EncodedCorpus, corpus: CorpusArtifact
+    index: int,
+    config: RunConfig,
+    traversal: Traversal,
+    contexts: Contexts,
+    encoded: EncodedCorpus,
+    corpus: CorpusArtifact,
 ) -> list[str]:
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     tokenizer = encoded.tokenizer
-    batches = Batches(contexts, _batch(config, contexts, tokenizer), config.seed_of("contexts"), config.packing.shuffle)
+    batches = Batches(contexts, _batch(config, contexts, tokenizer), traversal)
     step_tokens = batches.global_batch * contexts.context_length
     step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
     steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)

@@ -1,4 +1,4 @@
-"""Which contexts a step trains on: a pure function of (order, tokens, packing, global batch, seed, step).
+"""Which contexts a step trains on: a pure function of (order, tokens, packing, seed, global batch, step).
 
 There is no sampler state. Resuming, another micro-batch or another number of processes gives the same global batches.
 """
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.packing.shuffle import permute, unpermute
+from paribus.ordering.packing.traversal import Traversal
 
 Integers = npt.NDArray[np.int64]
 CHUNK = 65_536
@@ -22,14 +22,13 @@ STEPS_AT_ONCE = 64
 class Batches:
     """Batches of `global_batch` contexts out of the endless repetition of packed contexts.
 
-    Context number g = step · global_batch + row is context g mod count, or if contexts are shuffled, which each epoch
-    does anew, context `permute(g mod count)` of epoch g div count.
+    Context number g = step · global_batch + row is the one that `traversal` has at place g mod count of epoch
+    g div count.
     """
 
     contexts: Contexts
     global_batch: int
-    seed: int
-    shuffle: bool = True
+    traversal: Traversal
 
     def indices(self, step: int) -> Integers:
         """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""
@@ -45,17 +44,22 @@ class Batches:
     def numbered(self, numbers: Integers) -> Integers:
         """Indices of the contexts with the global context numbers `numbers`, same shape."""
         epochs, places = np.divmod(numbers, self.contexts.count)
-        if not self.shuffle:
-            return places
         indices = np.empty_like(places)
         for epoch in np.unique(epochs):
             inside = epochs == epoch
-            indices[inside] = permute(places[inside], self.contexts.count, seed=self.seed, epoch=int(epoch))
+            indices[inside] = self.traversal.at(places[inside], int(epoch))
         return indices
 
     def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:
         """Rows `start` to `stop` of the batch of `step`: inputs and targets as `Contexts.rows` gives them."""
         return self.contexts.rows(self.indices(step)[start:stop])
+
+    def times_read(self, steps: int) -> Integers:
+        """How often each context is read in the first `steps` steps, int64 (count,)."""
+        count = self.contexts.count
+        epochs, rest = divmod(steps * self.global_batch, count)
+        last = self.numbered(epochs * count + np.arange(rest, dtype=np.int64))
+        return epochs + np.bincount(last, minlength=count)
 
     def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
         """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
@@ -67,14 +71,10 @@ class Batches:
         last = steps * self.global_batch
         found: list[tuple[int, int]] = []
         for epoch in range(-(-last // count)):
-            numbers = epoch * count + self._places(contexts, epoch)
+            numbers = epoch * count + self.traversal.places_of(contexts, epoch)
             read = numbers < last
             found += zip((numbers[read] // self.global_batch).tolist(), contexts[read].tolist(), strict=True)
         return sorted(found)
-
-    def _places(self, contexts: Integers, epoch: int) -> Integers:
-        """Places in the epoch at which contexts are read."""
-        return unpermute(contexts, self.contexts.count, seed=self.seed, epoch=epoch) if self.shuffle else contexts
 
 
 def context_text_bytes(contexts: Contexts, token_byte_lengths: npt.NDArray[np.integer]) -> Integers:

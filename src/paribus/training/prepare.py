@@ -1,6 +1,8 @@
 """From the artefacts of a run to what training works with."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from paribus.config.byte_sizes import in_contexts, in_tokens
@@ -13,6 +15,8 @@ from paribus.ordering.arrays import map_array, save_array
 from paribus.ordering.order import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import Traversal, traverse
 from paribus.pipeline.context import JSON, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -32,6 +36,7 @@ class Data:
 
     config: RunConfig
     contexts: Contexts
+    traversal: Traversal
     targets: Integers
     """Tokens that each context predicts, int64 (count,)."""
     text_bytes: Integers
@@ -46,13 +51,20 @@ def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> 
     """
     config = context.config
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
+    context_bytes = config.model.context_bytes
     config = replace(config, model=in_tokens(config.model, corpus.bytes_per_token))
     length = config.model.context_length
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length, corpus.source_lengths)
     fingerprint = data_fingerprint(corpus, order, contexts)
-    text_bytes = _text_bytes(context, contexts, tokenizer, fingerprint, accelerator)
+    byte_lengths = tokenizer.token_byte_lengths()
+    kept = _Kept(context.work, digest(fingerprint)[:16], accelerator)
+    text = OrderedText(contexts.documents, corpus.source_bytes, byte_lengths)
+    places = kept.array("places", lambda: text.places(contexts)) if config.packing.shuffle == "text" else None
+    seed = config.seed_of("contexts")
+    traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes, places=places)
+    text_bytes = kept.array("text_bytes", lambda: context_text_bytes(contexts, byte_lengths))
     config = replace(config, training=in_contexts(config.training, float(text_bytes.mean())))
-    return Data(config, contexts, context_targets(contexts), text_bytes, fingerprint)
+    return Data(config, contexts, traversal, context_targets(contexts), text_bytes, fingerprint)
 
 
 def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any) -> Run:
@@ -62,8 +74,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     are to be scored is told.
     """
     config, targets = data.config, data.targets
-    seed, shuffle = config.seed_of("contexts"), config.packing.shuffle
-    batches = Batches(data.contexts, config.training.global_batch, seed, shuffle)
+    batches = Batches(data.contexts, config.training.global_batch, data.traversal)
     sources = context_sources(data.contexts)
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
     budget = resolve_budget(config.budget, batches, targets, data.text_bytes, step_flops)
@@ -89,15 +100,22 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     )
 
 
-def _text_bytes(
-    context: StageContext, contexts: Contexts, tokenizer: Tokenizer, data: dict[str, JSON], accelerator: Any
-) -> Integers:
-    """`context_text_bytes`, which reads the whole corpus: by one process, once, for all processes and resumptions."""
-    path = context.work / f"text_bytes_{digest(data)[:16]}.npy"
-    if accelerator.is_main_process and not path.exists():
-        save_array(path, context_text_bytes(contexts, tokenizer.token_byte_lengths()))
-    accelerator.wait_for_everyone()
-    return map_array(path)
+@dataclass(frozen=True)
+class _Kept:
+    """Arrays for which the whole corpus is read: by one process, once, for all processes and resumptions."""
+
+    work: Path
+    data: str
+    """Digest of what they are made of."""
+    accelerator: Any
+
+    def array(self, name: str, make: Callable[[], Integers]) -> Integers:
+        """The array of that name, memory-mapped."""
+        path = self.work / f"{name}_{self.data}.npy"
+        if self.accelerator.is_main_process and not path.exists():
+            save_array(path, make())
+        self.accelerator.wait_for_everyone()
+        return map_array(path)
 
 
 def _step_flops(

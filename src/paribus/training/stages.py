@@ -1,7 +1,8 @@
 """The stage `checkpoints`: (tokens, order) -> the last models of a training run.
 
 Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
-the last step), `metrics.jsonl` (a line a step) and `contexts.json` (which contexts were read).
+the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how
+often each of a sample of the corpus' bytes was read).
 """
 
 import json
@@ -11,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from accelerate.utils import broadcast_object_list, gather_object
 
 from paribus.config.groups.packing import within_documents
@@ -18,10 +20,15 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
 from paribus.modeling.memory import training_setting
+from paribus.ordering.arrays import save_array
 from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing.readings import READINGS, readings
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import straddling
 from paribus.pipeline.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.available import available_bytes
 from paribus.training.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.device import device_name, make_accelerator
@@ -62,6 +69,8 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
+    text = ordered_text(run, context.inputs["tokens"])
+    save_readings(run, text, context.output)
     return pair_numbers(run) | {
         "steps": run.budget.steps,
         "global_batch": run.batches.global_batch,
@@ -72,6 +81,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "batch_bytes": run.budget.text_bytes / run.budget.steps,
         "context_bytes": run.budget.text_bytes / (run.budget.steps * run.batches.global_batch),
         "epochs": run.budget.epochs,
+        "straddling": straddling(run.batches.contexts, text, run.batches.traversal),
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
@@ -151,6 +161,19 @@ def export(run: Run, tokenizer: Path, output: Path) -> None:
     write_json(output / "contexts.json", contexts_record(run))
 
 
+def ordered_text(run: Run, tokens: Path) -> OrderedText:
+    """The text that contexts are made of; `tokens` is the encoded corpus."""
+    corpus = EncodedCorpus(tokens)
+    lengths = corpus.tokenizer.token_byte_lengths()
+    return OrderedText(run.batches.contexts.documents, corpus.source_bytes, lengths)
+
+
+def save_readings(run: Run, text: OrderedText, output: Path) -> None:
+    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
+    found = readings(run.batches.contexts, text, run.batches.times_read(run.budget.steps))
+    save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
+
+
 def pair_numbers(run: Run) -> dict[str, JSON]:
     """What only a training on pairs has."""
     pairs = isinstance(run.batches.contexts, PairContexts)
@@ -164,8 +187,6 @@ def contexts_record(run: Run) -> dict[str, JSON]:
         "contexts": batches.contexts.count,
         "context_length": batches.contexts.context_length,
         "global_batch": batches.global_batch,
-        "seed": batches.seed,
-        "shuffle": batches.shuffle,
         "steps": run.budget.steps,
         "epochs": run.budget.epochs,
         "tokens": run.budget.tokens,

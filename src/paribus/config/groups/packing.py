@@ -7,7 +7,13 @@ from paribus.config.groups.types import Positive
 
 Attention = Literal["context", "document"]
 _ATTENTION = "What a token attends to: all before it in the context, or in its document only."
-_SHUFFLE = "Train on contexts in a seeded shuffle, so that neighbours share a context and not a batch."
+Shuffle = Literal["text", "contexts", "none"]
+_SHUFFLE = (
+    "What is shuffled each epoch, so that neighbours share a context and not a batch: text, by stretches of equal bytes, "
+    "so that all tokenizers read the same at the same time; contexts (the papers'), another sequence for each tokenizer; "
+    "or none."
+)
+_STRETCH = "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context."
 
 
 @group
@@ -16,7 +22,8 @@ class ConcatenatePacking:
 
     kind: Literal["concatenate"] = identity("concatenate", doc="Concatenate and cut.")
     attention: Attention = identity("context", doc=_ATTENTION)
-    shuffle: bool = identity(True, doc=_SHUFFLE)
+    shuffle: Shuffle = identity("text", doc=_SHUFFLE)
+    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
 
 
 @group
@@ -28,7 +35,8 @@ class BestFitPacking:
         1024, doc="Documents, consecutive in the order, that are packed together; null takes all, as the paper does."
     )
     attention: Attention = identity("context", doc=_ATTENTION)
-    shuffle: bool = identity(True, doc=_SHUFFLE)
+    shuffle: Shuffle = identity("text", doc=_SHUFFLE)
+    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
 
 
 @group
@@ -36,7 +44,8 @@ class OneDocumentPacking:
     """One document a context, a longer one in several, the rest padding."""
 
     kind: Literal["one_document"] = identity("one_document", doc="A context holds tokens of one document.")
-    shuffle: bool = identity(True, doc=_SHUFFLE)
+    shuffle: Shuffle = identity("text", doc=_SHUFFLE)
+    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
 
 
 @group
@@ -44,7 +53,9 @@ class PairPacking:
     """A pair of source and target a row, each cut at the context length; for encoder_decoder."""
 
     kind: Literal["pair"] = identity("pair", doc="Padded to the longest of a micro-batch, in which lengths are alike.")
-    shuffle: bool = identity(True, doc=_SHUFFLE)
+    shuffle: Literal["contexts", "none"] = identity(
+        "contexts", doc="Whether pairs are in a random sequence each epoch, the same for every tokenizer."
+    )
 
 
 PackingConfig = ConcatenatePacking | BestFitPacking | OneDocumentPacking | PairPacking

@@ -54,6 +54,13 @@ class Contexts(ABC):
             raise IndexError(f"contexts {chosen.min()} to {chosen.max()} are not in range({self.count})")
         return self._pieces(chosen)
 
+    def predicted(self, indices: npt.ArrayLike) -> Pieces:
+        """The pieces of contexts without the tokens that nothing before them in the context leads to."""
+        pieces = self.pieces(indices)
+        unpredicted = pieces.unpredicted
+        unpredicted[pieces.bounds[:-1]] = True
+        return Pieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
+
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Input tokens and the tokens they predict, -1 where there is none, both (n, context_length) int64."""
         pieces = self.pieces(indices)

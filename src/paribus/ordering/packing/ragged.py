@@ -3,6 +3,7 @@
 from abc import abstractmethod
 
 import numpy as np
+import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
@@ -26,6 +27,10 @@ class RaggedContexts(Contexts):
     def _pieces(self, indices: Integers) -> Pieces:
         starts = np.zeros_like(indices)
         return Pieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
+
+    def predicted(self, indices: npt.ArrayLike) -> Pieces:
+        """The whole rows: what of them is read leads to what is predicted."""
+        return self.pieces(indices)
 
     def _contexts_at(self, positions: Integers) -> Integers:
         return positions
