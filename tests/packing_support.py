@@ -8,6 +8,10 @@ from hypothesis import strategies as st
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.shuffle import permute
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import Traversal, traverse
+from paribus.ordering.seeding import STRETCHES
 
 EOD = 99
 Token = tuple[int, int]
@@ -71,3 +75,43 @@ def corpora(draw: st.DrawFn, longest: int = 14) -> tuple[list[list[int]], list[i
     order = draw(st.permutations(range(len(documents))))
     tokens = len(stream(documents, order))
     return documents, order, draw(st.integers(1, min(8, tokens - 1)))
+
+
+def text_of(contexts: Contexts, token_byte_lengths: np.ndarray) -> OrderedText:
+    """The text of packed documents, each as long as its tokens."""
+    documents = contexts.documents
+    source_bytes = np.zeros(int(documents.order.max()) + 1, dtype=np.int64)
+    for position, document in enumerate(documents.order.tolist()):
+        room = np.empty(int(documents.lengths[position]) - 1, dtype=np.int64)
+        documents.read(position, 0, room)
+        source_bytes[document] = token_byte_lengths[room].sum()
+    return OrderedText(documents, source_bytes, token_byte_lengths)
+
+
+def traversal_of(packing: PackingConfig, contexts: Contexts, token_byte_lengths: np.ndarray, seed: int) -> Traversal:
+    """The sequence in which training reads packed documents."""
+    return traverse(packing, contexts, text_of(contexts, token_byte_lengths), seed)
+
+
+def slow_text_shuffle(places: list[int], text_bytes: int, stretch_bytes: int, seed: int, epoch: int) -> list[int]:
+    """The contexts of an epoch in the sequence in which `packing.shuffle=text` reads them, stretch by stretch.
+
+    `places` are the bytes of ordered text before each context. What is drawn at random is drawn as training does.
+    """
+    entropy = np.random.SeedSequence(entropy=(seed, epoch), spawn_key=(STRETCHES,))
+    shift = int(np.random.Generator(np.random.PCG64(entropy)).integers(stretch_bytes))
+    stretches: list[list[tuple[int, int]]] = [[] for _ in range(max(1, -(-(text_bytes + shift) // stretch_bytes)))]
+    for context in sorted(range(len(places)), key=lambda context: (places[context], context)):
+        number = min((places[context] + shift) // stretch_bytes, len(stretches) - 1)
+        stretches[number].append((places[context] + shift - number * stretch_bytes, context))
+    drawn = [stretches[int(permute(rank, len(stretches), seed=seed, epoch=epoch))] for rank in range(len(stretches))]
+    window = min(len(drawn), max(64, min(4096, len(drawn) // 32)))
+    read = []
+    for first in range(0, len(drawn), window):
+        side_by_side = [
+            (into, rank, place, context)
+            for rank, stretch in enumerate(drawn[first : first + window])
+            for place, (into, context) in enumerate(stretch)
+        ]
+        read += [context for *_, context in sorted(side_by_side)]
+    return read

@@ -79,7 +79,7 @@ def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: P
     [
         (("ordering=sequential,standard", "seeds.weights=0", "seeds.contexts=0"), "ordering=sequential"),
         (("seeds.weights=0", "seeds.contexts=0", "seeds.order=0"), "seed: 0 and 1 make the same run"),
-        (("ordering=sequential", "packing.shuffle=false", "seeds.weights=0"), "seed: 0 and 1 make the same run"),
+        (("ordering=sequential", "packing.shuffle=none", "seeds.weights=0"), "seed: 0 and 1 make the same run"),
     ],
 )
 def test_a_seed_by_which_a_choice_draws_nothing_is_no_seed_of_it(choices: tuple[str, ...], told: str) -> None:

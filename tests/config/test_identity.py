@@ -102,7 +102,7 @@ def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering
 
 @pytest.mark.parametrize(
     "overrides",
-    [("packing=best_fit",), ("packing=one_document",), ("packing.attention=document",), ("packing.shuffle=false",)],
+    [("packing=best_fit",), ("packing=one_document",), ("packing.attention=document",), ("packing.shuffle=none",)],
 )
 def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, overrides: tuple[str, ...]) -> None:
     assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"checkpoints", "scores"}
@@ -112,7 +112,7 @@ def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, over
     ("overrides", "again"),
     [
         (("packing.attention=document",), False),
-        (("packing.shuffle=false",), True),
+        (("packing.shuffle=none",), True),
         (("packing=best_fit",), True),
         (("packing=one_document",), True),
         (("model.context_length=32",), True),
@@ -236,9 +236,9 @@ def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object)
     ("groups", "drawn"),
     [
         ({}, {"weights", "contexts"}),
-        ({"packing": ConcatenatePacking(shuffle=False)}, {"weights"}),
+        ({"packing": ConcatenatePacking(shuffle="none")}, {"weights"}),
         ({"start": CheckpointStart(path="somewhere")}, {"contexts"}),
-        ({"start": CheckpointStart(path="somewhere"), "packing": ConcatenatePacking(shuffle=False)}, set()),
+        ({"start": CheckpointStart(path="somewhere"), "packing": ConcatenatePacking(shuffle="none")}, set()),
     ],
 )
 def test_a_training_is_of_the_seeds_that_it_draws_by(groups: dict[str, Any], drawn: set[str], tmp_path: Path) -> None:

@@ -23,6 +23,8 @@ from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.order import Order, write_order
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import traverse
 from paribus.pipeline.context import SilentReporter
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
@@ -34,10 +36,10 @@ from training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, con
 
 VOCAB_SIZE = 257
 PACKINGS = [
-    ConcatenatePacking(shuffle=False),
+    ConcatenatePacking(shuffle="none"),
     ConcatenatePacking(attention="document"),
     BestFitPacking(window=4),
-    BestFitPacking(window=None, attention="document", shuffle=False),
+    BestFitPacking(window=None, attention="document", shuffle="none"),
     OneDocumentPacking(),
 ]
 
@@ -282,7 +284,8 @@ def test_a_diverging_run_stops_with_its_step_documents_and_last_checkpoint(
 def drawn(inputs: dict[str, Path]) -> Batches:
     corpus, order = EncodedCorpus(inputs["tokens"]), Order(inputs["order"])
     contexts = pack(PACKING, corpus.ids, corpus.offsets, order, VOCAB_SIZE - 1, MODEL.context_length)
-    return Batches(contexts, TRAINING.global_batch, config().seed)
+    text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
+    return Batches(contexts, TRAINING.global_batch, traverse(PACKING, contexts, text, config().seed))
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,7 @@ from finetuning_support import (
 from paribus.finetuning import run as run_module
 from paribus.finetuning.data import read_task
 from paribus.modeling.build import load_model
+from paribus.ordering.packing.traversal import ShuffledContexts
 from paribus.reporting.scores import load
 from paribus.tokenization import Tokenizer
 from paribus.training.batches import Batches
@@ -65,7 +66,7 @@ def test_the_loss_is_that_of_the_answer_and_the_end_of_document_alone(root: Path
     model = load_model(root / "checkpoints" / f"step_{STEP:08d}").eval()
     longest = max(len(f" {question.answers[0]}") + 1 for question in data.train)
     total, predicted = 0.0, 0
-    batches = Batches(Permuted(len(data.train)), 4, 1)  # type: ignore[arg-type]
+    batches = Batches(Permuted(len(data.train)), 4, ShuffledContexts(len(data.train), 1))  # type: ignore[arg-type]
     for place in batches.indices(0).tolist():
         question = data.train[place]
         asked = b"\n\nAnswer:"

@@ -18,6 +18,7 @@ from paribus.modeling.counts import parameter_count, training_flops
 from paribus.ordering.order import Order
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing.traversal import ShuffledContexts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches, context_targets
 from paribus.training.dropout import DropoutSeeds
@@ -57,7 +58,7 @@ def test_a_row_is_a_source_and_a_target_each_with_its_end_and_cut_at_the_context
 
 def test_the_rows_of_a_batch_do_not_depend_on_processes_and_are_trimmed_in_each_micro_batch(tmp_path: Path) -> None:
     contexts, _ = pairs_of(tmp_path)
-    batches = Batches(contexts, 12, seed=1)
+    batches = Batches(contexts, 12, ShuffledContexts(contexts.count, 1))
     rows = zip(*contexts.rows(batches.indices(4)), strict=True)
     expected = sorted((row[row >= 0].tolist(), other[other >= 0].tolist()) for row, other in rows)
     for processes in (1, 2, 3):

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from packing_support import FixedOrder
-from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from packing_support import FixedOrder, traversal_of
+from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig, Shuffle
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.traversal import ShuffledContexts
 from paribus.training.batches import Batches, context_targets, context_text_bytes
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
@@ -22,73 +23,79 @@ def packed(packing: PackingConfig | None = None, documents: int = 23, context_le
     return pack(packing or ConcatenatePacking(), ids, offsets, order, EOD, context_length)
 
 
+def batches(global_batch: int, seed: int, packing: PackingConfig | None = None) -> Batches:
+    chosen = packing or ConcatenatePacking(stretch_bytes=16)
+    contexts = packed(chosen)
+    return Batches(contexts, global_batch, traversal_of(chosen, contexts, LENGTHS, seed))
+
+
 def test_every_epoch_reads_every_context_once_in_another_order() -> None:
-    batches = Batches(packed(), global_batch=4, seed=0)
-    count = batches.contexts.count
-    steps = np.concatenate([batches.indices(step) for step in range(count)])
+    drawn = batches(4, 0)
+    count = drawn.contexts.count
+    steps = np.concatenate([drawn.indices(step) for step in range(count)])
     epochs = steps.reshape(4, count)
     assert all(sorted(epoch) == list(range(count)) for epoch in epochs.tolist())
     assert len({tuple(epoch) for epoch in epochs.tolist()}) == 4
 
 
 def test_a_step_is_the_same_whether_or_not_others_were_asked_for_before() -> None:
-    walked = Batches(packed(), global_batch=4, seed=1)
+    walked = batches(4, 1)
     rows = [walked.rows(step) for step in range(40)]
-    sought = Batches(packed(), global_batch=4, seed=1)
+    sought = batches(4, 1)
     assert np.array_equal(sought.rows(39), rows[39])
     assert np.array_equal(sought.rows(7), rows[7])
 
 
 @pytest.mark.parametrize(("start", "stop"), [(0, 0), (0, 150), (63, 65), (100, 129)])
 def test_the_indices_of_many_steps_are_those_of_each(start: int, stop: int) -> None:
-    batches = Batches(packed(), global_batch=4, seed=1)
-    walked = list(batches.each(start, stop))
+    drawn = batches(4, 1)
+    walked = list(drawn.each(start, stop))
     assert [step for step, _ in walked] == list(range(start, stop))
-    assert all(np.array_equal(indices, batches.indices(step)) for step, indices in walked)
+    assert all(np.array_equal(indices, drawn.indices(step)) for step, indices in walked)
 
 
 def test_pieces_of_a_batch_are_rows_of_it() -> None:
-    batches = Batches(packed(), global_batch=7, seed=2)
+    drawn = batches(7, 2)
     for micro_batch in (1, 2, 3, 7):
-        pieces = [batches.rows(5, start, start + micro_batch) for start in range(0, 7, micro_batch)]
-        assert np.array_equal(np.concatenate(pieces, axis=1), batches.rows(5))
+        pieces = [drawn.rows(5, start, start + micro_batch) for start in range(0, 7, micro_batch)]
+        assert np.array_equal(np.concatenate(pieces, axis=1), drawn.rows(5))
 
 
 def test_a_larger_global_batch_reads_the_same_contexts_in_the_same_order() -> None:
-    small, large = (Batches(packed(), global_batch=size, seed=3) for size in (2, 8))
+    small, large = (batches(size, 3) for size in (2, 8))
     assert np.array_equal(np.concatenate([small.indices(step) for step in range(4, 8)]), large.indices(1))
 
 
 def test_another_seed_reads_in_another_order() -> None:
-    first, second = (Batches(packed(), global_batch=8, seed=seed) for seed in (0, 1))
+    first, second = (batches(8, seed) for seed in (0, 1))
     assert not np.array_equal(first.indices(0), second.indices(0))
 
 
 def test_without_a_shuffle_contexts_are_read_in_their_sequence_epoch_after_epoch() -> None:
-    batches = Batches(packed(), global_batch=4, seed=0, shuffle=False)
-    read = np.concatenate([batches.indices(step) for step in range(20)])
-    assert read.tolist() == [number % batches.contexts.count for number in range(80)]
+    drawn = batches(4, 0, ConcatenatePacking(shuffle="none"))
+    read = np.concatenate([drawn.indices(step) for step in range(20)])
+    assert read.tolist() == [number % drawn.contexts.count for number in range(80)]
 
 
-@pytest.mark.parametrize("shuffle", [True, False])
+@pytest.mark.parametrize("shuffle", ["text", "contexts", "none"])
 @pytest.mark.parametrize("global_batch", [1, 4, 60])
-def test_the_steps_that_read_a_context_are_found_without_looking_at_others(shuffle: bool, global_batch: int) -> None:
-    batches = Batches(packed(), global_batch, seed=5, shuffle=shuffle)
-    count = batches.contexts.count
+def test_the_steps_that_read_a_context_are_found_without_looking_at_others(shuffle: Shuffle, global_batch: int) -> None:
+    drawn = batches(global_batch, 5, ConcatenatePacking(shuffle=shuffle, stretch_bytes=16))
+    count = drawn.contexts.count
     for steps in (0, 1, 7, 40):
-        read = [(step, context) for step in range(steps) for context in batches.indices(step).tolist()]
+        read = [(step, context) for step in range(steps) for context in drawn.indices(step).tolist()]
         for chosen in ([], [3], [count - 1, 0, 3, 3], list(range(count))):
-            assert batches.steps_of(chosen, steps) == sorted(pair for pair in read if pair[1] in chosen)
+            assert drawn.steps_of(chosen, steps) == sorted(pair for pair in read if pair[1] in chosen)
 
 
 def test_the_steps_that_saw_a_document_are_those_whose_rows_have_its_tokens() -> None:
     ids = np.repeat(np.arange(20), 3)
     order = FixedOrder(np.random.default_rng(0).permutation(20))
     contexts = pack(BestFitPacking(window=None), ids, np.arange(0, 61, 3), order, 20, 6)
-    batches = Batches(contexts, global_batch=3, seed=1)
+    drawn = Batches(contexts, 3, ShuffledContexts(contexts.count, 1))
     for document in range(20):
-        seen = [step for step in range(12) if (batches.rows(step)[0] == document).any()]
-        assert sorted({step for step, _ in batches.steps_of(contexts.contexts_of(document), 12)}) == seen
+        seen = [step for step in range(12) if (drawn.rows(step)[0] == document).any()]
+        assert sorted({step for step, _ in drawn.steps_of(contexts.contexts_of(document), 12)}) == seen
 
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(), OneDocumentPacking()]

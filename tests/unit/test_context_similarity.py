@@ -13,6 +13,7 @@ from paribus.ordering.context_similarity import context_similarity, mean
 from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.shuffle import permute
+from paribus.ordering.packing.traversal import Sequential, ShuffledContexts, Traversal
 
 LENGTHS = [3, 1, 4, 2, 6, 1, 2, 5, 3, 2]
 ORDER = [4, 2, 9, 0, 1, 7, 3, 8, 5, 6]
@@ -35,8 +36,9 @@ def cosine(vectors: np.ndarray, first: int, second: int) -> float:
 def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(tmp_path: Path, shuffle: bool) -> None:
     contexts, embeddings = contexts_and_vectors(tmp_path, formula_vectors(10, 16))
     vectors = embeddings.rows(0, 10)
-    found = context_similarity(contexts, contexts, embeddings, seed=3, shuffle=shuffle)
     count = contexts.count
+    traversal: Traversal = ShuffledContexts(count, 3) if shuffle else Sequential(count)
+    found = context_similarity(contexts, contexts, embeddings, traversal, seed=3)
     trained = permute(np.arange(count), count, seed=3, epoch=0).tolist() if shuffle else list(range(count))
     held = [[document for document, _ in contexts.documents_of(context)] for context in trained]
     for number, documents in enumerate(held):
@@ -54,14 +56,14 @@ def test_documents_without_a_direction_are_left_out(tmp_path: Path) -> None:
     vectors = formula_vectors(10, 16)
     vectors[[4, 2]] = 0
     contexts, embeddings = contexts_and_vectors(tmp_path, vectors)
-    found = context_similarity(contexts, contexts, embeddings, seed=0, shuffle=False)
+    found = context_similarity(contexts, contexts, embeddings, Sequential(contexts.count), seed=0)
     assert math.isnan(found.adjacent[0]) and math.isnan(found.adjacent[1]) and math.isfinite(found.adjacent[2])
     assert math.isfinite(mean(found.inside))
 
 
 def test_nothing_to_compare_is_no_number(tmp_path: Path) -> None:
     contexts, embeddings = contexts_and_vectors(tmp_path, np.zeros((10, 16), dtype=np.float32))
-    found = context_similarity(contexts, contexts, embeddings, seed=0, shuffle=True)
+    found = context_similarity(contexts, contexts, embeddings, ShuffledContexts(contexts.count, 0), seed=0)
     assert all(math.isnan(mean(part)) for part in (found.inside, found.following, found.random, found.adjacent))
 
 
@@ -77,6 +79,7 @@ def test_inside_is_as_shuffled_where_the_order_is_random(tmp_path: Path) -> None
     writer.add([tmp_path / "part.npy"])
     writer.close()
     contexts, shuffled = (packed(documents, generator.permutation(600).tolist(), length=8) for _ in range(2))
-    found = context_similarity(contexts, shuffled, Embeddings(tmp_path), seed=0, shuffle=True)
+    traversal = ShuffledContexts(contexts.count, 0)
+    found = context_similarity(contexts, shuffled, Embeddings(tmp_path), traversal, seed=0)
     assert mean(found.inside) == pytest.approx(mean(found.shuffled), abs=0.05)
     assert mean(found.inside) - mean(found.random) > 0.3

@@ -12,6 +12,8 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.order import Order, write_order
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.text import OrderedText
+from paribus.ordering.packing.traversal import traverse
 from paribus.pipeline.order_documents import SHOWN_PLACES, SHOWN_READINGS, find_document, where
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches
@@ -46,7 +48,8 @@ def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: d
     encoded = EncodedCorpus(inputs["tokens"])
     eod = encoded.tokenizer.eod_id
     contexts = pack(config().packing, encoded.ids, encoded.offsets, Order(inputs["order"]), eod, MODEL.context_length)
-    batches = Batches(contexts, TRAINING.global_batch, config().seed)
+    text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
+    batches = Batches(contexts, TRAINING.global_batch, traverse(config().packing, contexts, text, config().seed))
     holding = [i for i in range(contexts.count) if REPEATED in {found for found, _ in contexts.documents_of(i)}]
     read = sum(int(index) in holding for step in range(STEPS) for index in batches.indices(step))
     assert read != len(holding)

@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from packing_support import FixedOrder
+from packing_support import FixedOrder, traversal_of
 from paribus.config.groups.budget import (
     BudgetConfig,
     EqualFlopsBudget,
@@ -22,7 +22,7 @@ from paribus.training.budget import Budget, resolve_budget, resolve_steps
 EOD = 7
 STEP_FLOPS = 1_000_003
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
-PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking(), OneDocumentPacking(shuffle=False)]
+PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking(), OneDocumentPacking(shuffle="none")]
 
 
 def batches(global_batch: int, seed: int = 0, packing: PackingConfig = PACKINGS[0]) -> Batches:
@@ -30,7 +30,7 @@ def batches(global_batch: int, seed: int = 0, packing: PackingConfig = PACKINGS[
     offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
     ids = random.integers(0, EOD, offsets[-1])
     contexts = pack(packing, ids, offsets, FixedOrder(np.arange(30)), EOD, 4)
-    return Batches(contexts, global_batch, seed, packing.shuffle)
+    return Batches(contexts, global_batch, traversal_of(packing, contexts, LENGTHS, seed))
 
 
 def resolved(budget: BudgetConfig, drawn: Batches) -> Budget:
@@ -109,7 +109,7 @@ def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: P
     ids, kept = np.zeros(offsets[-1], dtype=np.int64), np.array([4, 0, 5, 2])
     byte_lengths = np.array([1] + [0] * EOD)
     contexts = pack(packing, ids, offsets, FixedOrder(kept), EOD, 4)
-    drawn = Batches(contexts, 1, 0, packing.shuffle)
+    drawn = Batches(contexts, 1, traversal_of(packing, contexts, byte_lengths, 0))
     text = context_text_bytes(contexts, byte_lengths)
     left = sum(lengths[document] for document in kept)
     assert left - len(kept) - 4 <= text.sum() <= left

@@ -12,6 +12,7 @@ from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.units import format_size
 from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.traversal import ShuffledContexts
 from paribus.pipeline.context import SilentReporter
 from paribus.training.batches import Batches, context_targets, context_text_bytes
 from paribus.training.budget import resolve_budget
@@ -38,7 +39,7 @@ def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter,
     random = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
     contexts = pack(packing, random.integers(0, EOD, offsets[-1]), offsets, FixedOrder(np.arange(30)), EOD, 4)
-    batches = Batches(contexts, 3, 0)
+    batches = Batches(contexts, 3, ShuffledContexts(contexts.count, 0))
     targets, text = context_targets(contexts), context_text_bytes(contexts, LENGTHS)
     budget = resolve_budget(EqualStepsBudget(steps=STEPS), batches, targets, text, STEP_FLOPS)
     report = Listening()

@@ -114,13 +114,14 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 def _run_record(
     record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout
 ) -> "RunRecord":
+    from paribus.ordering.packing.readings import READINGS
     from paribus.reporting.frame import RunRecord
 
     artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    names = (SCORES, FINETUNED, "vocabulary", "tokens")
-    scores, finetuned, vocabulary, tokens = (artifacts.get(name) for name in names)
+    names = (SCORES, FINETUNED, "vocabulary", "tokens", "checkpoints")
+    scores, finetuned, vocabulary, tokens, checkpoints = (artifacts.get(name) for name in names)
     return RunRecord(
         run_id=record["run_id"],
         config=config,
@@ -134,6 +135,7 @@ def _run_record(
         vocabulary=vocabulary.path if vocabulary else None,
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
+        readings=checkpoints.path / READINGS if checkpoints else None,
         gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
     )
 

@@ -12,6 +12,7 @@ from paribus.reporting import fairness
 from paribus.reporting.arrangement import baselines, factors_of, ordered
 from paribus.reporting.cells import Cell, Cells, Values, cells_of, item_averages, shown
 from paribus.reporting.columns import columns_of, primary_of
+from paribus.reporting.common_text import CommonText, common_text
 from paribus.reporting.fitting import LeftOut, cut_alike, fitting
 from paribus.reporting.frame import MissingRun, RunRecord
 from paribus.reporting.judgement import tested, with_best
@@ -51,6 +52,8 @@ class Comparison:
     table: TableConfig
     primary: frozenset[str]
     """Keys of the columns that decide the question; others are exploratory."""
+    common_text: Sequence[CommonText]
+    """What rows read in training that the rows they are compared with read too."""
     left_out: Mapping[str, LeftOut]
     """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
 
@@ -130,6 +133,7 @@ def compare(
         scores=scores,
         table=table,
         primary=primary,
+        common_text=common_text(rows),
         left_out=left_out,
     )
 

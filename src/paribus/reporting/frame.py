@@ -38,6 +38,8 @@ class RunRecord:
     """Tokens that the vocabulary has, which may be fewer than were asked for."""
     tokens: Path | None = None
     """Directory of the `tokens` artefact."""
+    readings: Path | None = None
+    """File that says how often training read a sample of the corpus' bytes."""
     finetuned: Path | None = None
     """Directory of the `finetuned` artefact."""
     gone: tuple[str, ...] = ()

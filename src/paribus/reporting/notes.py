@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from paribus.reporting.cells import Cell
 from paribus.reporting.columns import AVERAGE
+from paribus.reporting.common_text import in_words
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, fewest_seeds, too_few_items, unjudged
 from paribus.reporting.layout import EXPLORATORY, change, heading
@@ -30,7 +31,8 @@ def notes(comparison: Comparison) -> list[str]:
         *other_sizes(comparison),
         *_gaps(comparison),
     ]
-    return [*lines, *comparison.proof.sentences()]
+    names = [_name(comparison, row) for row in comparison.rows]
+    return [*lines, *comparison.proof.sentences(), *in_words(comparison.common_text, names)]
 
 
 def _smaller(comparison: Comparison) -> list[str]:

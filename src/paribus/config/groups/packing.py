@@ -8,10 +8,11 @@ from paribus.config.groups.types import Positive
 Attention = Literal["context", "document"]
 _ATTENTION = "What a token attends to: all before it in the context, or in its document only."
 Shuffle = Literal["text", "contexts", "none"]
+SHUFFLED_TEXT: Shuffle = "text"
 _SHUFFLE = (
-    "What is shuffled each epoch, so that neighbours share a context and not a batch: text, by stretches of equal bytes, "
-    "so that all tokenizers read the same at the same time; contexts (the papers'), another sequence for each tokenizer; "
-    "or none."
+    "What is shuffled each epoch, so that neighbours share a context and not a batch: text, in stretches of equal "
+    "bytes, so that all tokenizers read the same at the same time; contexts (the papers'), in another sequence for "
+    "each tokenizer; or none."
 )
 _STRETCH = "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context."
 
