@@ -12,9 +12,10 @@ import pandas
 import pytest
 from command_line import OVERRIDES, paribus, write_corpus
 
-from paribus.ordering.packing.shuffle import permute
+from packing_support import slow_text_shuffle
 from paribus.pipeline.orders import USAGE
 from paribus.store.artifact import NOT_STAGES
+from paribus.tokenization import Tokenizer
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
 OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.context_length=256")
@@ -81,16 +82,20 @@ def trained_contexts(artifacts: Path) -> tuple[list[set[int]], list[list[int]]]:
     inputs = json.loads(record.read_text(encoding="utf-8"))["inputs"]
     trained = json.loads((record.parent / "contexts.json").read_text(encoding="utf-8"))
     order = np.load(artifacts / "order" / inputs["order"] / "order.npy").tolist()
-    offsets = np.load(artifacts / "tokens" / inputs["tokens"] / "offsets.npy").tolist()
+    tokens = artifacts / "tokens" / inputs["tokens"]
+    offsets, ids = np.load(tokens / "offsets.npy").tolist(), np.load(tokens / "ids.npy").tolist()
+    sizes = Tokenizer.load(tokens / "tokenizer").token_byte_lengths().tolist()
     # Which document each token of the stream is of, the end behind a document included.
     stream = [document for document in order for _ in range(offsets[document], offsets[document + 1] + 1)]
+    flat = [size for doc in order for size in (*(sizes[id] for id in ids[offsets[doc] : offsets[doc + 1]]), 0)]
+    before = np.cumsum([0, *flat]).tolist()
     # A context predicts the token behind those it reads.
     length, batch = trained["context_length"], trained["global_batch"]
     contexts = [set(stream[start : start + length + 1]) for start in range(0, len(stream) - length, length)]
-    read = []
-    for number in range(trained["steps"] * batch):
-        epoch, place = divmod(number, len(contexts))
-        read.append(int(permute(place, len(contexts), seed=trained["seed"], epoch=epoch)))
+    places, read = [before[number * length] for number in range(len(contexts))], list[int]()
+    while len(read) < trained["steps"] * batch:
+        read += slow_text_shuffle(places, before[-1], 32 * length, 0, len(read) // len(contexts))
+    read = read[: trained["steps"] * batch]
     assert hashlib.sha256(np.array(read, dtype="<i8").tobytes()).hexdigest() == trained["indices_sha256"]
     return contexts, [read[start : start + batch] for start in range(0, len(read), batch)]
 

@@ -25,8 +25,8 @@ NUMBERS = {
 SIMILARITIES = {
     "similarity_inside": -0.01382,
     "similarity_shuffled": 0.00588,
-    "similarity_random": 0.01705,
-    "similarity_following": 0.00257,
+    "similarity_random": -0.01810,
+    "similarity_following": 0.00710,
     "similarity_adjacent": -0.01422,
 }
 

@@ -206,7 +206,7 @@ STAGES: dict[str, Stage] = {
         Stage("order", 2, "paribus.ordering.order_stage:build", _order_inputs, _order_identity),
         Stage(
             "contexts",
-            2,
+            3,
             "paribus.ordering.contexts_stage:build",
             _fixed("tokens", "order", "embeddings"),
             _together(
