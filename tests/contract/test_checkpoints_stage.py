@@ -59,7 +59,7 @@ def trained(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -
 def test_the_artefact_has_the_files_of_the_design(trained: tuple[Path, dict[str, object]]) -> None:
     output = trained[0] / "output"
     assert sorted(path.name for path in output.iterdir()) == [
-        "contexts.json", "metrics.jsonl", "state", "step_00000011", "step_00000014",
+        "contexts.json", "metrics.jsonl", "readings.npy", "state", "step_00000011", "step_00000014",
     ]  # fmt: skip
     assert sorted(path.name for path in (output / "state").iterdir()) == ["optimizer.safetensors", "state.json"]
     last = sorted(path.name for path in (output / "step_00000014").iterdir())

@@ -9,7 +9,7 @@ from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
-from paribus.config.groups.packing import ConcatenatePacking, PairPacking
+from paribus.config.groups.packing import SHUFFLED_TEXT, ConcatenatePacking, PairPacking
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
@@ -40,6 +40,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from impossible_byte_sizes(config)
     yield from _tokenization(config)
     yield from _ordering(config)
+    yield from _shuffle(config)
     yield from _model(config)
     yield from _start(config)
     yield from _training(config)
@@ -145,6 +146,13 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield "neighbours.probes", f"{neighbours.probes} exceeds neighbours.lists={neighbours.lists}"
     if isinstance(config.embedder, TransformersEmbedder) and config.embedder.path == "":
         yield "embedder.path", "must name a directory or a model of the hub"
+
+
+def _shuffle(config: RunConfig) -> Iterator[tuple[str, str]]:
+    packing = config.packing
+    if not isinstance(packing, PairPacking) and packing.stretch_bytes and packing.shuffle != SHUFFLED_TEXT:
+        message = f"packing.shuffle={packing.shuffle} has no stretches of text"
+        yield "packing.stretch_bytes", f"{message}; set it to null, or packing.shuffle={SHUFFLED_TEXT}"
 
 
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,69 @@
+"""The share of text that trainings have in common, under a table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.ordering.arrays import save_array
+from paribus.reporting.common_text import common_text, in_words
+from paribus.reporting.comparison import compare
+from paribus.reporting.frame import RunRecord
+from paribus.reporting.notes import notes
+from reporting_support import record
+
+FACTORS = ("tokenizer",)
+
+
+def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, **changes: object) -> RunRecord:
+    made = record(root, f"{tokenizer}{seed}", {"tokenizer": tokenizer}, {("continuation", 0): [True] * 40}, seed=seed)
+    path = root / f"{tokenizer}{seed}.npy"
+    if readings is not None:
+        save_array(path, np.array(readings, dtype=np.uint8))
+    config = {**made.config, "packing": {"shuffle": changes.pop("shuffle", "text")}}
+    training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
+    return replace(made, config=config, training=training, readings=path if readings is not None else None)
+
+
+def under(runs: Sequence[RunRecord]) -> list[str]:
+    return [line for line in notes(compare(runs, FACTORS)) if "in common" in line or "other text" in line]
+
+
+def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_seed(tmp_path: Path) -> None:
+    # The rows of one seed have 19 of 20 readings in common, or all; those of different seeds none.
+    first = [[1] * 20 + [0] * 20, [0] * 20 + [1] * 20]
+    runs = [run(tmp_path, "bpe", seed, first[seed]) for seed in (0, 1)]
+    runs += [run(tmp_path, "bytes", 0, [1] * 19 + [0] * 20 + [1]), run(tmp_path, "bytes", 1, [0] * 20 + [1] * 20)]
+    assert under(runs) == [
+        "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
+        "read: 95.0% to 100.0%."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedies"),
+    [
+        ({"shuffle": "contexts", "epochs": 2.0}, ["packing.shuffle=text lets all tokenizers read the same text"]),
+        ({}, ["a budget below an epoch"]),
+        ({"shuffle": "none"}, ["packing.shuffle=text lets", "a budget below an epoch"]),
+        ({"epochs": 2.0}, []),
+    ],
+)
+def test_little_common_text_is_a_warning_with_its_remedy(
+    tmp_path: Path, changes: dict[str, object], remedies: list[str]
+) -> None:
+    runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **changes), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
+    warning, told = under(runs)
+    assert warning.startswith("Warning: these rows were trained on other text") and warning.endswith(": bytes.")
+    assert all(remedy in warning for remedy in remedies) and warning.count("(") == bool(remedies)
+    assert told.endswith("read: 50.0%.")
+
+
+def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:
+    known, unknown = run(tmp_path, "bpe", 0, [1, 1]), run(tmp_path, "bytes", 0, None)
+    assert under([known, unknown]) == []
+    other = run(tmp_path / "larger", "bytes", 0, [1, 1, 1])
+    assert common_text(compare([known, other], FACTORS).rows) == []
+    assert in_words([], []) == []
