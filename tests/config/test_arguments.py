@@ -89,9 +89,11 @@ def test_a_dry_run_is_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert not (tmp_path / "root/artifacts").exists()
 
 
-@pytest.mark.parametrize(("verb", "flag"), [("run", "--why"), ("plan", "--dry-run"), ("status", "--why")])
+@pytest.mark.parametrize(
+    ("verb", "flag"), [("run", "--why"), ("plan", "--dry-run"), ("status", "--why"), ("run", "--null")]
+)
 def test_a_flag_of_another_verb_is_refused_with_that_verb(verb: str, flag: str) -> None:
-    owner = {"--why": "report", "--dry-run": "run"}[flag]
+    owner = {"--why": "report", "--null": "report", "--dry-run": "run"}[flag]
     with pytest.raises(ConfigurationError, match=f"it is one of paribus {owner}"):
         parse([flag], verb)
 

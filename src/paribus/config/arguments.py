@@ -52,6 +52,11 @@ class Command:
         return "--why" in self._names
 
     @property
+    def asks_null(self) -> bool:
+        """Whether --null was given, for which `paribus report` tests arms against themselves."""
+        return "--null" in self._names
+
+    @property
     def is_dry(self) -> bool:
         """Whether --dry-run was given, for which `paribus run` only plans."""
         return "--dry-run" in self._names

@@ -24,7 +24,7 @@ INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchp
 """What may follow --info, which does without."""
 ONLY_BESIDE = {"--package": {"--cfg"}, "--resolve": {"--cfg", HELP}}
 """Flag -> those of which one must be there for it to mean something."""
-OF_A_VERB = {"run": {"--dry-run"}, "report": {"--why"}}
+OF_A_VERB = {"run": {"--dry-run"}, "report": {"--why", "--null"}}
 """Flags of ours that a single verb has."""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 _SAID_OTHERWISE = {

@@ -44,6 +44,8 @@ def report_command(command: Command, console: Console) -> int:
     with _explained(composition, runs):
         if command.asks_why:
             return explain(composition, runs, console)
+        if command.asks_null:
+            return null(composition, runs, console)
         return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
 
 
@@ -65,6 +67,19 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     for line in [*lines, *(f"left out, {', '.join(run.factors.values())}: {run.reason}" for run in missing)]:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     return 0 if fair else EXIT_USAGE
+
+
+def null(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
+    """Print how often a table would find a difference between two halves of the runs of one arm."""
+    from paribus.reporting.comparison import compare as compared
+    from paribus.reporting.null_experiment import null_experiment
+
+    records, missing = collect(runs, composition.factors, Layout.of(composition.jobs[0].config))
+    experiment = composition.jobs[0].config.experiment
+    table = experiment.table if experiment else None
+    for line in null_experiment(compared(records, composition.factors, missing, table)):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    return EXIT_INCOMPLETE if missing else 0
 
 
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
