@@ -60,7 +60,7 @@ def test_each_arm_with_enough_runs_has_its_lines(tmp_path: Path) -> None:
     made = [*runs(tmp_path / "a", "bpe", 7, 30.0), *runs(tmp_path / "b", "bytes", 5, 30.0)]
     lines = null_experiment(compare(made, FACTORS), draws=50)
     assert lines[0] == "bpe: 7 runs in two halves of 3 seeds at random, 50 times"
-    assert any("bits per byte: p < 0.05 in " in line for line in lines[1:]), lines
+    assert any("bits / byte: p < 0.05 in " in line for line in lines[1:]), lines
     assert not any("bytes: " in line for line in lines)
 
 
