@@ -54,7 +54,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
     shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eod, length)
     text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
-    traversal = traverse(config.packing, contexts, text, seed)
+    traversal = traverse(config.packing, contexts, text, seed, context_bytes=config.model.context_bytes)
     similar = context_similarity(contexts, shuffled, embeddings, traversal, seed=seed)
     numbers: dict[str, JSON] = {
         "documents": order.kept,

@@ -18,7 +18,7 @@ from paribus.ordering.order import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.text import OrderedText
-from paribus.ordering.packing.traversal import Traversal, traverse
+from paribus.ordering.packing.traversal import traverse
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.batches import Batches, context_text_bytes
@@ -50,7 +50,8 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     seed = config.seed_of("contexts")
     traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
-    return "\n".join([*lines, *_readings(index, config, traversal, contexts, encoded, corpus)]) + "\n"
+    batches = Batches(contexts, _batch(config, contexts, encoded.tokenizer), traversal)
+    return "\n".join([*lines, *_readings(index, config, batches, encoded.tokenizer, corpus)]) + "\n"
 
 
 def _places(positions: Sequence[int]) -> str:
@@ -60,18 +61,12 @@ def _places(positions: Sequence[int]) -> str:
 
 
 def _readings(
-    index: int,
-    config: RunConfig,
-    traversal: Traversal,
-    contexts: Contexts,
-    encoded: EncodedCorpus,
-    corpus: CorpusArtifact,
+    index: int, config: RunConfig, batches: Batches, tokenizer: Tokenizer, corpus: CorpusArtifact
 ) -> list[str]:
+    contexts = batches.contexts
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
-    tokenizer = encoded.tokenizer
-    batches = Batches(contexts, _batch(config, contexts, tokenizer), traversal)
     step_tokens = batches.global_batch * contexts.context_length
     step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
     steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)

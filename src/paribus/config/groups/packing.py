@@ -14,7 +14,10 @@ _SHUFFLE = (
     "bytes, so that all tokenizers read the same at the same time; contexts (the papers'), in another sequence for "
     "each tokenizer; or none."
 )
-_STRETCH = "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context."
+_STRETCH = (
+    "Bytes of the stretches that shuffle=text puts in a random sequence; null takes 32 a token of a context, or 8 "
+    "contexts of model.context_bytes."
+)
 
 
 @group

@@ -122,9 +122,19 @@ def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
 
 
 def traverse(
-    packing: PackingConfig, contexts: Contexts, text: OrderedText, seed: int, places: Integers | None = None
+    packing: PackingConfig,
+    contexts: Contexts,
+    text: OrderedText,
+    seed: int,
+    *,
+    context_bytes: int | None = None,
+    places: Integers | None = None,
 ) -> Traversal:
-    """The sequence that `packing.shuffle` names; `places` are `OrderedText.places`, where they are known already."""
+    """The sequence that `packing.shuffle` names.
+
+    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers; `places` are
+    `OrderedText.places`, where they are known already.
+    """
     match packing.shuffle:
         case "none":
             return Sequential(contexts.count)
@@ -132,12 +142,12 @@ def traverse(
             return ShuffledContexts(contexts.count, seed)
         case "text":
             known = text.places(contexts) if places is None else places
-            return ShuffledText(known, text.bytes, _stretch_bytes(packing, contexts), seed)
+            size = context_bytes or BYTES_A_TOKEN * contexts.context_length
+            return ShuffledText(known, text.bytes, _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size, seed)
 
 
-def _stretch_bytes(packing: PackingConfig, contexts: Contexts) -> int:
-    assert not isinstance(packing, PairPacking)
-    return packing.stretch_bytes or CONTEXTS_A_STRETCH * BYTES_A_TOKEN * contexts.context_length
+def _stretch_bytes(packing: PackingConfig) -> int | None:
+    return None if isinstance(packing, PairPacking) else packing.stretch_bytes
 
 
 def straddling(contexts: Contexts, text: OrderedText, traversal: Traversal) -> float | None:
