@@ -12,11 +12,12 @@ from datasketch import MinHash, MinHashLSH
 from corpus_support import SMALL_PARTS, write_corpus
 from paribus.config.groups.embedding import MinHashDuplicates
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.words import words
 from paribus.ordering.duplicates.bands import Bands, buckets, linked
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs
 from paribus.ordering.duplicates.pairs import runs
-from paribus.ordering.duplicates.shingles import shingles, words
+from paribus.ordering.duplicates.shingles import shingles
 from paribus.ordering.duplicates.signatures import keys_path, sign, sign_part
 from paribus.ordering.parts import corpus_parts
 from paribus.pipeline.context import SilentReporter

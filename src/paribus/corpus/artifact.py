@@ -3,12 +3,12 @@
 A corpus of pairs has the source as its text, and the target in a column of its own.
 
 A shard's bytes depend only on the documents in it (and the version of pyarrow), so equal corpora have equal files.
-Which split a document belongs to depends on its text alone: exact copies, or pairs of one source, are never on both
-sides.
+Which split a document is drawn into depends on its text alone, or on its group: exact copies of no group, pairs of one
+source and documents of one group are never on both sides. Near copies are brought together later (`separation`).
 """
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from types import TracebackType
@@ -25,14 +25,16 @@ SHARD_BYTES = 64 * 2**20
 ROW_GROUP_BYTES = 4 * 2**20
 BYTES_KEY = b"paribus.bytes"
 SCHEMA = pa.schema([("id", pa.string()), ("text", pa.large_string()), ("source", pa.string()), ("bytes", pa.int64())])
-PAIR_SCHEMA = SCHEMA.insert(2, pa.field("target", pa.large_string()))
+TARGET = pa.field("target", pa.large_string())
+OVERLAP = pa.field("overlap", pa.float64())
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
     """One document: a unique id, its text, where it came from, and its length in UTF-8 bytes.
 
-    Of a pair, `text` is the source and `bytes` are those of both sides.
+    Of a pair, `text` is the source and `bytes` are those of both sides. `overlap` is the largest share of a held-out
+    document's 8-grams that one training document has; None in training and until it was measured.
     """
 
     id: str
@@ -40,6 +42,7 @@ class Document:
     source: str
     bytes: int
     target: str | None = None
+    overlap: float | None = None
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -99,6 +102,13 @@ def read_texts(shard: Path) -> Iterator[str]:
         yield from texts
 
 
+def read_columns(shard: Path, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """Values of those columns of one shard that it has, document by document."""
+    present = pq.read_schema(shard).names
+    for columns in _row_groups(shard, [name for name in names if name in present]):
+        yield from zip(*columns, strict=True)
+
+
 def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
     with pq.ParquetFile(shard) as file:
         for group in range(file.num_row_groups):
@@ -106,9 +116,15 @@ def _row_groups(shard: Path, names: list[str]) -> Iterator[list[list[Any]]]:
             yield [table.column(name).to_pylist() for name in names]
 
 
-def split_of(text: bytes, heldout: float) -> Split:
-    """The split of a text (UTF-8): held out where its hash, uniform in [0, 1), is below `heldout`."""
-    uniform = int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "big") / 2**64
+def schema_of(split: Split, *, pairs: bool) -> pa.Schema:
+    """The columns of a split."""
+    columns = SCHEMA.insert(2, TARGET) if pairs else SCHEMA
+    return columns.append(OVERLAP) if split == "heldout" else columns
+
+
+def split_of(key: bytes, heldout: float) -> Split:
+    """The split of a text or group (UTF-8): held out where its hash, uniform in [0, 1), is below `heldout`."""
+    uniform = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64
     return "heldout" if uniform < heldout else "train"
 
 
@@ -121,13 +137,14 @@ class CorpusWriter:
 
     def __init__(self, path: Path, *, heldout: float, shard_bytes: int = SHARD_BYTES, pairs: bool = False) -> None:
         self.heldout = heldout
-        schema = PAIR_SCHEMA if pairs else SCHEMA
-        self._splits = {split: _SplitWriter(Path(path) / split, shard_bytes, schema) for split in SPLITS}
+        self._splits = {
+            split: SplitWriter(Path(path) / split, schema_of(split, pairs=pairs), shard_bytes) for split in SPLITS
+        }
 
-    def add(self, id: str, text: str, source: str, target: str | None = None) -> Split:
+    def add(self, id: str, text: str, source: str, target: str | None = None, group: str | None = None) -> Split:
         """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
         encoded = text.encode()
-        split = split_of(encoded, self.heldout)
+        split = split_of(encoded if group is None else group.encode(), self.heldout)
         size = len(encoded) + len((target or "").encode())
         self._splits[split].add(Document(id, text, source, size, target))
         return split
@@ -159,10 +176,10 @@ class CorpusWriter:
             self.close()
 
 
-class _SplitWriter:
-    """The shards of one split."""
+class SplitWriter:
+    """The shards of one split, in a directory that it makes; each is closed after `shard_bytes` of text."""
 
-    def __init__(self, directory: Path, shard_bytes: int, schema: pa.Schema) -> None:
+    def __init__(self, directory: Path, schema: pa.Schema, shard_bytes: float = SHARD_BYTES) -> None:
         directory.mkdir(parents=True)
         self.directory, self.shard_bytes, self.schema = directory, shard_bytes, schema
         self.documents = self.bytes = self.target_bytes = 0
@@ -171,6 +188,7 @@ class _SplitWriter:
         self._file: pq.ParquetWriter | None = None
 
     def add(self, document: Document) -> None:
+        """Append a document."""
         self._buffer.append(document)
         self.documents += 1
         self.bytes += document.bytes

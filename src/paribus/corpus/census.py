@@ -2,6 +2,7 @@
 
 import hashlib
 from collections import Counter
+from collections.abc import Iterable
 
 from paribus.pipeline.context import JSON
 
@@ -29,6 +30,11 @@ class Census:
         self._texts.add(seen.digest())
         self.exact_duplicates += len(self._texts) == distinct
 
+    def move(self, places: Iterable[int]) -> None:
+        """Note which documents, by their numbers among the drawn held-out ones, went to training after all."""
+        for place in places:
+            self._digest.update(place.to_bytes(8, "little"))
+
     def skip(self, reason: str) -> None:
         """Count something that was left out."""
         self.skipped[reason] += 1
@@ -41,7 +47,7 @@ class Census:
     def result(self) -> dict[str, JSON]:
         """What the record says: the digest is the SHA-256 of ids and texts, of both sides of pairs, in order.
 
-        Before each id stand the lengths of it and of what follows it.
+        Before each id stand the lengths of it and of what follows it; at the end, what `move` noted.
         """
         return {
             "documents": self.documents,

@@ -8,6 +8,7 @@ from pathlib import Path
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
 from paribus.corpus.artifact import SPLITS, CorpusWriter
 from paribus.corpus.census import Census
+from paribus.corpus.separation import Drawn, separate
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.files import FilesSource
 from paribus.corpus.sources.huggingface import HuggingFaceSource
@@ -16,6 +17,7 @@ from paribus.corpus.sources.pydocs import PydocsSource
 from paribus.corpus.sources.source import Found, Skipped, Source
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
+from paribus.native.announce import compile_kernels
 from paribus.pipeline.context import JSON, Reporter, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
@@ -25,21 +27,29 @@ def build(context: StageContext) -> dict[str, JSON]:
     """Write `train/`, `heldout/` and, where something was left out, `skipped.jsonl`; count all of it.
 
     The result has `documents`, `bytes` (UTF-8), the same a split, `exact_duplicates`, `skipped` by reason, `digest`
-    (SHA-256 of ids and texts in corpus order), `stopped_at` (`limit` or `end`), `packages` of `pydocs` and, of
-    `parallel`, the `target_bytes` of each split, which its `bytes` include.
+    (SHA-256 of ids and texts in corpus order, and of which moved), `stopped_at` (`limit` or `end`), `overlap` of the
+    held-out documents with training and what was `moved` there, `packages` of `pydocs` and, of `parallel`, the
+    `target_bytes` of each split, which its `bytes` include.
     DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
+    compile_kernels("corpus", context.report)
     source = open_source(config, context.engine, context.work)
-    census, pairs = Census(), isinstance(config, ParallelCorpus)
+    census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
-        copy = _Copy(source, writer, census, config.limit, context.output / SKIPPED_FILE, context.report)
+        copy = _Copy(source, writer, census, drawn, config.limit, context.output / SKIPPED_FILE, context.report)
         complete = copy.run()
     _require_both_splits(config, source, writer, census)
-    result = census.result() | {"stopped_at": "end" if complete else "limit"}
+    separated = separate(context, drawn)
+    census.move(separated.moved)
+    result = census.result() | {"stopped_at": "end" if complete else "limit", "overlap": separated.overlap}
+    result["moved"] = {"documents": len(separated.moved), "bytes": separated.bytes}
     for split in SPLITS:
-        targets: dict[str, JSON] = {"target_bytes": writer.target_bytes(split)} if pairs else {}
-        result[split] = {"documents": writer.count(split), "bytes": writer.bytes(split)} | targets
+        sign = 1 if split == "train" else -1
+        documents = writer.count(split) + sign * len(separated.moved)
+        target_bytes = writer.target_bytes(split) + sign * separated.target_bytes
+        targets: dict[str, JSON] = {"target_bytes": target_bytes} if pairs else {}
+        result[split] = {"documents": documents, "bytes": writer.bytes(split) + sign * separated.bytes} | targets
     return result | ({"packages": dict(versions(config.packages))} if isinstance(config, PydocsCorpus) else {})
 
 
@@ -63,6 +73,7 @@ class _Copy:
     source: Source
     writer: CorpusWriter
     census: Census
+    drawn: Drawn
     limit: int | None
     skipped: Path
     report: Reporter
@@ -87,7 +98,9 @@ class _Copy:
                 raise DataError(f"corpus.limit={self.limit}: {first}; raise the limit")
             return False
         self.census.add(item.id.encode(), text, target)
-        self.writer.add(item.id, item.text, item.source, item.target)
+        place = self.writer.count("train")
+        if self.writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
+            self.drawn.add(place, item.group)
         return True
 
     def _skip(self, item: Skipped) -> None:

@@ -31,7 +31,15 @@ def _ordering(file: str, arguments: str) -> Signature:
     return Signature("ordering", file, tuple(arguments.split()))
 
 
+def _corpus(file: str, arguments: str) -> Signature:
+    return Signature("corpus", file, tuple(arguments.split()))
+
+
 KERNELS: dict[str, Signature] = {
+    "hash_shingles": _corpus("shingles", "u8* i64* i64 u8* i64 u64* u64* i64*"),
+    "count_shared": _corpus(
+        "overlap", "u64* i64* i64 u64* u64 u64* i64* u64 i64* i32* i32* i32* i32* i32* i64 i32* i32*"
+    ),
     "pretoken_starts": _tokenization("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
     "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
     "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),

@@ -150,7 +150,7 @@ STAGES: dict[str, Stage] = {
     for stage in (
         Stage(
             "corpus",
-            1,
+            2,
             "paribus.corpus.stages:build",
             _fixed(),
             _fields("corpus"),

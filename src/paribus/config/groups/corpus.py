@@ -6,7 +6,15 @@ from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Strings
 from paribus.config.units import Size
 
-HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, so exact copies stay together."
+HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, or of the group's name."
+GROUP_DOC = (
+    "that names the source, book or page a document is a piece of (a string or an integer): documents of one group are "
+    "on one side of the split; null: each document is drawn by itself."
+)
+NEAR_DOC = (
+    "A held-out document with more than this share of its 8-grams of words in one training document moves to training, "
+    "and with it its near copies and its group; null: none moves."
+)
 LIMIT_DOC = "Stop after this many bytes of text in corpus order (UTF-8, both splits together); null takes everything."
 
 
@@ -20,8 +28,13 @@ class PydocsCorpus:
         doc="Distribution names, read in this order; their versions are part of the corpus' identity.",
     )
     min_bytes: NonNegative = identity(200, doc="Shorter docstrings are not documents (UTF-8 bytes).")
+    group_field: Literal["file", "package"] | None = identity(
+        None,
+        doc="Docstrings of one file, or of one package, are on one side of the split; null: each is drawn by itself.",
+    )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+    near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
 @group
@@ -32,12 +45,14 @@ class FilesCorpus:
     paths: Paths = execution(doc="Paths or glob patterns, their contents are the identity.")
     text_field: str = identity("text", doc="Field or column that holds the text (.jsonl, .parquet).")
     id_field: str | None = identity(None, doc="Field or column that holds a unique document id; null numbers them.")
+    group_field: str | None = identity(None, doc=f"Field or column {GROUP_DOC} Plain text has the field `file`.")
     txt_document: Literal["file", "line", "paragraph"] = identity("file", doc="What one document is in a .txt file.")
     on_invalid: Literal["error", "skip"] = identity(
         "error", doc="Stop at an unreadable record, or skip it and count it in the corpus' record."
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+    near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
 @group
@@ -51,9 +66,11 @@ class HuggingFaceCorpus:
     revision: str | None = identity(None, doc="Commit of the data set; required for a hub name, to rerun a table.")
     text_field: str = identity("text", doc="Column that holds the text.")
     id_field: str | None = identity(None, doc="Column that holds a unique document id; null numbers them.")
+    group_field: str | None = identity(None, doc=f"Column {GROUP_DOC}")
     on_invalid: Literal["error", "skip"] = identity("error", doc="Stop at an unreadable record, or skip and count it.")
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
+    near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
 
 @group
@@ -70,6 +87,9 @@ class ParallelCorpus:
     )
     source_field: str = identity("source", doc="Field or column that holds the source (.jsonl, .parquet).")
     target_field: str = identity("target", doc="Field or column that holds the target (.jsonl, .parquet).")
+    group_field: str | None = identity(
+        None, doc=f"Field or column of the sources {GROUP_DOC} Plain text has the field `file`."
+    )
     source_language: str | None = execution(
         None,
         doc="Code of the sources' language (en), by which the direction of a translation test set is checked; null: "
@@ -82,8 +102,9 @@ class ParallelCorpus:
     limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
     heldout: Fraction = identity(
         0.05,
-        doc="Share of pairs held out for evaluation, chosen by a hash of the source, so equal sources stay together.",
+        doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name.",
     )
+    near_duplicate: Fraction | None = identity(0.8, doc=f"{NEAR_DOC} Both sides of a pair count.")
 
     def languages(self) -> tuple[str | None, str | None]:
         """Languages of sources and targets, None for what nothing tells."""

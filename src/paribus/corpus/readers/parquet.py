@@ -33,8 +33,8 @@ def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
     except (pa.ArrowInvalid, OSError) as error:
         raise DataError(f"{path}: a truncated or damaged Parquet file ({error})") from error
     schema = file.schema_arrow
-    for name, key in ((fields.text, fields.setting), (fields.id, "corpus.id_field")):
-        if name is not None and name not in schema.names:
+    for name, key in fields.named():
+        if name not in schema.names:
             raise DataError(f"{path}: no column {name!r} ({key}); it has {', '.join(map(repr, schema.names))}")
     kind = schema.field(fields.text).type
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_dictionary(kind)):
@@ -43,7 +43,7 @@ def _opened(path: Path, stream: BinaryIO, fields: Fields) -> pq.ParquetFile:
 
 
 def _rows(path: Path, file: pq.ParquetFile, fields: Fields) -> Iterator[Item]:
-    names = [name for name in (fields.text, fields.id) if name is not None]
+    names = list(dict.fromkeys(name for name, _ in fields.named()))
     position = 0
     batches = file.iter_batches(BATCH_ROWS, columns=names)
     while True:

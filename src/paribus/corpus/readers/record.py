@@ -7,21 +7,31 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Names of the fields that hold the text and, unless records are numbered, the id."""
+    """Names of the fields that hold the text, the id unless records are numbered, and the group where there is one."""
 
     text: str
     id: str | None
     setting: str = "corpus.text_field"
     """The field of the configuration that names the text's."""
+    group: str | None = None
+
+    def named(self) -> list[tuple[str, str]]:
+        """Each field's name, and the field of the configuration that names it."""
+        named = ((self.text, self.setting), (self.id, "corpus.id_field"), (self.group, "corpus.group_field"))
+        return [(name, setting) for name, setting in named if name is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record; `position` counts lines or rows from 1, `id` is None where records are numbered."""
+    """One record; `position` counts lines or rows from 1, `id` is None where records are numbered.
+
+    `group` is what the record is a piece of, None where it is by itself.
+    """
 
     position: int
     id: str | None
     text: str
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +51,11 @@ def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
     text = row.get(fields.text)
     if not isinstance(text, str):
         return _not_text(position, row, fields)
-    id = None
-    if fields.id is not None:
-        value = row.get(fields.id)
-        if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-            return _not_an_id(position, row, fields.id)
-        id = str(value)
-    return checked(Record(position, id, text))
+    for name, setting, what in ((fields.id, "corpus.id_field", "id"), (fields.group, "corpus.group_field", "group")):
+        if name is not None and not _is_a_name(row.get(name)):
+            return _not_a_name(position, row, name, setting, what)
+    id, group = (None if name is None else str(row[name]) for name in (fields.id, fields.group))
+    return checked(Record(position, id, text, group))
 
 
 def checked(record: Record) -> Item:
@@ -57,8 +65,11 @@ def checked(record: Record) -> Item:
     try:
         record.text.encode()
         (record.id or "").encode()
+        (record.group or "").encode()
     except UnicodeEncodeError as error:
-        message = f"the text or id has half a surrogate pair at character {error.start}, which UTF-8 cannot express"
+        message = (
+            f"the text, id or group has half a surrogate pair at character {error.start}, which UTF-8 cannot express"
+        )
         return Problem(record.position, "lone_surrogate", message)
     return record
 
@@ -71,11 +82,15 @@ def _not_text(position: int, row: Mapping[str, Any], fields: Fields) -> Problem:
     return Problem(position, "text_not_a_string", message)
 
 
-def _not_an_id(position: int, row: Mapping[str, Any], name: str) -> Problem:
+def _is_a_name(value: Any) -> bool:
+    return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
+
+
+def _not_a_name(position: int, row: Mapping[str, Any], name: str, setting: str, what: str) -> Problem:
     if name not in row:
-        return Problem(position, "no_id_field", f"no field {name!r} (corpus.id_field); it has {_names(row)}")
-    message = f"field {name!r} (corpus.id_field) holds {_kind(row[name])}, not a non-empty string or an integer"
-    return Problem(position, "invalid_id", message)
+        return Problem(position, f"no_{what}_field", f"no field {name!r} ({setting}); it has {_names(row)}")
+    message = f"field {name!r} ({setting}) holds {_kind(row[name])}, not a non-empty string or an integer"
+    return Problem(position, f"invalid_{what}", message)
 
 
 def _names(row: Mapping[str, Any]) -> str:

@@ -17,12 +17,13 @@ _SCHEMA = pa.schema(
         ("position", pa.int64()),
         ("id", pa.string()),
         ("text", pa.large_string()),
+        ("group", pa.string()),
         ("reason", pa.string()),
         ("message", pa.string()),
         ("read", pa.int64()),
     ]
 )
-Row = tuple[int, str | None, str | None, str | None, str | None, int]
+Row = tuple[int, str | None, str | None, str | None, str | None, str | None, int]
 Reader = Callable[[Path, BinaryIO], Iterator[Item]]
 
 
@@ -53,11 +54,11 @@ class Extraction:
         size = 0
         for item in self.read(path, raw):
             if isinstance(item, Record):
-                yield item.position, item.id, item.text, None, None, raw.tell()
+                yield item.position, item.id, item.text, item.group, None, None, raw.tell()
                 size += len(item.text.encode())
             else:
                 message = item.message.encode("utf-8", "backslashreplace").decode()
-                yield item.position, None, None, item.reason, message, raw.tell()
+                yield item.position, None, None, None, item.reason, message, raw.tell()
             if self.limit is not None and size > self.limit:
                 return
 
@@ -88,8 +89,8 @@ def extracted(extract: Extract) -> Iterator[tuple[Item, int]]:
 
 
 def _item(row: Row) -> Item:
-    position, id, text, reason, message, _ = row
-    return Problem(position, reason or "", message or "") if text is None else Record(position, id, text)
+    position, id, text, group, reason, message, _ = row
+    return Problem(position, reason or "", message or "") if text is None else Record(position, id, text, group)
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -13,6 +13,7 @@ from paribus.corpus.readers.parquet import read_parquet
 from paribus.corpus.readers.record import Fields, Item
 from paribus.corpus.readers.txt import read_txt
 from paribus.corpus.sources.extracts import Extraction, Reader, extracted
+from paribus.corpus.sources.groups import in_group_of_text, require_group_of_text
 from paribus.corpus.sources.paths import labels, resolve
 from paribus.corpus.sources.source import Found, Intake, Skipped
 from paribus.engine.engine import Engine
@@ -34,12 +35,13 @@ class FilesSource:
     def __init__(self, config: FilesCorpus, engine: Engine, work: Path) -> None:
         self._config, self._engine, self._work = config, engine, work
         self._files = resolve(config.paths)
-        self._fields = Fields(config.text_field, config.id_field)
+        self._fields = Fields(config.text_field, config.id_field, group=config.group_field)
         plain = [path for path in self._files if _kind(path) == "txt"]
         if config.id_field is not None and plain:
             raise ConfigurationError(
                 f"corpus.id_field={config.id_field}: {plain[0]} is plain text without fields; use null"
             )
+        require_group_of_text(config.group_field, plain)
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._files))
 
@@ -71,12 +73,13 @@ class FilesSource:
         self, path: Path, label: str, items: Iterator[tuple[Item, int]], before: int, intake: Intake
     ) -> Iterator[Found | Skipped]:
         unit = "row" if _kind(path) == "parquet" else "line"
-        last = 0
+        plain, last = _kind(path) == "txt", 0
         try:
             for item, read in items:
                 self.done = float(before + read)
                 last = item.position
-                yield intake.take(item, path=str(path), label=label, unit=unit)
+                found = intake.take(item, path=str(path), label=label, unit=unit)
+                yield in_group_of_text(found, self._config.group_field) if plain else found
         except ArchiveError as error:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
             raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error

@@ -32,7 +32,7 @@ class HuggingFaceSource:
     def items(self) -> Generator[Found | Skipped, None, None]:
         """Documents row by row, and what was left out between them."""
         intake = Intake(self._config.on_invalid)
-        fields = Fields(self._config.text_field, self._config.id_field)
+        fields = Fields(self._config.text_field, self._config.id_field, group=self._config.group_field)
         directory = local_directory(self._config.name)
         label = self._config.name if directory is None else directory.resolve().name
         for position, row in enumerate(_rows(self._rows, self._config), 1):

@@ -16,6 +16,7 @@ from paribus.corpus.readers.parquet import read_parquet
 from paribus.corpus.readers.record import Fields, Item, Problem, Record
 from paribus.corpus.readers.txt import read_lines
 from paribus.corpus.sources.aligned import record_format, sides
+from paribus.corpus.sources.groups import in_group_of_text, require_group_of_text
 from paribus.corpus.sources.paths import labels
 from paribus.corpus.sources.source import Found, Intake, Skipped
 from paribus.errors import DataError
@@ -33,6 +34,7 @@ class ParallelSource:
     def __init__(self, config: ParallelCorpus) -> None:
         self._config = config
         self._sources, self._targets = sides(config)
+        require_group_of_text(config.group_field, [path for path in self._sources if record_format(path) == "text"])
         self.done = 0.0
         self.total = float(sum(path.stat().st_size for path in self._sources))
 
@@ -49,13 +51,16 @@ class ParallelSource:
             with source.open("rb") as left, target.open("rb") as right:
                 for one, other in self._aligned(source, target, left, right):
                     self.done = float(before + left.tell())
-                    yield _pair(intake, one, other, (source, target), label)
+                    found = _pair(intake, one, other, (source, target), label)
+                    plain = record_format(source) == "text"
+                    yield in_group_of_text(found, self._config.group_field) if plain else found
             before += source.stat().st_size
             self.done = float(before)
 
     def _aligned(self, source: Path, target: Path, left: BinaryIO, right: BinaryIO) -> Iterator[tuple[Item, Item]]:
         config, last = self._config, 0
-        ones = _records(source, left, Fields(config.source_field, None, "corpus.source_field"))
+        fields = Fields(config.source_field, None, "corpus.source_field", config.group_field)
+        ones = _records(source, left, fields)
         others = _records(target, right, Fields(config.target_field, None, "corpus.target_field"))
         try:
             for one, other in zip_longest(ones, others):
@@ -81,7 +86,7 @@ def _records(path: Path, raw: BinaryIO, fields: Fields) -> Iterator[Item]:
 def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], label: str) -> Found | Skipped:
     """The pair, or what is wrong with its first side that is no text."""
     if isinstance(one, Record) and isinstance(other, Record):
-        return Found(f"{label}:{one.position}", one.text, label, other.text)
+        return Found(f"{label}:{one.position}", one.text, label, other.text, one.group)
     item, path = (one, paths[0]) if isinstance(one, Problem) else (other, paths[1])
     return intake.take(item, path=str(path), label=path.name, unit=_unit(path))
 

@@ -52,8 +52,10 @@ class PydocsSource:
         for results in self._engine.map(partial(read_modules, min_bytes=self._config.min_bytes), tasks):
             for result in results:
                 yield from result.skipped
+                groups = {"file": result.module.relative, "package": result.module.package}
+                group = None if self._config.group_field is None else groups[self._config.group_field]
                 for name, text in result.docstrings:
-                    yield Found(name, text, result.module.package)
+                    yield Found(name, text, result.module.package, group=group)
                 self.done += 1
 
 

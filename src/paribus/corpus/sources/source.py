@@ -11,12 +11,16 @@ from paribus.errors import DataError
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A document as its source has it; of a pair, `text` is the source side."""
+    """A document as its source has it; of a pair, `text` is the source side.
+
+    Documents of one `group` are pieces of one source; None is a document by itself.
+    """
 
     id: str
     text: str
     source: str
     target: str | None = None
+    group: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +63,8 @@ class Intake:
         if not isinstance(item, Problem) and not self._is_first(item.id):
             item = Problem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
         if not isinstance(item, Problem):
-            return Found(f"{label}:{item.position}" if item.id is None else item.id, item.text, label)
+            id = f"{label}:{item.position}" if item.id is None else item.id
+            return Found(id, item.text, label, group=item.group)
         if self._on_invalid == "skip":
             return Skipped(label, item.position, item.reason, item.message)
         raise DataError(
