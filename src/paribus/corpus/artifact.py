@@ -10,6 +10,7 @@ source and documents of one group are never on both sides. Near copies are broug
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from itertools import repeat
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
@@ -91,9 +92,12 @@ def has_pairs(corpus: CorpusArtifact) -> bool:
 
 def read_shard(shard: Path) -> Iterator[Document]:
     """Documents of one shard in order."""
-    names = [field.name for field in fields(Document) if field.name in pq.read_schema(shard).names]
-    for columns in _row_groups(shard, names):
-        yield from map(Document, *columns)
+    present = pq.read_schema(shard).names
+    names = [field.name for field in fields(Document)]
+    read = [name for name in names if name in present]
+    for columns in _row_groups(shard, read):
+        values = dict(zip(read, columns, strict=True))
+        yield from map(Document, *(values.get(name, repeat(None)) for name in names))
 
 
 def read_texts(shard: Path) -> Iterator[str]:

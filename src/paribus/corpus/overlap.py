@@ -6,7 +6,7 @@ fewer words counts as one run of them all, which only a document of the same few
 """
 
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy.typing as npt
 from paribus.corpus.artifact import CorpusArtifact, Document, read_columns
 from paribus.corpus.shingle_hashes import Counts, Hashes, shingle_hashes
 from paribus.corpus.shingle_table import Integers, SharedShingles, ShingleTable
-from paribus.engine.engine import Engine
+from paribus.engine.engine import Engine, Item, Result
 from paribus.pipeline.context import JSON, Reporter
 
 BATCH_BYTES = 2**22
@@ -59,11 +59,16 @@ def measure(corpus: CorpusArtifact, work: Path, engine: Engine, report: Reporter
     directory.mkdir(parents=True)
     table.save(directory)
     most, shards = np.zeros(len(counts), np.int32), corpus.shards("train")
-    for done, found in enumerate(engine.map(partial(most_shared, directory), shards), 1):
+    for done, found in enumerate(over_shards(engine, partial(most_shared, directory), shards), 1):
         most = np.maximum(most, found)
         report.progress(done, len(shards), unit="shards", doing="comparing held-out with training text")
     shutil.rmtree(directory)
     return Overlaps(texts, table, hashes, counts, most)
+
+
+def over_shards(engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]) -> Iterator[Result]:
+    """Map over shards, of one shard here: to start workers would take longer."""
+    return engine.map(function, items) if len(items) > 1 else map(function, items)
 
 
 def raised(overlaps: Overlaps, documents: Iterable[Document]) -> npt.NDArray[np.float64]:

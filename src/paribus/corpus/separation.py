@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from paribus.corpus.artifact import CorpusArtifact, Document, SplitWriter, has_pairs, read_shard, schema_of
-from paribus.corpus.overlap import measure, raised, summary
+from paribus.corpus.overlap import measure, over_shards, raised, summary
 from paribus.errors import DataError
 from paribus.pipeline.context import JSON, StageContext
 
@@ -121,7 +121,7 @@ def _insert(context: StageContext, corpus: CorpusArtifact, places: Sequence[int]
             work.append((shard, arrivals))
     directory = context.work / "shards"
     shutil.rmtree(directory, ignore_errors=True)
-    rewritten = context.engine.map(partial(with_arrivals, directory, has_pairs(corpus)), work)
+    rewritten = over_shards(context.engine, partial(with_arrivals, directory, has_pairs(corpus)), work)
     for done, ((shard, _), path) in enumerate(zip(work, rewritten, strict=True), 1):
         path.replace(shard)
         context.report.progress(done, len(work), unit="shards", doing="moving near copies to training text")

@@ -29,7 +29,7 @@ class PydocsCorpus:
     )
     min_bytes: NonNegative = identity(200, doc="Shorter docstrings are not documents (UTF-8 bytes).")
     group_field: Literal["file", "package"] | None = identity(
-        None,
+        "file",
         doc="Docstrings of one file, or of one package, are on one side of the split; null: each is drawn by itself.",
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
