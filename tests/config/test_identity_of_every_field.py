@@ -53,6 +53,7 @@ OWNERS = {
     "evaluation.last_checkpoints": {"scores"},
     "evaluation.translations": {"scores"},
     "evaluation.beams": {"scores"},
+    "evaluation.clean_overlap": {"scores"},
     "evaluation.length_penalty": {"scores"},
     "finetuning": {"finetuned"},
     "finetuning.tasks": {"finetuning_data"},

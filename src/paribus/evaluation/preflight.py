@@ -14,7 +14,7 @@ from paribus.evaluation.suites.files import benchmark_file, fewshot_file
 from paribus.evaluation.suites.hub import fetch
 from paribus.evaluation.suites.registry import BENCHMARKS, prompted, task_names, unknown_task
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
-from paribus.evaluation.suites.texts import NAME, text_file
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, NAME, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS
 
 Problem = tuple[str, str]
@@ -43,6 +43,10 @@ def wrong_names(config: EvaluationConfig) -> list[Problem]:
 def _wrong_text(name: str) -> str | None:
     if name in task_names():
         return f"{name!r} is the name of a task; give the set, and its directory, another name"
+    if name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED):
+        return (
+            f"{name!r} is what a run calls a set of held-out documents; give the set, and its directory, another name"
+        )
     if NAME.fullmatch(name) is None:
         return f"{name!r} must be letters, digits, `_`, `-` and `.`, a letter or digit first: it names a directory"
     return None

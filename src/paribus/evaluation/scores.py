@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
+from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model
+from paribus.evaluation.concatenated import ORDER, encode_stream, read_order
 from paribus.evaluation.embeddings import measure_embeddings
 from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
 from paribus.evaluation.heldout import HELDOUT, read_heldout
@@ -21,9 +23,10 @@ from paribus.evaluation.segmentation_corpus import read_segmented
 from paribus.evaluation.segmentation_rows import segmentation_rows
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
+from paribus.evaluation.suites.texts import HELDOUT_CONCATENATED
 from paribus.evaluation.target_bits import TargetScorer
 from paribus.evaluation.task_files import read_config
-from paribus.evaluation.text_sets import TextSet, load_text_sets, write_text_sets
+from paribus.evaluation.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.evaluation.translated import Translated, translated_sets
 from paribus.evaluation.translation import Translator
@@ -69,11 +72,20 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     scored = Scored()
     _add_segmentations(context, tokenizer, list(checkpoints), scored)
     if heldout.pairs is None:
-        _score_texts(context, tokenizer, checkpoints, heldout.texts, scored)
+        _score_texts(context, tokenizer, checkpoints, heldout, scored)
     else:
         _score_pairs(context, tokenizer, checkpoints, heldout.pairs, scored)
+    clean = clean_set(
+        CorpusArtifact(context.inputs["corpus"]),
+        heldout.documents,
+        scored.heldout,
+        context.config.evaluation.clean_overlap,
+    )
+    scored.texts += clean
     for step, bits in scored.heldout.items():
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
+        for found in clean:
+            context.report.metric(found.metric, found.scored[step].bits_per_byte, step=step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     if scored.translated.texts:
@@ -93,7 +105,7 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
 
 
 def _score_texts(
-    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], texts: list[str], scored: Scored
+    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], heldout: "_Heldout", scored: Scored
 ) -> None:
     """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
     config = context.config.evaluation
@@ -103,8 +115,12 @@ def _score_texts(
         scorer = Scorer(load_checkpoint_model(path, config.device), config.batch_size)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
-            documents = encode_documents(tokenizer, texts, model.max_length)
+            documents = encode_documents(tokenizer, heldout.texts, model.max_length)
             scored.texts = load_text_sets(context.inputs["tasks"], config.texts, tokenizer, model.max_length)
+            if config.concatenated:
+                order = read_order(context.inputs["tasks"] / ORDER)
+                stream = encode_stream(tokenizer, heldout.texts, order, model.max_length)
+                scored.texts.append(TextSet(HELDOUT_CONCATENATED, heldout.documents, stream))
             scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
         if tasks:
             model.scorer, model.progress = scorer, progress.requests

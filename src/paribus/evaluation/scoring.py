@@ -53,19 +53,40 @@ class Scorer:
         """
         log_probability = np.zeros(len(pairs))
         greedy = np.ones(len(pairs), np.bool_)
+        for places, token_scores, right in self._scored(pairs, progress):
+            np.add.at(log_probability, places, token_scores)
+            np.logical_and.at(greedy, places, right)
+        if not np.isfinite(log_probability).all():
+            raise NumericalError(NOT_A_NUMBER)
+        return Scores(log_probability, greedy)
+
+    @torch.inference_mode()
+    def token_scores(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> NDArray[np.float64]:
+        """Log-probability of each token of the pairs' continuations, pair after pair; raises as `score` does."""
+        ends = np.cumsum([len(pair.continuation) for pair in pairs])
+        scores = np.zeros(int(ends[-1]) if len(ends) else 0)
+        for places, token_scores, _ in self._scored(pairs, progress):
+            first = np.flatnonzero(np.diff(places, prepend=-1))
+            within = np.arange(len(places)) - np.repeat(first, np.diff(first, append=len(places)))
+            lengths = np.array([len(pairs[place].continuation) for place in places[first]])
+            starts = np.repeat(ends[places[first]] - lengths, np.diff(first, append=len(places)))
+            scores[starts + within] = token_scores
+        if not np.isfinite(scores).all():
+            raise NumericalError(NOT_A_NUMBER)
+        return scores
+
+    def _scored(
+        self, pairs: Sequence[Pair], progress: Progress
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
+        """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
         for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
             batch = make_batch(groups)
-            places = np.array(scored)[batch.members]
             with self._naming_batch_size():
                 token_scores, best = self._tokens(batch)
-            np.add.at(log_probability, places, token_scores)
-            np.logical_and.at(greedy, places, best == batch.targets)
+            yield np.array(scored)[batch.members], token_scores, best == batch.targets
             progress(sum(len(group.members) for group in groups))
-        if not np.isfinite(log_probability).all():
-            raise NumericalError(NOT_A_NUMBER)
-        return Scores(log_probability, greedy)
 
     @torch.inference_mode()
     def predictions(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, NDArray[np.float64]]]:

@@ -5,6 +5,7 @@ import os
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.concatenated import ORDER, related_order, write_order
 from paribus.evaluation.continuation import continuation_items, passage_sample
 from paribus.evaluation.fingerprint import require_examples
 from paribus.evaluation.heldout import HELDOUT, TextSample, write_heldout
@@ -33,7 +34,7 @@ OFFLINE = {
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
     """Write the files of every task and set of texts, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id,
-    source, target).
+    source, target). With `evaluation.concatenated`, `heldout.order.json` has the order in which they are concatenated.
 
     Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
     task or more examples in the prompt than there are.
@@ -48,6 +49,8 @@ def build_tasks(context: StageContext) -> dict[str, JSON]:
     counts |= write_promptless(context)
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
+    if config.concatenated:
+        write_order(context.output / ORDER, related_order([text for _, text in documents]))
     size = sum(len(text.encode()) for _, text in documents)
     return {"tasks": counts, "texts": write_texts(context), "heldout": {"documents": len(documents), "bytes": size}}
 

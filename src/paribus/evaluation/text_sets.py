@@ -1,19 +1,31 @@
 """Bits per byte of the sets of texts that a run names (`evaluation.texts`), by the rule of held-out text."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
-from paribus.evaluation.bits_per_byte import DocumentBits, Documents, encode_documents
+from paribus.corpus.artifact import CorpusArtifact, read_columns
+from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
 from paribus.evaluation.heldout import read_heldout
 from paribus.evaluation.pairs import Encoder
 from paribus.evaluation.promptless import texts_path
 from paribus.evaluation.results import write_texts_table
-from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN
 from paribus.pipeline.context import JSON
+
+if TYPE_CHECKING:
+    from paribus.evaluation.scoring import Scorer
 
 BITS_PER_BYTE = "eval/{}/bits_per_byte"
 """The metric of a set."""
+
+
+class Encoded(Protocol):
+    """Documents as what a model scores."""
+
+    def bits(self, scorer: "Scorer", progress: Callable[[int, int], None]) -> DocumentBits:
+        """Bits and bytes of each document."""
 
 
 @dataclass
@@ -23,14 +35,16 @@ class TextSet:
     name: str
     documents: list[str]
     """Their ids."""
-    encoded: Documents
+    encoded: Encoded | None
+    """None where nothing is left to score."""
     scored: dict[int, DocumentBits] = field(default_factory=dict)
     """By step."""
 
-    def score(self, step: int, scorer: Scorer, progress: Callable[[int, int], None]) -> float:
+    def score(self, step: int, scorer: "Scorer", progress: Callable[[int, int], None]) -> float:
         """Bits per byte under the checkpoint of a step; `progress` is told the bytes finished and their number."""
-        found = self.scored[step] = self.encoded.bits(scorer, progress)
-        return found.bits_per_byte
+        if step not in self.scored and self.encoded is not None:
+            self.scored[step] = self.encoded.bits(scorer, progress)
+        return self.scored[step].bits_per_byte
 
     @property
     def metric(self) -> str:
@@ -44,7 +58,8 @@ class TextSet:
 
     def about(self) -> JSON:
         """What `statistics.json` says of it."""
-        return {"documents": len(self.documents), "bytes": int(self.encoded.sizes.sum())}
+        sizes = next(iter(self.scored.values())).bytes
+        return {"documents": len(self.documents), "bytes": int(sizes.sum())}
 
 
 def load_text_sets(tasks: Path, names: Sequence[str], tokenizer: Encoder, context_length: int) -> list[TextSet]:
@@ -55,6 +70,22 @@ def load_text_sets(tasks: Path, names: Sequence[str], tokenizer: Encoder, contex
         encoded = encode_documents(tokenizer, [text for _, text in documents], context_length)
         sets.append(TextSet(name, [document for document, _ in documents], encoded))
     return sets
+
+
+def clean_set(
+    corpus: CorpusArtifact, documents: Sequence[str], scored: Mapping[int, DocumentBits], most: float
+) -> list[TextSet]:
+    """The set of held-out documents (ids) whose overlap with the training text is `most` at most, scored as they are.
+
+    None where that is all of them, or none of them.
+    """
+    shards = corpus.shards("heldout")
+    overlaps = {id: share for shard in shards for id, share in read_columns(shard, ("id", "overlap"))}
+    clean = [place for place, id in enumerate(documents) if overlaps[id] is not None and overlaps[id] <= most]
+    if not 0 < len(clean) < len(documents):
+        return []
+    bits = {step: DocumentBits(found.bits[clean], found.bytes[clean]) for step, found in scored.items()}
+    return [TextSet(HELDOUT_CLEAN, [documents[place] for place in clean], None, bits)]
 
 
 def write_text_sets(path: Path, sets: Sequence[TextSet]) -> None:

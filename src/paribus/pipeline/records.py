@@ -129,6 +129,7 @@ def _run_record(
         environment=environment(record, found),
         harmless=harmless_packages(found),
         training=training,
+        corpus=found["corpus"]["result"] if "corpus" in found else {},
         scores=scores.path if scores else None,
         finetuned=finetuned.path if finetuned else None,
         directory=directory,

@@ -127,7 +127,16 @@ def _seed_of(part: Part) -> Callable[[RunConfig], Mapping[Part, int]]:
 
 
 def _scores_identity(config: RunConfig) -> dict[str, Any]:
-    names = ("shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty")
+    names = (
+        "shots",
+        "shots_of",
+        "limit",
+        "last_checkpoints",
+        "translations",
+        "beams",
+        "length_penalty",
+        "clean_overlap",
+    )
     return _fields("evaluation", *names, "fewshot_seed")(config)
 
 
@@ -142,7 +151,7 @@ def _tasks_identity(config: RunConfig) -> dict[str, Any]:
         "context_characters",
         "continuation_characters",
     )
-    return _fields("evaluation", *names, "heldout_text", "fewshot_seed")(config)
+    return _fields("evaluation", *names, "heldout_text", "concatenated", "fewshot_seed")(config)
 
 
 STAGES: dict[str, Stage] = {
@@ -227,7 +236,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "tasks",
-            2,
+            3,
             "paribus.evaluation.stages:build_tasks",
             _fixed("corpus"),
             _tasks_identity,
@@ -243,7 +252,7 @@ STAGES: dict[str, Stage] = {
         ),
         Stage(
             "scores",
-            5,
+            6,
             "paribus.evaluation.stages:build_scores",
             lambda config: (
                 "corpus",

@@ -11,6 +11,7 @@ from paribus.reporting.measures import (
     BATCH_BYTES,
     BITS_PER_BYTE,
     CONTEXT_BYTES,
+    HELDOUT_SETS,
     METRICS,
     PERCENT,
     STATISTICS,
@@ -49,7 +50,7 @@ def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], 
     if table.columns:
         columns = [column for name in table.columns for column in maker.named(name)]
     else:
-        columns = [*maker.every(), *maker.texts.values(), *_present(scores, training)]
+        columns = [*maker.every(), *_present(list(maker.texts.values()), scores, training)]
     return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
 
 
@@ -207,8 +208,10 @@ def _available(scores: Sequence[Scores]) -> Available:
     }
 
 
-def _present(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
-    columns = [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
+def _present(texts: Sequence[Column], scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
+    columns = [column for column in texts if column.field not in HELDOUT_SETS]
+    columns += [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
+    columns += [column for column in texts if column.field in HELDOUT_SETS]
     columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
     columns += [UNIFORMITY] if any(score.uniformity for score in scores) else []
     columns += [column for column in TRAINING if any(column.field in result for result in training)]

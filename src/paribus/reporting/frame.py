@@ -44,6 +44,8 @@ class RunRecord:
     """Directory of the `finetuned` artefact."""
     gone: tuple[str, ...] = ()
     """What the record names and is there no longer, in words."""
+    corpus: Mapping[str, Any] = field(default_factory=dict)
+    """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
     harmless: Mapping[str, str] = field(default_factory=dict)
     """Versions of packages that can change no number, by package."""
 

@@ -3,7 +3,7 @@
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -144,8 +144,14 @@ class Column:
 BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
 
 
+HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
+"""Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
+
+
 def of_texts(name: str, group: str) -> Column:
     """The column of a set of texts."""
+    if name in HELDOUT_SETS:
+        return replace(BITS_PER_BYTE, key=f"{name}/bits_per_byte", label=HELDOUT_SETS[name], field=name)
     return Column(f"{name}/bits_per_byte", group, "bits / byte", "bits_per_byte", "lower", field=name)
 
 

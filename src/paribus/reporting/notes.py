@@ -9,7 +9,7 @@ from paribus.reporting.common_text import in_words
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, fewest_seeds, too_few_items, unjudged
 from paribus.reporting.layout import EXPLORATORY, change, heading
-from paribus.reporting.measures import Column
+from paribus.reporting.measures import HELDOUT_SETS, Column
 from paribus.reporting.prompt_notes import crossed, some, truncated
 from paribus.reporting.size_notes import other_sizes
 
@@ -27,6 +27,7 @@ def notes(comparison: Comparison) -> list[str]:
         *_smaller(comparison),
         *truncated(comparison),
         *crossed(comparison),
+        *_overlap(comparison),
         *_repeated(comparison),
         *other_sizes(comparison),
         *_gaps(comparison),
@@ -56,7 +57,7 @@ def _reading(comparison: Comparison) -> list[str]:
             seen.add(column.parts[0].task)
             counts.append(f"{items:,} items of {comparison.name(column.parts[0].task)}")
         elif column.kind == "bits_per_byte" and items:
-            counts.append(f"{items:,} {f'documents of {column.group}' if column.field else 'held-out documents'}")
+            counts.append(f"{items:,} {_documents(column)}")
     shares = dict.fromkeys(
         family for column in comparison.columns if column.kind == "accuracy" for family in column.families
     )
@@ -78,6 +79,13 @@ def _reading(comparison: Comparison) -> list[str]:
             "the mean bits); it is compared and tested in bits."
         )
     return lines
+
+
+def _documents(column: Column) -> str:
+    """What bits per byte are of."""
+    if column.field in HELDOUT_SETS:
+        return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
+    return f"documents of {column.group}" if column.field else "held-out documents"
 
 
 def _averages(comparison: Comparison) -> list[str]:
@@ -290,6 +298,21 @@ def _repeated(comparison: Comparison) -> list[str]:
     between = low if low == high else f"{low} to {high}"
     who = "every run" if len(repeating) == len(epochs) else "; ".join(some([name for name, _ in repeating]))
     return [f"Text was repeated, {between} epochs: {who}."]
+
+
+def _overlap(comparison: Comparison) -> list[str]:
+    """How much of the held-out text stands in training text, which `fairness` proved to be the same in all runs."""
+    corpora = [run.corpus for row in comparison.finished for run in row.runs if "overlap" in run.corpus]
+    if not corpora:
+        return []
+    overlap, moved = corpora[0]["overlap"], corpora[0]["moved"]["documents"]
+    above = ", ".join(f"{overlap[f'above_{level}']:,} more than {level} %" for level in (80, 50, 20))
+    mean = f"{100 * overlap['mean']:.1f} % in the mean"
+    near = f"{moved:,} near copies of training text, or of one group with one, had been moved to training"
+    return [
+        f"Overlap with training text: of the {overlap['documents']:,} held-out documents of the corpus have {above} of "
+        f"their 8-grams in one training document, {mean}; {near if moved else 'none was moved'}."
+    ]
 
 
 def _gaps(comparison: Comparison) -> list[str]:

@@ -78,7 +78,12 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
         "accelerate": "how gradients and precision are handled",
         "numpy": _DRAWS,
     },
-    "tasks": {PYTHON: _UNICODE},
+    "tasks": {
+        "scikit-learn": "what is a term, by which related held-out documents are found",
+        "scipy": "the sparse products of BM25",
+        "numpy": _ARITHMETIC,
+        PYTHON: _UNICODE,
+    },
     "prompts": {},
     "scores": _SCORING,
     "finetuning_data": {},

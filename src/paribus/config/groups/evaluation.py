@@ -3,7 +3,17 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Device, NonNegative, NonNegativeReal, PathText, Positive, Shots, ShotsOf, Tasks
+from paribus.config.groups.types import (
+    Device,
+    NonNegative,
+    NonNegativeReal,
+    PathText,
+    Positive,
+    Shots,
+    ShotsOf,
+    Tasks,
+    UpToOne,
+)
 from paribus.config.units import Size
 
 
@@ -37,6 +47,13 @@ class EvaluationConfig:
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
     heldout_text: Size = identity(
         2**20, doc="Bytes of held-out text, or of held-out targets, and of each set of texts, for bits per byte."
+    )
+    concatenated: bool = identity(
+        True, doc="Score held-out documents also end to end, each after related ones: heldout_concatenated."
+    )
+    clean_overlap: UpToOne = identity(
+        0.2,
+        doc="heldout_clean has the held-out documents of which no training document has a larger share of the 8-grams.",
     )
     translations: NonNegative = identity(
         3000, doc="Held-out pairs that an encoder_decoder translates for BLEU, the first of the sample; 0: none."

@@ -14,6 +14,10 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 """What a set may be called: it names a directory, a metric and a column."""
 
 
+HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"
+"""Sets that a run has without naming them: no other set may have these names."""
+
+
 def text_file(name: str) -> DataFile:
     """Where the texts of a set lie."""
     return DataFile(f"text set {name}", name, ("test.jsonl",), "; or leave it out of evaluation.texts")

@@ -56,6 +56,11 @@ class Index:
     """(terms, documents) float32."""
 
     @classmethod
+    def of(cls, weighted: csr_array) -> "Index":
+        """The index of BM25 weights, (documents, terms), in memory."""
+        return cls(weighted, csr_array(weighted.T.tocsr()))
+
+    @classmethod
     def load(cls, directory: Path) -> "Index":
         """The index that `save_index` wrote."""
         documents, terms = np.load(directory / "shape.npy", allow_pickle=False).tolist()

@@ -4,7 +4,7 @@ A shard of the corpus is counted alone, in any process; shards are put together 
 point, so the counts depend on neither the shards nor the processes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,13 +29,18 @@ class TermCounts:
 
 def count_shard(shard: Path) -> TermCounts:
     """Terms of the documents of one shard."""
+    return count_texts(list(read_texts(shard)))
+
+
+def count_texts(texts: Sequence[str]) -> TermCounts:
+    """Terms of some documents."""
     counter = CountVectorizer(token_pattern=TERM, dtype=np.int32)
-    counts = _fitted(counter, list(read_texts(shard)))
+    counts = _fitted(counter, texts)
     terms = sorted(getattr(counter, "vocabulary_", {}))
     return TermCounts(terms, counts)
 
 
-def _fitted(counter: CountVectorizer, texts: list[str]) -> csr_array:
+def _fitted(counter: CountVectorizer, texts: Sequence[str]) -> csr_array:
     """Counts; without columns where no text has a term, which scikit-learn refuses."""
     analyze = counter.build_analyzer()
     if not any(analyze(text) for text in texts):
