@@ -24,6 +24,7 @@ from paribus.pipeline.context import StageContext
 from paribus.tokenization import Tokenizer
 from real_data import RealData
 
+HELDOUT = {"eval/bits_per_byte", "eval/heldout_concatenated/bits_per_byte"}
 MEASURES = {"acc", "acc_norm", "acc_bytes", "choice_bits"}
 
 
@@ -69,7 +70,7 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
     text = {(name, step) for name, step in reported if name.startswith("text/")}
     shape = {(name, step) for name, step in reported if name.startswith("embeddings/")}
     assert shape == {(f"embeddings/uniformity{part}", 20) for part in ("", "_frequent", "_medium", "_rare", "_unused")}
-    assert reported - text - shape == {(name, step) for name in names | {"eval/bits_per_byte"} for step in (10, 20)}
+    assert reported - text - shape == {(name, step) for name in names | HELDOUT for step in (10, 20)}
     assert text == {(f"text/{name}", 20) for name in TEXT_NUMBERS}
 
 

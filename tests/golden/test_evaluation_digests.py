@@ -20,6 +20,7 @@ TASKS = {
     "continuation.jsonl": "a89ecb41a22e5e3e",
     "continuation.yaml": "ff0aab79e8039a80",
     "heldout.jsonl": "971d1d26ad94feed",
+    "heldout.order.json": "7a64ac246aa0d78b",
 }
 METRICS = {
     "eval/continuation/0shot/choice_bits": 18.2053,
