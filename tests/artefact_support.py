@@ -30,6 +30,7 @@ SMALL = (
     "scale=tiny",
     "corpus=files",
     "corpus.heldout=0.2",
+    "corpus.near_duplicate=null",
     "evaluation.continuation_items=4",
     "evaluation.shots=[0]",
     "evaluation.last_checkpoints=1",

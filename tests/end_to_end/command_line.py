@@ -11,6 +11,7 @@ OVERRIDES = (
     "corpus=files",
     "corpus.paths=[texts/*.jsonl]",
     "corpus.heldout=0.2",
+    "corpus.near_duplicate=null",
     "evaluation.continuation_items=16",
     "evaluation.shots=[0,1]",
     "tracking=none",

@@ -55,7 +55,7 @@ def test_an_unreadable_file_is_refused_by_name(tmp_path: Path, name: str, conten
 def test_a_corpus_smaller_than_one_context_is_refused(tmp_path: Path) -> None:
     lines = "".join(f'{{"text": "word {number}"}}\n' for number in range(8))
     (tmp_path / "small.jsonl").write_text(lines, encoding="utf-8")
-    corpus = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3", "evaluation.tasks=[]")
+    corpus = ("corpus.paths=[small.jsonl]", "corpus.heldout=0.3", "corpus.near_duplicate=null", "evaluation.tasks=[]")
     overrides = (*corpus, "model.context_length=512", "budget.tokens=10K")
     assert "`model.context_length` = 512 needs 513" in refused(tmp_path, *overrides, expect=1)
 

@@ -28,6 +28,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "corpus=huggingface",
         "corpus.name=texts",
         "corpus.heldout=0.2",
+        "corpus.near_duplicate=null",
         "budget=equal_text",
         f"budget.text={BUDGET}",
         "evaluation.last_checkpoints=2",

@@ -18,11 +18,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
 from command_line import OVERRIDES, paribus, write_corpus
 
 PINNED = {
-    "corpus": (1, "47e2b4c34720028b"),
+    "corpus": (2, "47e2b4c34720028b"),
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
-    "tasks": (2, "3170605bf9c6cc8a"),
+    "tasks": (3, "3170605bf9c6cc8a"),
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {

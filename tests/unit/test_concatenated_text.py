@@ -1,5 +1,6 @@
 """Bits per byte of documents end to end, against one forward pass a token."""
 
+import itertools
 import math
 
 import numpy as np
@@ -47,7 +48,7 @@ def test_related_documents_follow_each_other() -> None:
     topics = [["cat", "dog", "bird", "fish"], ["moon", "star", "sun", "sky"], ["red", "blue", "green", "grey"]]
     texts = [" ".join(topics[number % 3][number // 3 :] + topics[number % 3]) for number in range(12)]
     topic = [place % 3 for place in related_order(texts).tolist()]
-    assert sum(one != other for one, other in zip(topic, topic[1:], strict=False)) == 2
+    assert sum(one != other for one, other in itertools.pairwise(topic)) == 2
 
 
 @settings(max_examples=20, deadline=None)
