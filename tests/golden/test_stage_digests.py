@@ -22,7 +22,7 @@ PINNED = {
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
-    "tasks": (3, "3170605bf9c6cc8a"),
+    "tasks": (3, "666d8605e35519b4"),
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {

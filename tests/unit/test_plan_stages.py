@@ -76,8 +76,9 @@ def test_scoring_is_forward_passes_over_items_and_held_out_text(tmp_path: Path) 
     run = planned_run(tmp_path, evaluation=EvaluationConfig(shots=(0, 1), last_checkpoints=3))
     stored_tasks(run)
     plan = make_plan([run])
-    # In bytes a token is a byte; prompts of 300 and of 330 are cut to the context of 32.
-    flops = flops_per_token(MODEL, 257) / 3 * (40 * 2 * 32 + 6400) * 3
+    # In bytes a token is a byte; prompts of 300 and of 330 are cut to the context of 32. Held-out text is read once
+    # document by document, and twice end to end.
+    flops = flops_per_token(MODEL, 257) / 3 * (40 * 2 * 32 + 3 * 6400) * 3
     scoring = plan.others.after
     assert scoring.hours.value == pytest.approx(flops / (0.4 * 989e12) / 3600)
     assert (scoring.known, scoring.timed, scoring.whole) == (("scores",), False, True)

@@ -4,12 +4,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.schema import RunConfig
 from paribus.evaluation.suites.registry import BENCHMARKS, prompted
 from paribus.modeling.counts import training_flops
 
 PASSES = 3
 """Forward passes that a forward and backward pass costs as much as."""
+WINDOWS = 2
+"""Times that a token of a stream is read, whose windows move on by half a context."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,8 @@ def scoring_work(config: RunConfig, tasks: Mapping[str, Any], vocabulary: int, b
     tokens = sum(_task_tokens(config, tasks, name, bytes_per_token) for name in names)
     texts = (result["heldout"], *result.get("texts", {}).values())
     tokens += sum(text["bytes"] for text in texts) / bytes_per_token
+    if evaluation.concatenated and not isinstance(config.model, EncoderDecoderModel):
+        tokens += WINDOWS * result["heldout"]["bytes"] / bytes_per_token
     flops = training_flops(config.model, vocabulary, round(tokens)) * evaluation.last_checkpoints / PASSES
     written = any(BENCHMARKS[name].generation is not None for name in names if name in BENCHMARKS)
     return ScoringWork(flops, not written and len(names) == len(evaluation.tasks))
