@@ -166,3 +166,25 @@ def test_a_segmented_chinese_corpus_is_read_by_lines(tmp_path: Path, real_data: 
     assert result["documents"] == len(lines) >= 1_000
     ids = {document.id: document.text for document in everything(tmp_path / "corpus")}
     assert sorted(ids.values()) == sorted(line.removesuffix("\r") for line in lines)
+
+
+def test_a_sample_keeps_that_share_of_training_and_all_held_out_documents_in_their_order(tmp_path: Path) -> None:
+    rows = [{"text": f"text {number % 900} " + f"word{number % 900} " * 20} for number in range(1_000)]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    whole = build_corpus(files_corpus(path, heldout=0.1), tmp_path / "whole")
+    half = build_corpus(files_corpus(path, heldout=0.1, sample=0.5), tmp_path / "half")
+    kept, every = (
+        {split: [document.text for document in CorpusArtifact(tmp_path / name).documents(split)] for split in SPLITS}
+        for name in ("half", "whole")
+    )
+    assert kept["heldout"] == every["heldout"]
+    assert abs(len(kept["train"]) / len(every["train"]) - 0.5) < 0.06
+    chosen = set(kept["train"])
+    assert kept["train"] == [text for text in every["train"] if text in chosen]
+    left = [text for text in every["train"] if text not in chosen]
+    assert half["unsampled"] == {"documents": len(left), "bytes": sum(len(text.encode()) for text in left)}
+    assert whole["unsampled"] == {"documents": 0, "bytes": 0}
+    assert half["documents"] + len(left) == whole["documents"] and half["digest"] != whole["digest"]
+    quarter = build_corpus(files_corpus(path, heldout=0.1, sample=0.25), tmp_path / "quarter")
+    assert {document.text for document in CorpusArtifact(tmp_path / "quarter").documents("train")} < chosen
+    assert quarter["train"]["documents"] < half["train"]["documents"]

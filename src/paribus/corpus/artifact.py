@@ -132,6 +132,12 @@ def split_of(key: bytes, heldout: float) -> Split:
     return "heldout" if uniform < heldout else "train"
 
 
+def in_sample(text: bytes, share: float) -> bool:
+    """Whether a text (UTF-8) is among the `share` of all that are kept; independent of `split_of`."""
+    uniform = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"sample").digest(), "big") / 2**64
+    return uniform < share
+
+
 class CorpusWriter:
     """Streams documents into the Parquet shards of a corpus, `pairs` or not; use it as a context manager.
 
@@ -148,10 +154,14 @@ class CorpusWriter:
     def add(self, id: str, text: str, source: str, target: str | None = None, group: str | None = None) -> Split:
         """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
         encoded = text.encode()
-        split = split_of(encoded if group is None else group.encode(), self.heldout)
+        split = self.split_of(encoded, group)
         size = len(encoded) + len((target or "").encode())
         self._splits[split].add(Document(id, text, source, size, target))
         return split
+
+    def split_of(self, text: bytes, group: str | None) -> Split:
+        """The split of a document, by its text (UTF-8) where it is of no group."""
+        return split_of(text if group is None else group.encode(), self.heldout)
 
     def count(self, split: Split) -> int:
         """Documents written to the split so far."""

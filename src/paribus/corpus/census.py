@@ -11,7 +11,7 @@ class Census:
     """Counts and the digest of a corpus; remembers 16 bytes a distinct text to find exact duplicates."""
 
     def __init__(self) -> None:
-        self.documents = self.bytes = self.exact_duplicates = 0
+        self.documents = self.bytes = self.exact_duplicates = self.unsampled = self.unsampled_bytes = 0
         self.skipped: Counter[str] = Counter()
         self._texts: set[bytes] = set()
         self._digest = hashlib.sha256()
@@ -35,6 +35,11 @@ class Census:
         for place in places:
             self._digest.update(place.to_bytes(8, "little"))
 
+    def leave_out(self, size: int) -> None:
+        """Count a document of so many bytes that is not in the sample."""
+        self.unsampled += 1
+        self.unsampled_bytes += size
+
     def skip(self, reason: str) -> None:
         """Count something that was left out."""
         self.skipped[reason] += 1
@@ -53,6 +58,7 @@ class Census:
             "documents": self.documents,
             "bytes": self.bytes,
             "exact_duplicates": self.exact_duplicates,
+            "unsampled": {"documents": self.unsampled, "bytes": self.unsampled_bytes},
             "skipped": dict(sorted(self.skipped.items())),
             "digest": self._digest.hexdigest(),
         }

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
-from paribus.corpus.artifact import SPLITS, CorpusWriter
+from paribus.corpus.artifact import SPLITS, CorpusWriter, in_sample
 from paribus.corpus.census import Census
 from paribus.corpus.separation import Drawn, separate
 from paribus.corpus.sources.distributions import versions
@@ -26,7 +26,8 @@ SKIPPED_FILE = "skipped.jsonl"
 def build(context: StageContext) -> dict[str, JSON]:
     """Write `train/`, `heldout/` and, where something was left out, `skipped.jsonl`; count all of it.
 
-    The result has `documents`, `bytes` (UTF-8), the same a split, `exact_duplicates`, `skipped` by reason, `digest`
+    The result has `documents`, `bytes` (UTF-8), the same a split and of what `corpus.sample` leaves out (`unsampled`),
+    `exact_duplicates`, `skipped` by reason, `digest`
     (SHA-256 of ids and texts in corpus order, and of which moved), `stopped_at` (`limit` or `end`), `overlap` of the
     held-out documents with training and what was `moved` there, `packages` of `pydocs` and, of `parallel`, the
     `target_bytes` of each split, which its `bytes` include.
@@ -37,7 +38,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     source = open_source(config, context.engine, context.work)
     census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
-        copy = _Copy(source, writer, census, drawn, config.limit, context.output / SKIPPED_FILE, context.report)
+        copy = _Copy(source, writer, census, drawn, config, context.output / SKIPPED_FILE, context.report)
         complete = copy.run()
     _require_both_splits(config, source, writer, census)
     separated = separate(context, drawn)
@@ -74,7 +75,7 @@ class _Copy:
     writer: CorpusWriter
     census: Census
     drawn: Drawn
-    limit: int | None
+    config: CorpusConfig
     skipped: Path
     report: Reporter
 
@@ -91,17 +92,25 @@ class _Copy:
 
     def _add(self, item: Found) -> bool:
         text, target = item.text.encode(), None if item.target is None else item.target.encode()
-        size = len(text) + len(target or b"")
-        if self.limit is not None and self.census.bytes + size > self.limit:
+        size, limit = len(text) + len(target or b""), self.config.limit
+        if self._unsampled(text, item.group):
+            self.census.leave_out(size)
+            return True
+        if limit is not None and self.census.bytes + size > limit:
             if not self.census.documents:
                 first = f"the first document, {item.id}, has {size} bytes"
-                raise DataError(f"corpus.limit={self.limit}: {first}; raise the limit")
+                raise DataError(f"corpus.limit={limit}: {first}; raise the limit")
             return False
         self.census.add(item.id.encode(), text, target)
         place = self.writer.count("train")
         if self.writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
             self.drawn.add(place, item.group)
         return True
+
+    def _unsampled(self, text: bytes, group: str | None) -> bool:
+        """Whether a document would be one of training, and is none of those that are kept."""
+        sample = self.config.sample
+        return sample is not None and self.writer.split_of(text, group) == "train" and not in_sample(text, sample)
 
     def _skip(self, item: Skipped) -> None:
         self.census.skip(item.reason)
@@ -111,8 +120,9 @@ class _Copy:
     def _progress(self) -> None:
         doing = f"reading documents ({self.census.documents:,})"
         read = self.source.done / self.source.total if self.source.total else 0.0
-        if self.limit is not None and self.census.bytes / self.limit >= read:
-            self.report.progress(self.census.bytes, self.limit, unit="B", doing=doing)
+        limit = self.config.limit
+        if limit is not None and self.census.bytes / limit >= read:
+            self.report.progress(self.census.bytes, limit, unit="B", doing=doing)
         else:
             total = max(self.source.total, self.source.done)
             self.report.progress(self.source.done, total, unit=self.source.unit, doing=doing)

@@ -27,8 +27,8 @@ class CommonText:
     """Of the text that the one that read less has read, each reading of a byte counted."""
     shuffled_contexts: bool
     """Whether one of them shuffles contexts instead of text."""
-    below_an_epoch: bool
-    """Whether one of them has not read all of the corpus."""
+    epochs: float
+    """Of the one that read less of its corpus."""
 
 
 def common_text(rows: Sequence["Row"]) -> list[CommonText]:
@@ -57,7 +57,7 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         seed=run.seed,
         share=share,
         shuffled_contexts=any(_shuffle(each) != SHUFFLED_TEXT for each in both),
-        below_an_epoch=any(float(each.training.get("epochs") or 0.0) < 1 for each in both),
+        epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
     )
 
 
@@ -88,10 +88,11 @@ def _warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     remedies = []
     if any(each.shuffled_contexts for each in little):
         remedies.append(f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text")
-    if any(each.below_an_epoch for each in little):
+    below = [each.epochs for each in little if each.epochs < 1]
+    if below:
         remedies.append(
-            "a budget below an epoch of the corpus takes other documents from each order: set corpus.limit to what the "
-            "budget reads"
+            "a budget below an epoch takes other documents from each order: let corpus.sample keep what it reads, "
+            f"about {max(below):.2g}"
         )
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [

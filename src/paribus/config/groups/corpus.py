@@ -15,6 +15,10 @@ NEAR_DOC = (
     "A held-out document with more than this share of its 8-grams of words in one training document moves to training, "
     "and with it its near copies and its group; null: none moves."
 )
+SAMPLE_DOC = (
+    "Share of the training documents that are kept, chosen by a hash of the text: what a budget below an epoch should "
+    "read, so that every order is one of the same documents; null keeps all."
+)
 LIMIT_DOC = "Stop after this many bytes of text in corpus order (UTF-8, both splits together); null takes everything."
 
 
@@ -33,6 +37,7 @@ class PydocsCorpus:
         doc="Docstrings of one file, or of one package, are on one side of the split; null: each is drawn by itself.",
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
+    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -51,6 +56,7 @@ class FilesCorpus:
         "error", doc="Stop at an unreadable record, or skip it and count it in the corpus' record."
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
+    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -69,6 +75,7 @@ class HuggingFaceCorpus:
     group_field: str | None = identity(None, doc=f"Column {GROUP_DOC}")
     on_invalid: Literal["error", "skip"] = identity("error", doc="Stop at an unreadable record, or skip and count it.")
     limit: Size | None = identity(None, doc=LIMIT_DOC)
+    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -100,6 +107,7 @@ class ParallelCorpus:
         "error", doc="Stop at a pair with an empty or unreadable side, or skip it and count it in the corpus' record."
     )
     limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
+    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(
         0.05,
         doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name.",
