@@ -200,6 +200,7 @@ def written(path: Path, text: str) -> Path:
     [
         ("evaluation.last_checkpoints=1,2", "evaluation.last_checkpoints"),
         ("evaluation.limit=10,20", "evaluation.limit"),
+        ("evaluation.clean_overlap=0.1,0.2", "evaluation.clean_overlap"),
         ("evaluation.continuation_items=10,20", "evaluation.continuation_items"),
         ("corpus.heldout=0.1,0.2", "corpus.heldout"),
     ],

@@ -31,7 +31,7 @@ _SCORED = (
     "corpus",
     f"{FINGERPRINT}corpus",
     f"{FINGERPRINT}evaluation",
-    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "heldout_text", *_CONTINUATION)),
+    *(f"evaluation.{name}" for name in ("limit", "last_checkpoints", "heldout_text", "clean_overlap", *_CONTINUATION)),
 )
 """What decides items, held-out text and scored checkpoints, which no factor excuses. A task or a number of shots that
 some runs lack is a gap in their row."""
