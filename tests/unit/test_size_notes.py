@@ -5,20 +5,21 @@ from pathlib import Path
 from paribus.reporting.comparison import Comparison, compare
 from paribus.reporting.notes import notes
 from paribus.reporting.size_notes import other_sizes
-from reporting_support import FACTORS, record
+from reporting_support import FACTORS, config_of, record
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 SCAFFOLD = {"tokenizer": "scaffold_bpe", "encoder": "merge_rank", "ordering": "standard"}
 TEXT = 480_000
 
 
-def compared(tmp_path: Path, *arms: tuple[int, int]) -> Comparison:
+def compared(tmp_path: Path, *arms: tuple[int, int], batch_bytes: int | None = None) -> Comparison:
     """Of runs of equal text with so many steps and contexts a step."""
     runs = []
     for number, (labels, (steps, batch)) in enumerate(zip((BPE, SCAFFOLD), arms, strict=True)):
         sizes = {"batch_bytes": TEXT / steps, "context_bytes": TEXT / steps / batch}
         training = {"text_bytes": TEXT, "steps": steps} | sizes
-        runs.append(record(tmp_path, str(number), labels, {("boolq", 0): [0, 1]}, training=training))
+        config = config_of(labels, training__batch_bytes=batch_bytes)
+        runs.append(record(tmp_path, str(number), labels, {("boolq", 0): [0, 1]}, training=training, config=config))
     return compare(runs, FACTORS)
 
 
@@ -43,6 +44,11 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
         "more to predict from. model.context_bytes makes them alike."
     )
     assert "batch_bytes" not in {column.key for column in comparison.columns}
+
+
+def test_what_is_left_by_rounding_is_told_without_the_remedy_that_was_taken(tmp_path: Path) -> None:
+    (told,) = other_sizes(compared(tmp_path, (196, 8), (200, 8), batch_bytes=2_400))
+    assert told.endswith("more to predict from. model.context_bytes makes them alike.")
 
 
 def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:

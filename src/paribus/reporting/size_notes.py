@@ -21,7 +21,7 @@ _REMEDIES = {BATCH_BYTES.key: "training.batch_bytes", CONTEXT_BYTES.key: "model.
 
 
 def other_sizes(comparison: Comparison) -> list[str]:
-    """A sentence with the ranges of steps, text a step and text a context in which runs differ, and what that does."""
+    """Where runs differ in steps, text a step or text a context: the ranges, what that does, and what takes it out."""
     training = [run.training for row in comparison.finished for run in row.runs]
     found = [(column, name, words) for column, name, words in _WORDS if unequal(column, training)]
     if not found:
@@ -31,6 +31,13 @@ def other_sizes(comparison: Comparison) -> list[str]:
         values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
         ranges.append(f"{name} {words(min(values))} to {words(max(values))}")
     meaning = ", ".join(_MEANING[column.key] for column, _, _ in found)
-    remedies = [_REMEDIES[column.key] for column, _, _ in found if column.key in _REMEDIES]
+    remedies = [_REMEDIES[column.key] for column, _, _ in found if _can_be_made_alike(comparison, column)]
     alike = f" {' and '.join(remedies)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
     return [f"Not alike in all runs: {'; '.join(ranges)}. This is part of every difference: {meaning}.{alike}"]
+
+
+def _can_be_made_alike(comparison: Comparison, column: Column) -> bool:
+    """Whether some run does not give the size in bytes; where all do, what is left is rounding."""
+    remedy = _REMEDIES.get(column.key)
+    given = [run.fields.get(remedy, "null") for row in comparison.finished for run in row.runs] if remedy else []
+    return "null" in given
