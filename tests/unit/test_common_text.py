@@ -24,6 +24,7 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
         save_array(path, np.array(readings, dtype=np.uint8))
     config = {**made.config, "packing": {"shuffle": changes.pop("shuffle", "text")}}
     training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
+    training |= {"straddling": changes.pop("straddling", None)}
     return replace(made, config=config, training=training, readings=path if readings is not None else None)
 
 
@@ -40,6 +41,9 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
         "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
         "read: 95.0% to 100.0%."
     ]
+    for straddling in (0.03, 0.09):
+        runs += [run(tmp_path, f"{straddling}", 0, first[0], straddling=straddling)]
+    assert under(runs)[0].endswith(" Contexts with text of two stretches of what is shuffled: up to 9.0%.")
 
 
 @pytest.mark.parametrize(

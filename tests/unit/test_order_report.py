@@ -28,6 +28,7 @@ NUMBERS = {
     "documents_per_context": 2.1,
     "cut_share": 0.2,
     "padding": 0.0,
+    "straddling": 0.034,
     "similarity_inside": 0.31,
     "similarity_shuffled": 0.015,
     "similarity_following": 0.02,
@@ -109,7 +110,7 @@ def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_pat
     Console(width=80, file=file).print(table)
     lines, told = file.getvalue().splitlines(), " ".join(file.getvalue().split())
     assert max(map(len, lines)) <= 80
-    assert told.endswith("documents of which no context holds every token.") and "The files have more columns." in told
+    assert told.endswith("contexts with text of two stretches of what is shuffled.") and "The files have more columns." in told
     headings = lines[2].split()
     assert {"inside", "next", "random"} <= set(headings)
     values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]

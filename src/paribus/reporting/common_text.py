@@ -29,6 +29,8 @@ class CommonText:
     """Whether one of them shuffles contexts instead of text."""
     epochs: float
     """Of the one that read less of its corpus."""
+    straddling: float
+    """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
 
 
 def common_text(rows: Sequence["Row"]) -> list[CommonText]:
@@ -57,6 +59,7 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         seed=run.seed,
         share=share,
         shuffled_contexts=any(_shuffle(each) != SHUFFLED_TEXT for each in both),
+        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
     )
 
@@ -77,6 +80,8 @@ def in_words(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
         "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
         f"read: {shares}."
     )
+    if straddling := max(each.straddling for each in found):
+        told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
     return [*_warning(found, names), told]
 
 

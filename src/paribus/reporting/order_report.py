@@ -22,7 +22,8 @@ LEGEND = (
     "inside: mean cosine of two documents of one context; shuffled: the same with the documents in random order, so "
     "inside minus shuffled is what an order does; next: of a document with one of the context trained on after "
     "it; random: of a document with one of a context drawn at random; adjacent: of documents that follow each other in "
-    "the order. cut: documents of which no context holds every token."
+    "the order. cut: documents of which no context holds every token; straddling: contexts with text of two stretches "
+    "of what is shuffled."
 )
 APART = (
     "The rows have different embeddings: their similarities (inside, shuffled, next, random, adjacent) are each row's "
@@ -67,6 +68,7 @@ _COLUMNS = (
     _Column("per ctx", "documents_per_context", lambda value: f"{value:.2f}"),
     _Column("cut", "cut_share", lambda value: f"{value:.1%}"),
     _Column("padding", "padding", lambda value: f"{value:.1%}"),
+    _Column("straddling", "straddling", lambda value: f"{value:.1%}", narrow=False),
     _Column("inside", "similarity_inside", lambda value: f"{value:.3f}"),
     _Column("shuffled", "similarity_shuffled", lambda value: f"{value:.3f}"),
     _Column("next", "similarity_following", lambda value: f"{value:.3f}"),
