@@ -82,7 +82,7 @@ def test_a_multirun_declares_its_factors_but_not_the_seed() -> None:
 
 
 def test_an_experiment_file_is_a_multirun_and_takes_overrides() -> None:
-    composition = compose("experiment=demo", "seed=0,1", "scale=tiny")
+    composition = compose("experiment=demo", "seed=0,1", "ordering=standard,in_context", "scale=tiny")
     assert composition.multirun
     assert composition.factors == ("tokenizer", "encoder", "ordering")
     assert len(composition.jobs) == 16
