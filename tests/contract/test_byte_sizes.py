@@ -87,7 +87,9 @@ def test_a_context_in_bytes_is_the_nearest_multiple_of_eight_tokens(
     wanted = nearest(64, 8, sum(stream) / len(stream))
     model = replace(MODEL, context_length=0, context_bytes=64)
     found = run(tmp_path, "bytes", arms[arm], config(budget=BUDGET, model=model))
-    expected = run(tmp_path, "number", arms[arm], config(budget=BUDGET, model=replace(MODEL, context_length=wanted)))
+    # Eight contexts a stretch, which else are of 32 bytes a token of the context.
+    packing, number = ConcatenatePacking(stretch_bytes=8 * 64), replace(MODEL, context_length=wanted)
+    expected = run(tmp_path, "number", arms[arm], config(budget=BUDGET, packing=packing, model=number))
     assert found["context_length"] == expected["context_length"] == wanted
     step = f"output/step_{found['steps']:08d}"
     for name in ("model.safetensors", "config.json"):

@@ -110,7 +110,10 @@ def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_pat
     Console(width=80, file=file).print(table)
     lines, told = file.getvalue().splitlines(), " ".join(file.getvalue().split())
     assert max(map(len, lines)) <= 80
-    assert told.endswith("contexts with text of two stretches of what is shuffled.") and "The files have more columns." in told
+    assert (
+        told.endswith("contexts with text of two stretches of what is shuffled.")
+        and "The files have more columns." in told
+    )
     headings = lines[2].split()
     assert {"inside", "next", "random"} <= set(headings)
     values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]
