@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.budget import EqualTextBudget
+from paribus.config.groups.packing import ConcatenatePacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.tokenization import Tokenizer
