@@ -105,12 +105,13 @@ def slow_text_shuffle(places: list[int], text_bytes: int, stretch_bytes: int, se
         number = min((places[context] + shift) // stretch_bytes, len(stretches) - 1)
         stretches[number].append((places[context] + shift - number * stretch_bytes, context))
     drawn = [stretches[int(permute(rank, len(stretches), seed=seed, epoch=epoch))] for rank in range(len(stretches))]
-    window = min(len(drawn), max(64, min(4096, len(drawn) // 32)))
+    windows = max(1, len(drawn) // max(64, min(4096, len(drawn) // 32)))
     read = []
-    for first in range(0, len(drawn), window):
+    for window in range(windows):
+        first, last = (number * len(drawn) // windows for number in (window, window + 1))
         side_by_side = [
             (into, rank, place, context)
-            for rank, stretch in enumerate(drawn[first : first + window])
+            for rank, stretch in enumerate(drawn[first:last])
             for place, (into, context) in enumerate(stretch)
         ]
         read += [context for *_, context in sorted(side_by_side)]

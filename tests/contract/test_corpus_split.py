@@ -244,3 +244,19 @@ def test_real_text_has_no_near_copies_left_and_the_same_overlaps_as_sets_of_word
     for document in [*corpus.documents("heldout")][:20]:
         own = grams(document.text)
         assert document.overlap == max(len(own & other) for other in train) / len(own)
+
+
+def test_pairs_of_one_source_move_together(tmp_path: Path) -> None:
+    source = placed(prose(0), heldout=True)
+    rows = [
+        {"source": placed(prose(0), heldout=False), "target": prose(100)},
+        {"source": source, "target": prose(100)},
+        {"source": source, "target": prose(5000, words=120)},
+        {"source": placed(prose(9000), heldout=True), "target": prose(9500)},
+    ]
+    path = write_jsonl(tmp_path / "pairs.jsonl", rows)
+    result = build_corpus(ParallelCorpus(source=(str(path),), heldout=HELDOUT), tmp_path / "corpus")
+    corpus = CorpusArtifact(tmp_path / "corpus")
+    assert [document.text for document in corpus.documents("heldout")] == [rows[3]["source"]]
+    assert [document.text for document in corpus.documents("train")] == [row["source"] for row in rows[:3]]
+    assert result["moved"]["documents"] == 2  # type: ignore[call-overload,index]

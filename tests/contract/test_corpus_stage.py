@@ -4,6 +4,7 @@ import bz2
 import gzip
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,8 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from corpus_support import build_corpus, files_corpus, write_jsonl
+from engine_support import Elsewhere
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document
+from paribus.corpus.stages import build
+from paribus.errors import DataError
 from real_data import RealData
+from run_config import run_config
+from stage_support import context_at
 
 TINY = [
     "Wikipedia",
@@ -188,3 +194,27 @@ def test_a_sample_keeps_that_share_of_training_and_all_held_out_documents_in_the
     quarter = build_corpus(files_corpus(path, heldout=0.1, sample=0.25), tmp_path / "quarter")
     assert {document.text for document in CorpusArtifact(tmp_path / "quarter").documents("train")} < chosen
     assert quarter["train"]["documents"] < half["train"]["documents"]
+
+
+def test_a_limit_of_a_sample_is_the_same_where_workers_read_ahead(tmp_path: Path) -> None:
+    rows = [{"text": f"text {number} " + f"word{number} " * 20} for number in range(2_000)]
+    config = files_corpus(write_jsonl(tmp_path / "rows.jsonl", rows), heldout=0.1, sample=0.25, limit=60_000)
+    here = context_at(tmp_path / "here", tmp_path / "work", run_config(corpus=config), {})
+    there = context_at(tmp_path / "there", tmp_path / "ahead", run_config(corpus=config), {})
+    there = replace(there, engine=Elsewhere(1))
+    found, ahead = build(here), build(there)
+    assert found == ahead and found["stopped_at"] == "limit"
+
+
+def test_a_sample_without_a_training_document_is_named(tmp_path: Path) -> None:
+    rows = [{"text": f"text {number} " + f"w{number} " * 20} for number in range(90)]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(DataError, match=r"corpus\.sample=1e-06: none of the \d+ training documents is in the sample"):
+        build_corpus(files_corpus(path, sample=1e-6), tmp_path / "corpus")
+
+
+def test_few_groups_are_named_where_a_split_is_empty(tmp_path: Path) -> None:
+    rows = [{"text": f"text {number} " + f"w{number} " * 20, "lang": "en"} for number in range(30)]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    with pytest.raises(DataError, match=r"corpus\.group_field=lang draws whole groups"):
+        build_corpus(files_corpus(path, heldout=1e-6, group_field="lang"), tmp_path / "corpus")

@@ -57,7 +57,7 @@ def test_what_is_kept_are_the_last_shares() -> None:
         (20, 5, None),
         (1, 1, None),
         (19, 2, "the last 2 shares of training.checkpoints=20 end at 1 of the budget's 19 steps"),
-        (3, 5, "take a larger budget, or lower it to 3"),
+        (3, 5, "take a larger budget, or lower it to 3, and training.checkpoints to 3 or less"),
         (10, 5, "take a larger budget, or lower training.checkpoints to 10 or less"),
     ],
 )

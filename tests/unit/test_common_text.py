@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.ordering.arrays import save_array
-from paribus.reporting.common_text import common_text, in_words
+from paribus.reporting.common_text import common_text, in_words, warning
 from paribus.reporting.comparison import compare
 from paribus.reporting.frame import RunRecord
 from paribus.reporting.notes import notes
@@ -22,14 +22,18 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
     path = root / f"{tokenizer}{seed}.npy"
     if readings is not None:
         save_array(path, np.array(readings, dtype=np.uint8))
-    config = {**made.config, "packing": {"shuffle": changes.pop("shuffle", "text")}}
+    packing = {"shuffle": changes.pop("shuffle", "text"), "kind": changes.pop("packing", "concatenate")}
+    order = str(changes.pop("ordering", "standard"))
+    config = {**made.config, "packing": packing, "ordering": {"kind": order}}
     training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
     training |= {"straddling": changes.pop("straddling", None)}
-    return replace(made, config=config, training=training, readings=path if readings is not None else None)
+    known = path if readings is not None else None
+    factors = {**made.factors, "ordering": order}
+    return replace(made, config=config, factors=factors, training=training, readings=known)
 
 
 def under(runs: Sequence[RunRecord]) -> list[str]:
-    return [line for line in notes(compare(runs, FACTORS)) if "in common" in line or "other text" in line]
+    return [line for line in notes(compare(runs, FACTORS)) if "in common" in line or "differ in text" in line]
 
 
 def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_seed(tmp_path: Path) -> None:
@@ -47,21 +51,29 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
 
 
 @pytest.mark.parametrize(
-    ("changes", "remedies"),
+    ("changes", "remedy"),
     [
-        ({"shuffle": "contexts", "epochs": 2.0}, ["packing.shuffle=text lets all tokenizers read the same text"]),
-        ({}, ["a budget below an epoch", "corpus.sample keep what it reads, about 0.5"]),
-        ({"shuffle": "none"}, ["packing.shuffle=text lets", "a budget below an epoch"]),
-        ({"epochs": 2.0}, []),
+        ({"shuffle": "contexts", "epochs": 2.0}, "packing.shuffle=text lets all tokenizers read the same text"),
+        ({"shuffle": "none"}, "packing.shuffle=text lets"),
+        (
+            {"ordering": "in_context"},
+            "a budget below an epoch takes other documents from each order: let corpus.sample",
+        ),
+        ({"packing": "best_fit"}, "packing=concatenate has more in common"),
+        ({}, "a few contexts of each stretch of text: a larger one"),
+        ({"ordering": "in_context", "epochs": 2.0}, None),
     ],
 )
 def test_little_common_text_is_a_warning_with_its_remedy(
-    tmp_path: Path, changes: dict[str, object], remedies: list[str]
+    tmp_path: Path, changes: dict[str, object], remedy: str | None
 ) -> None:
-    runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **changes), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
-    warning, told = under(runs)
-    assert warning.startswith("Warning: these rows were trained on other text") and warning.endswith(": bytes.")
-    assert all(remedy in warning for remedy in remedies) and warning.count("(") == bool(remedies)
+    own = {name: value for name, value in changes.items() if name != "ordering"}
+    runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **own), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
+    warned, told = (
+        line for line in notes(compare(runs, (*FACTORS, "ordering"))) if "in common" in line or "differ in text" in line
+    )
+    assert warned.startswith("Warning: below 90% of the text") and ": bytes" in warned
+    assert (remedy or "") in warned and warned.count("(") == (remedy is not None)
     assert told.endswith("read: 50.0%.")
 
 
@@ -70,4 +82,4 @@ def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_d
     assert under([known, unknown]) == []
     other = run(tmp_path / "larger", "bytes", 0, [1, 1, 1])
     assert common_text(compare([known, other], FACTORS).rows) == []
-    assert in_words([], []) == []
+    assert in_words([]) == warning([], []) == []

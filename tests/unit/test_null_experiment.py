@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from paribus.errors import ConfigurationError
+from paribus.reporting import judgement
 from paribus.reporting.comparison import compare
 from paribus.reporting.frame import RunRecord
 from paribus.reporting.null_experiment import halves, null_experiment
@@ -59,9 +60,15 @@ def test_a_test_over_items_alone_finds_what_seeds_did(tmp_path: Path) -> None:
 def test_each_arm_with_enough_runs_has_its_lines(tmp_path: Path) -> None:
     made = [*runs(tmp_path / "a", "bpe", 7, 30.0), *runs(tmp_path / "b", "bytes", 5, 30.0)]
     lines = null_experiment(compare(made, FACTORS), draws=50)
-    assert lines[0] == "bpe: 7 runs in two halves of 3 seeds at random, 50 times"
+    assert lines[0] == "bpe: 7 runs in two halves of 3 seeds at random, 50 times, of 70 ways to halve them"
     assert any("bits / byte: p < 0.05 in " in line for line in lines[1:]), lines
-    assert not any("bytes: " in line for line in lines)
+    assert lines[-1] == "With fewer than 6 runs, and so left out: bytes."
+
+
+def test_an_arm_without_enough_items_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judgement, "ITEMS_TO_JUDGE", 1_000)
+    lines = null_experiment(compare(runs(tmp_path, "bpe", 6, 1.0), FACTORS), draws=2)
+    assert lines[1:] == ["  no score of the model is of 30 items or documents, so nothing is tested"]
 
 
 def test_too_few_runs_are_refused_with_how_many_it_takes(tmp_path: Path) -> None:

@@ -22,7 +22,8 @@ def too_few_checkpoints(training: TrainingConfig, steps: int, wanted: int) -> st
     found = len(checkpoint_steps(training.checkpoints, steps, wanted))
     if found == wanted:
         return None
-    fewer = f"lower it to {steps}" if steps < wanted else f"lower training.checkpoints to {steps} or less"
+    both = f"lower it to {steps}, and training.checkpoints to {steps} or less"
+    fewer = both if steps < wanted else f"lower training.checkpoints to {steps} or less"
     return (
         f"{wanted} are to be scored, and the last {wanted} shares of training.checkpoints={training.checkpoints} end "
         f"at {found} of the budget's {steps} steps; take a larger budget, or {fewer}"

@@ -1,10 +1,12 @@
 """Near copies on one side: held-out documents that training has nearly whole move there, with what belongs to them.
 
-To a document belong its near copies among the held-out documents, theirs in turn, and the documents of its group. What
-moves is put where the source has it, so the order of the training split is that of the source.
+To a document belong its near copies among the held-out documents, theirs in turn, the documents of its group, and of a
+pair those with the same source. What moves is put where the source has it, so the order of the training split is that
+of the source.
 """
 
 import bisect
+import hashlib
 import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -32,13 +34,18 @@ class Drawn:
     """Training documents before each in the source."""
     groups: list[int] = field(default_factory=list)
     """Number of the first document of each one's group."""
+    texts: list[int] = field(default_factory=list)
+    """Number of the first document with the same text, of pairs the same source."""
     _first: dict[str, int] = field(default_factory=dict)
+    _first_of_text: dict[bytes, int] = field(default_factory=dict)
 
-    def add(self, place: int, group: str | None) -> None:
-        """Remember one."""
+    def add(self, place: int, group: str | None, text: bytes) -> None:
+        """Remember one; `text` is in UTF-8."""
         number = len(self.places)
         self.places.append(place)
         self.groups.append(number if group is None else self._first.setdefault(group, number))
+        key = hashlib.blake2b(text, digest_size=16).digest()
+        self.texts.append(self._first_of_text.setdefault(key, number))
 
 
 @dataclass(frozen=True)
@@ -64,7 +71,8 @@ def separate(context: StageContext, drawn: Drawn) -> Separated:
     shares = overlaps.shares
     moves = np.zeros(len(shares), np.bool_)
     if threshold is not None and (shares > threshold).any():
-        moves = _together(shares > threshold, overlaps.components(threshold), drawn.groups)
+        links = (overlaps.components(threshold), np.array(drawn.groups), np.array(drawn.texts))
+        moves = _together(shares > threshold, links)
         _require_rest(moves, threshold, context)
         shares = raised(overlaps, _chosen(corpus, moves))
     moved = list(_chosen(corpus, moves))
@@ -74,15 +82,15 @@ def separate(context: StageContext, drawn: Drawn) -> Separated:
     return Separated(np.flatnonzero(moves).tolist(), size, targets, summary(shares[~moves]))
 
 
-def _together(near: Flags, components: npt.NDArray[np.int64], groups: Sequence[int]) -> Flags:
+def _together(near: Flags, links: Sequence[npt.NDArray[np.int64]]) -> Flags:
     """(documents,) those that are near copies of training documents, and all that are linked to them.
 
-    Documents are linked by a component of near copies and by a group, in turns.
+    Documents with one number in one of the `links`, each (documents,), are linked.
     """
     moves = near
     while True:
         more = moves
-        for labels in (components, np.array(groups, np.int64)):
+        for labels in links:
             more = np.isin(labels, labels[more])
         if (more == moves).all():
             return moves

@@ -104,7 +104,7 @@ class _Copy:
         self.census.add(item.id.encode(), text, target)
         place = self.writer.count("train")
         if self.writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
-            self.drawn.add(place, item.group)
+            self.drawn.add(place, item.group, text)
         return True
 
     def _unsampled(self, text: bytes, group: str | None) -> bool:
@@ -131,10 +131,18 @@ class _Copy:
 def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:
     if not census.documents:
         raise DataError(f"the corpus is empty{census.left_out()}: {source.hint()}")
+    field = config.group_field
+    groups = f"; corpus.group_field={field} draws whole groups, so one of more values may be needed" if field else ""
     changes = dict(zip(SPLITS, ("lower", "raise"), strict=True))
     for split in SPLITS:
+        if split == "train" and not writer.count(split) and census.unsampled:
+            raise DataError(
+                f"corpus.sample={config.sample}: none of the {census.unsampled} training documents is in the sample; "
+                "raise corpus.sample, or give more text"
+            )
         if not writer.count(split):
             raise DataError(
                 f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
                 f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
+                f"{groups}"
             )

@@ -79,6 +79,9 @@ def null(composition: Composition, runs: Sequence[PreparedRun], console: Console
     table = experiment.table if experiment else None
     for line in null_experiment(compared(records, composition.factors, missing, table)):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
+    for run in missing:
+        told = f"left out, {', '.join(run.factors.values())}: {run.reason}"
+        console.print(told, soft_wrap=True, markup=False, highlight=False)
     return EXIT_INCOMPLETE if missing else 0
 
 

@@ -136,7 +136,7 @@ def _run_record(
         vocabulary=vocabulary.path if vocabulary else None,
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
-        readings=checkpoints.path / READINGS if checkpoints else None,
+        readings=checkpoints.path / READINGS if checkpoints and (checkpoints.path / READINGS).exists() else None,
         gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
     )
 

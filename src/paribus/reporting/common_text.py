@@ -12,6 +12,7 @@ from paribus.reporting.frame import RunRecord
 if TYPE_CHECKING:
     from paribus.reporting.comparison import Row
 
+_ORDER = ("ordering", "duplicates", "embedder", "neighbours")
 LOW = 0.9
 """Below this share of common text, a table warns."""
 
@@ -27,6 +28,9 @@ class CommonText:
     """Of the text that the one that read less has read, each reading of a byte counted."""
     shuffled_contexts: bool
     """Whether one of them shuffles contexts instead of text."""
+    other_order: bool
+    """Whether their documents are in different orders."""
+    best_fit: bool
     epochs: float
     """Of the one that read less of its corpus."""
     straddling: float
@@ -59,9 +63,16 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         seed=run.seed,
         share=share,
         shuffled_contexts=any(_shuffle(each) != SHUFFLED_TEXT for each in both),
+        other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER) or _order_seeds_differ(both),
+        best_fit=any((each.config.get("packing") or {}).get("kind") == "best_fit" for each in both),
         straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
     )
+
+
+def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
+    seeds = [(run.config.get("seeds") or {}).get("order") for run in runs]
+    return len(set(seeds)) > 1
 
 
 def _shuffle(run: RunRecord) -> str | None:
@@ -70,8 +81,8 @@ def _shuffle(run: RunRecord) -> str | None:
     return shuffle
 
 
-def in_words(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
-    """Sentences for under a table whose rows have `names`: how much is common, a warning first where it is little."""
+def in_words(found: Sequence[CommonText]) -> list[str]:
+    """For the proof under a table: how much is common."""
     if not found:
         return []
     low, high = min(each.share for each in found), max(each.share for each in found)
@@ -82,25 +93,34 @@ def in_words(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     )
     if straddling := max(each.straddling for each in found):
         told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
-    return [*_warning(found, names), told]
+    return [told]
 
 
-def _warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
+def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
+    """For above other notes of a table whose rows have `names`: which have little in common, and what would help."""
     little = [each for each in found if each.share < LOW]
     if not little:
         return []
     rows = list(dict.fromkeys(names[each.row] for each in little))
-    remedies = []
-    if any(each.shuffled_contexts for each in little):
-        remedies.append(f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text")
-    below = [each.epochs for each in little if each.epochs < 1]
-    if below:
-        remedies.append(
-            "a budget below an epoch takes other documents from each order: let corpus.sample keep what it reads, "
-            f"about {max(below):.2g}"
-        )
+    remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each)))
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [
-        f"Warning: these rows were trained on other text than the one they are compared with, so they differ in that "
-        f"too, and more seeds are needed to see anything{remedy}: {'; '.join(rows)}."
+        f"Warning: below {LOW:.0%} of the text that these rows read in training is that of the row they are compared "
+        f"with, so they differ in text too, and it takes more seeds to see anything{remedy}: {'; '.join(rows)}."
     ]
+
+
+def _remedy(each: CommonText) -> str | None:
+    """What would let both read the same; None where nothing is known."""
+    if each.shuffled_contexts:
+        return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
+    if each.epochs >= 1:
+        return None
+    if each.other_order:
+        return (
+            "a budget below an epoch takes other documents from each order: let corpus.sample keep what it reads, "
+            f"about {each.epochs:.2g} of what is there"
+        )
+    if each.best_fit:
+        return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
+    return "the budget reads only a few contexts of each stretch of text: a larger one has more in common"

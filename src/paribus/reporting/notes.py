@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from paribus.reporting.cells import Cell
 from paribus.reporting.columns import AVERAGE
-from paribus.reporting.common_text import in_words
+from paribus.reporting.common_text import in_words, warning
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, fewest_seeds, too_few_items, unjudged
 from paribus.reporting.layout import EXPLORATORY, change, heading
@@ -33,7 +33,12 @@ def notes(comparison: Comparison) -> list[str]:
         *_gaps(comparison),
     ]
     names = [_name(comparison, row) for row in comparison.rows]
-    return [*lines, *comparison.proof.sentences(), *in_words(comparison.common_text, names)]
+    return [
+        *warning(comparison.common_text, names),
+        *lines,
+        *comparison.proof.sentences(),
+        *in_words(comparison.common_text),
+    ]
 
 
 def _smaller(comparison: Comparison) -> list[str]:
@@ -306,12 +311,12 @@ def _overlap(comparison: Comparison) -> list[str]:
     if not corpora:
         return []
     overlap, moved = corpora[0]["overlap"], corpora[0]["moved"]["documents"]
-    above = ", ".join(f"{overlap[f'above_{level}']:,} more than {level} %" for level in (80, 50, 20))
+    above = ", ".join(f"above {level} % in {overlap[f'above_{level}']:,}" for level in (80, 50, 20))
     mean = f"{100 * overlap['mean']:.1f} % in the mean"
     near = f"{moved:,} near copies of training text, or of one group with one, had been moved to training"
     return [
-        f"Overlap with training text: of the {overlap['documents']:,} held-out documents of the corpus have {above} of "
-        f"their 8-grams in one training document, {mean}; {near if moved else 'none was moved'}."
+        f"Overlap with training text, as the share of a held-out document's 8-grams in one training document: {above} "
+        f"of the corpus' {overlap['documents']:,} held-out documents, {mean}; {near if moved else 'none was moved'}."
     ]
 
 

@@ -4,6 +4,7 @@ The runs of an arm, one a seed, are put into two halves at random, and the secon
 tests one row against another. The share of p < 0.05 should be about 5 %.
 """
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.seeding import HALVES, seed_sequence
 from paribus.reporting.cells import Values, cells_of, item_averages
 from paribus.reporting.comparison import Comparison, Row
-from paribus.reporting.judgement import SEEDS_TO_JUDGE, tested, too_few_items
+from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
 from paribus.reporting.layout import change, heading
 from paribus.reporting.measures import Column, measure
 
@@ -57,12 +58,16 @@ def null_experiment(comparison: Comparison, draws: int = DRAWS) -> list[str]:
         )
     lines = []
     for row in arms:
-        half = len(row.runs) // 2
+        count, half = len(row.runs), len(row.runs) // 2
+        splits = math.comb(count, half) * math.comb(count - half, half) // 2
         lines.append(
-            f"{comparison.row_name(row)}: {len(row.runs)} runs in two halves of {half} seeds at random, {draws:,} times"
+            f"{comparison.row_name(row)}: {count} runs in two halves of {half} seeds at random, {draws:,} times, of "
+            f"{splits:,} ways to halve them"
         )
-        lines += [f"  {result.sentence()}" for result in halves(row, comparison, draws)]
-    return lines
+        found = [f"  {result.sentence()}" for result in halves(row, comparison, draws)]
+        lines += found or [f"  no score of the model is of {ITEMS_TO_JUDGE} items or documents, so nothing is tested"]
+    few = [comparison.row_name(row) for row in comparison.finished if row not in arms]
+    return lines + ([f"With fewer than {FEWEST_RUNS} runs, and so left out: {'; '.join(few)}."] if few else [])
 
 
 def halves(row: Row, comparison: Comparison, draws: int) -> list[NullResult]:

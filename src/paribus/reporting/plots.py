@@ -95,11 +95,11 @@ def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plo
             _difference(right, row, place, comparison, column)
         _around_zero(right, comparison)
 
-    text = column.group if column.field else "held-out text"
+    text = f"{column.group}, {column.label}" if column.field else "held-out text"
     scored = "accuracy" if column.kind == "accuracy" else "score"
     name = scored if column.parts else column.key.replace("/", "_")
     what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
-    caption = f"{what}. Left: mean ± as in the table."
+    caption = f"{what}. {'Left: mean' if tested else 'Mean'} ± as in the table."
     caption += f" Right: difference from {_from(comparison)}; {_intervals(comparison)}" if tested else ""
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows

@@ -24,7 +24,7 @@ def other_sizes(comparison: Comparison) -> list[str]:
     """Where runs differ in steps, text a step or text a context: the ranges, what that does, and what takes it out."""
     training = [run.training for row in comparison.finished for run in row.runs]
     found = [(column, name, words) for column, name, words in _WORDS if unequal(column, training)]
-    if not found:
+    if not found or len(comparison.finished) < 2:
         return []
     ranges = []
     for column, name, words in found:

@@ -4,6 +4,7 @@ from typing import Literal
 
 from paribus.config.declare import group, identity
 from paribus.config.groups.types import Positive
+from paribus.config.units import Size
 
 Attention = Literal["context", "document"]
 _ATTENTION = "What a token attends to: all before it in the context, or in its document only."
@@ -27,7 +28,7 @@ class ConcatenatePacking:
     kind: Literal["concatenate"] = identity("concatenate", doc="Concatenate and cut.")
     attention: Attention = identity("context", doc=_ATTENTION)
     shuffle: Shuffle = identity("text", doc=_SHUFFLE)
-    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
+    stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
 @group
@@ -40,7 +41,7 @@ class BestFitPacking:
     )
     attention: Attention = identity("context", doc=_ATTENTION)
     shuffle: Shuffle = identity("text", doc=_SHUFFLE)
-    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
+    stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
 @group
@@ -49,7 +50,7 @@ class OneDocumentPacking:
 
     kind: Literal["one_document"] = identity("one_document", doc="A context holds tokens of one document.")
     shuffle: Shuffle = identity("text", doc=_SHUFFLE)
-    stretch_bytes: Positive | None = identity(None, doc=_STRETCH)
+    stretch_bytes: Size | None = identity(None, doc=_STRETCH)
 
 
 @group

@@ -9,9 +9,9 @@ from paribus.ordering.seeding import STRETCHES, seed_sequence
 
 WINDOWS = 32
 FEWEST, MOST = 64, 4096
-"""Stretches that are read side by side: a 32nd of all within these bounds, so that even a small part of an epoch is
-many whole windows, and neighbours are further apart than a batch is large. Global batches have no say in it, so that
-they change no sequence."""
+"""Stretches that are read side by side, at least: a 32nd of all within these bounds, so that even a small part of an
+epoch is many whole windows, and neighbours are further apart than a batch is large. Global batches have no say in it,
+so that they change no sequence."""
 
 
 class AlongText:
@@ -46,13 +46,15 @@ class Stretches:
         self._shift = int(generator.integers(stretch_bytes))
         """Bytes by which the first stretch is shorter than the others."""
         self.count = max(1, -(-(text_bytes + self._shift) // stretch_bytes))
-        self.window = min(self.count, max(FEWEST, min(MOST, self.count // WINDOWS)))
-        """Stretches that are read side by side."""
+        fewest = max(FEWEST, min(MOST, self.count // WINDOWS))
+        windows = np.arange(max(1, self.count // fewest) + 1, dtype=np.int64)
+        self.windows: Integers = windows * self.count // windows[-1]
+        """Ranks of the stretches with which windows begin, and all of them, (windows + 1,); all are about as large."""
         self._first = along.before(np.arange(self.count + 1, dtype=np.int64) * stretch_bytes - self._shift)
         self._first[-1] = len(along.places)
         self._sequence = permute(np.arange(self.count, dtype=np.int64), self.count, seed=seed, epoch=epoch)
         sizes = np.diff(self._first)[self._sequence]
-        self.window_bounds: Integers = boundaries(np.add.reduceat(sizes, np.arange(0, self.count, self.window)))
+        self.window_bounds: Integers = boundaries(np.add.reduceat(sizes, self.windows[:-1]))
         """Contexts that are read before each window, and all of them, (windows + 1,)."""
 
     def of(self, places: Integers) -> Integers:
@@ -65,14 +67,15 @@ class Stretches:
     def windows_of(self, contexts: Integers) -> Integers:
         """The window in which each context is read, same shape."""
         seed, epoch = self._key
-        return unpermute(self.of(self._along.places[contexts]), self.count, seed=seed, epoch=epoch) // self.window
+        ranks = unpermute(self.of(self._along.places[contexts]), self.count, seed=seed, epoch=epoch)
+        return np.searchsorted(self.windows, ranks, side="right") - 1
 
     def side_by_side(self, window: int) -> Integers:
         """The contexts of a window, int64: those that begin nearest to the begin of their stretch first.
 
         Those equally near to it are in the sequence of the stretches.
         """
-        stretches = self._sequence[window * self.window : (window + 1) * self.window]
+        stretches = self._sequence[self.windows[window] : self.windows[window + 1]]
         first, last = self._first[stretches], self._first[stretches + 1]
         contexts = self._along.contexts(ranges(first, last))
         sizes = last - first
