@@ -69,9 +69,9 @@ def test_the_table_has_them_beside_all_and_tells_the_overlap(root: Path, tmp_pat
     lines = notes(comparison)
     assert any("of them concatenated" in line and "clean ones among them" in line for line in lines)
     assert (
-        "Overlap with training text: of the 700 held-out documents of the corpus have 0 more than 80 %, 34 more than "
-        "50 %, 55 more than 20 % of their 8-grams in one training document, 5.2 % in the mean; 102 near copies of "
-        "training text, or of one group with one, had been moved to training."
+        "Overlap with training text, as the share of a held-out document's 8-grams in one training document: above "
+        "80 % in 0, above 50 % in 34, above 20 % in 55 of the corpus' 700 held-out documents, 5.2 % in the mean; 102 "
+        "near copies of training text, or of one group with one, had been moved to training."
     ) in lines
 
 
