@@ -19,9 +19,10 @@ from paribus.errors import DataError
 from paribus.ordering.packing import readings as sampling
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.packing.readings import common_share, readings, sampled_bytes
+from paribus.ordering.packing.readings import readings, sampled_bytes
 from paribus.ordering.packing.text import OrderedText
 from paribus.ordering.packing.traversal import ShuffledText, straddling, traverse
+from paribus.reporting.common_text import common_share
 from paribus.training.batches import Batches
 
 BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOD - 5)])

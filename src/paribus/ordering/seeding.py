@@ -2,7 +2,7 @@
 
 import numpy as np
 
-SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES, HALVES = range(10)
+SHUFFLE, JUMPS, CONTEXTS, CENTROIDS, CLUSTERS, SAMPLES, MIXED, STRETCHES, PLACES = range(9)
 """Purposes. Two purposes with one seed never share random numbers."""
 
 

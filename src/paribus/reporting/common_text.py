@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from paribus.config.groups.packing import SHUFFLED_TEXT
-from paribus.ordering.arrays import map_array
-from paribus.ordering.packing.readings import common_share
 from paribus.reporting.frame import RunRecord
 
+Readings = npt.NDArray[np.int64]
 if TYPE_CHECKING:
     from paribus.reporting.comparison import Row
 
@@ -52,8 +54,17 @@ def _share(run: RunRecord, other: RunRecord) -> float | None:
     """None where one of them does not say what it read, or they read different corpora."""
     if run.readings is None or other.readings is None:
         return None
-    one, two = (map_array(path).astype("int64") for path in (run.readings, other.readings))
+    one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
     return common_share(one, two) if len(one) == len(two) else None
+
+
+def common_share(one: Readings, other: Readings) -> float:
+    """Share of the text of the training that read less which the other read too.
+
+    Both (places,) say how often each of a sample of the corpus' bytes was read.
+    """
+    fewer = min(int(one.sum()), int(other.sum()))
+    return int(np.minimum(one, other).sum()) / fewer if fewer else 0.0
 
 
 def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> CommonText:

@@ -12,7 +12,6 @@ import numpy as np
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
-from paribus.ordering.seeding import HALVES, seed_sequence
 from paribus.reporting.cells import Values, cells_of, item_averages
 from paribus.reporting.comparison import Comparison, Row
 from paribus.reporting.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
@@ -99,7 +98,7 @@ def halves(row: Row, comparison: Comparison, draws: int) -> list[NullResult]:
 
 def _drawn(runs: int, draws: int) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
     """Two halves of so many runs, without what is over, in the sequence in which they are paired."""
-    generator = np.random.Generator(np.random.PCG64(seed_sequence(HALVES, runs)))
+    generator = np.random.default_rng(runs)
     for _ in range(draws):
         order = generator.permutation(runs).tolist()
         yield order[: runs // 2], order[runs // 2 : 2 * (runs // 2)]

@@ -52,9 +52,3 @@ def _covered(pieces: Pieces, text: OrderedText, points: Integers) -> tuple[Integ
     first = begins[kept] + text.within(positions, starts)
     last = begins[kept] + text.within(positions, starts + pieces.lengths[kept])
     return np.searchsorted(points, first), np.searchsorted(points, last), kept
-
-
-def common_share(one: Integers, other: Integers) -> float:
-    """Share of the text read in the training that read less which the other read too; `readings` of both."""
-    fewer = min(int(one.sum()), int(other.sum()))
-    return int(np.minimum(one, other).sum()) / fewer if fewer else 0.0
