@@ -50,7 +50,7 @@ REFUSED = {
     "no text": ([TEXTS[0], {"body": "x"}], "line 2: field `text` is missing; the record has body"),
     "a number for a text": ([{"text": 3}], "line 1: field `text` must be text, not 3"),
     "an empty text": ([{"text": ""}], "line 1: the text is empty"),
-    "half a surrogate pair": ([{"text": "\ud800"}], "line 1: the text or id has half a surrogate pair"),
+    "half a surrogate pair": ([{"text": "\ud800"}], "line 1: the text, id or group has half a surrogate pair"),
     "an id twice": ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "line 2: the id 'a' occurred before"),
     "an id that is missing": ([{"id": "a", "text": "x"}, {"text": "y"}], "line 2: field `id` is missing"),
     "nothing": ([], "is empty; a set of texts needs its lines there, each a JSON object"),
