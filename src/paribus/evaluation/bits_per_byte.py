@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.evaluation.pairs import Encoder, Pair, windows
+from paribus.evaluation.progress import counter
 
 if TYPE_CHECKING:
     from paribus.evaluation.scoring import Scorer
@@ -44,13 +45,7 @@ class Documents:
 
     def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
         """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
-        finished, total = 0, int(self.sizes.sum())
-
-        def report(count: int) -> None:
-            nonlocal finished
-            finished += count
-            progress(total * finished // max(1, len(self.pairs)), total)
-
+        report = counter(progress, len(self.pairs), int(self.sizes.sum()))
         scores = scorer.score(self.pairs, report)
         nats = np.bincount(self.owners, scores.log_probability, minlength=len(self.sizes))
         return DocumentBits(-nats / np.log(2), self.sizes)

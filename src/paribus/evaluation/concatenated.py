@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from paribus.evaluation.bits_per_byte import DocumentBits
 from paribus.evaluation.pairs import Encoder, Pair, windows
+from paribus.evaluation.progress import counter
 
 if TYPE_CHECKING:
     from paribus.evaluation.scoring import Scorer
@@ -69,13 +70,7 @@ class Stream:
 
     def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
         """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
-        finished, total = 0, int(self.sizes.sum())
-
-        def report(count: int) -> None:
-            nonlocal finished
-            finished += count
-            progress(total * finished // max(1, len(self.pairs)), total)
-
+        report = counter(progress, len(self.pairs), int(self.sizes.sum()))
         scores, own = scorer.token_scores(self.pairs, report), self.owners != _BETWEEN
         nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
         return DocumentBits(-nats / np.log(2), self.sizes)

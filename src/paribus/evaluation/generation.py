@@ -4,7 +4,7 @@ Prompts are padded on the left, longest first; a row leaves its batch when it is
 the batch, unless two tokens are equally probable up to rounding.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,7 +15,8 @@ from transformers import DynamicCache
 
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.pairs import Encoder, Ids
-from paribus.evaluation.scoring import Progress, Scorer
+from paribus.evaluation.progress import Progress
+from paribus.evaluation.scoring import Scorer
 
 
 class Coder(Encoder, Protocol):
@@ -153,15 +154,3 @@ class _Batch:
 def _before(text: str, until: Sequence[str]) -> str:
     """The text before the first stop string in it."""
     return text[: min((place for stop in until if (place := text.find(stop)) >= 0), default=len(text))]
-
-
-def counter(finished: Callable[[int, int], None], total: int) -> Progress:
-    """From numbers of requests just finished to (finished, total)."""
-    done = 0
-
-    def report(count: int) -> None:
-        nonlocal done
-        done += count
-        finished(done, total)
-
-    return report

@@ -15,9 +15,10 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 
-from paribus.evaluation.generation import Coder, Generator, Request, counter
+from paribus.evaluation.generation import Coder, Generator, Request
 from paribus.evaluation.items import read_records
 from paribus.evaluation.pairs import Pair, fit, windows
+from paribus.evaluation.progress import counter
 from paribus.evaluation.requests import EncodedRequests, Item, encode_requests
 from paribus.evaluation.scoring import Scorer
 from paribus.evaluation.task_files import read_config
@@ -106,14 +107,8 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         return self._score(encoded)
 
     def _score(self, encoded: EncodedRequests) -> list[Answer]:
-        finished = 0
-
-        def report(count: int) -> None:
-            nonlocal finished
-            finished += count
-            self.progress(encoded.number * finished // max(1, len(encoded.pairs)), encoded.number)
-
-        sums, greedy, omitted = encoded.score(self.scorer, report)
+        progress = counter(self.progress, len(encoded.pairs), encoded.number)
+        sums, greedy, omitted = encoded.score(self.scorer, progress)
         self.omitted = max(self.omitted, omitted)
         return list(zip(sums.tolist(), greedy.tolist(), strict=True))
 

@@ -3,7 +3,7 @@
 A score does not depend on the batch it is computed in, up to rounding. Imports torch: import this module late.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +16,12 @@ from torch.nn.functional import linear
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.branches import Batch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.pairs import Pair
+from paribus.evaluation.progress import Progress
 from paribus.modeling.decoder import decoder_parts
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
 NOT_A_NUMBER = "the model's output is not a number; its weights are not finite or overflow"
-
-Progress = Callable[[int], None]
-"""Told the number of pairs that were just finished."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,8 @@ from pathlib import Path
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.answers import squad_scores
 from paribus.evaluation.checkpoints import load_checkpoint_model
-from paribus.evaluation.generation import Generator, Request, counter
+from paribus.evaluation.generation import Generator, Request
+from paribus.evaluation.progress import counter
 from paribus.evaluation.rouge import rouge_scores
 from paribus.evaluation.scoring import Scorer
 from paribus.finetuning.data import Question
