@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
 from paribus.ordering.packing.traversal import Traversal
 
 Integers = npt.NDArray[np.int64]
-CHUNK = 65_536
 STEPS_AT_ONCE = 64
 
 
@@ -96,7 +96,7 @@ def context_sources(contexts: Contexts) -> Integers | None:
 
 def _of_each(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:
     measured = np.empty(contexts.count, dtype=np.int64)
-    for start in range(0, contexts.count, CHUNK):
-        indices = np.arange(start, min(start + CHUNK, contexts.count), dtype=np.int64)
+    for start in range(0, contexts.count, CONTEXTS_AT_ONCE):
+        indices = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts.count), dtype=np.int64)
         measured[indices] = measure(indices)
     return measured

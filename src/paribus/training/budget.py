@@ -19,7 +19,8 @@ from paribus.config.groups.budget import (
     EqualTokensBudget,
 )
 from paribus.errors import ConfigurationError
-from paribus.training.batches import CHUNK, Batches, Integers, context_targets, context_text_bytes
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
+from paribus.training.batches import Batches, Integers, context_targets, context_text_bytes
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,10 @@ def amount_of(contexts: int, batches: Batches, of_contexts: Integers) -> int:
     """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
     epochs, rest = divmod(contexts, batches.contexts.count)
     total = epochs * int(of_contexts.sum())
-    for start in range(0, rest, CHUNK):
-        numbers = np.arange(start, min(start + CHUNK, rest), dtype=np.int64) + epochs * batches.contexts.count
+    for start in range(0, rest, CONTEXTS_AT_ONCE):
+        numbers = (
+            np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + epochs * batches.contexts.count
+        )
         total += int(of_contexts[batches.numbered(numbers)].sum())
     return total
 

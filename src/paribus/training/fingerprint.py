@@ -11,9 +11,10 @@ from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import DocumentOrder
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
 from paribus.pipeline.context import JSON
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.batches import CHUNK, Batches
+from paribus.training.batches import Batches
 
 SAMPLED_IDS = 2**20
 RECIPE = ("packing", "model", "start", "budget", "training")
@@ -49,8 +50,8 @@ def recipe_fingerprint(config: RunConfig, tokenizer: Path) -> dict[str, JSON]:
 def contexts_digest(batches: Batches, steps: int) -> str:
     """SHA-256 of the context indices of the first `steps` steps, in order, as little-endian int64."""
     digest, contexts = hashlib.sha256(), steps * batches.global_batch
-    for start in range(0, contexts, CHUNK):
-        numbers = np.arange(start, min(start + CHUNK, contexts), dtype=np.int64)
+    for start in range(0, contexts, CONTEXTS_AT_ONCE):
+        numbers = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts), dtype=np.int64)
         digest.update(batches.numbered(numbers).astype("<i8").tobytes())
     return digest.hexdigest()
 

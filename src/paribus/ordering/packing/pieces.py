@@ -6,6 +6,9 @@ import numpy as np
 
 from paribus.ordering.packing.documents import Integers
 
+CONTEXTS_AT_ONCE = 65_536
+"""Contexts whose pieces are looked at together, so that memory is bounded however many there are."""
+
 
 @dataclass(frozen=True)
 class Pieces:

@@ -4,14 +4,13 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pieces import Pieces
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces
 from paribus.ordering.packing.text import OrderedText
 from paribus.ordering.seeding import PLACES, seed_sequence
 
 READINGS = "readings.npy"
 SAMPLED = 2**18
 """Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""
-CONTEXTS_AT_ONCE = 65_536
 
 
 def sampled_bytes(corpus_bytes: int) -> Integers:

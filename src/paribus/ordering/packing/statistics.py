@@ -6,9 +6,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pieces import Pieces
-
-CONTEXTS_AT_ONCE = 65_536
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces
 
 
 @dataclass(frozen=True)

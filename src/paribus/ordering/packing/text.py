@@ -8,10 +8,9 @@ import numpy.typing as npt
 from paribus.errors import DataError
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces, boundaries
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces, boundaries
 
 TOKENS_AT_ONCE = 2**20
-CONTEXTS_AT_ONCE = 65_536
 
 
 class OrderedText:
