@@ -150,9 +150,19 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
 
 def _shuffle(config: RunConfig) -> Iterator[tuple[str, str]]:
     packing = config.packing
-    if not isinstance(packing, PairPacking) and packing.stretch_bytes and packing.shuffle != SHUFFLED_TEXT:
+    if isinstance(packing, PairPacking) or packing.stretch_bytes is None:
+        return
+    if packing.shuffle != SHUFFLED_TEXT:
         message = f"packing.shuffle={packing.shuffle} has no stretches of text"
         yield "packing.stretch_bytes", f"{message}; set it to null, or packing.shuffle={SHUFFLED_TEXT}"
+    unit = "context_length" if config.model.context_bytes is None else "context_bytes"
+    shortest: int = getattr(config.model, unit)
+    if packing.stretch_bytes < shortest:
+        message = f"{packing.stretch_bytes} bytes hold no context of model.{unit}={shortest}"
+        yield (
+            "packing.stretch_bytes",
+            f"{message}; several should find room: {8 * shortest}, or null for paribus' choice",
+        )
 
 
 def _model(config: RunConfig) -> Iterator[tuple[str, str]]:
