@@ -6,6 +6,7 @@ import pytest
 
 from paribus.cli import VERBS, main
 from paribus.config.arguments import parse
+from paribus.config.flags import OF_A_VERB
 from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 
@@ -71,6 +72,23 @@ def test_each_spelling_of_a_flag_that_shows_something_runs_nothing(
     assert main(["run", *TINY, f"root={tmp_path}/root", "seed=7", *arguments]) == 0
     assert "seed: 7" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", ["run", "report"])
+def test_the_help_of_a_verb_begins_with_the_flags_that_it_alone_has(
+    verb: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main([verb, "--help"])
+    first, rest = capfd.readouterr().out.split("\n\n", maxsplit=1)
+    assert first.startswith(f"usage: paribus {verb} [--")
+    assert all(f"  {flag} " in first and f"[{flag}]" in first for flag in OF_A_VERB[verb])
+    assert "Configuration groups" in rest
+
+
+def test_two_things_are_not_reported_at_once() -> None:
+    with pytest.raises(ConfigurationError, match="--why and --null do not go together"):
+        parse(["--why", "--null"], "report")
 
 
 def test_information_may_be_asked_for_with_and_without_its_kind() -> None:

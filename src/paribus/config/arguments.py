@@ -137,6 +137,7 @@ def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
     for name in names:
         if name in ONLY_BESIDE and not ONLY_BESIDE[name] & set(names):
             yield f"{name} goes with {' or '.join(sorted(ONLY_BESIDE[name]))} only"
-    showing = [name for name in names if name in SHOWING - {HELP}]
-    if len(showing) > 1:
-        yield f"{' and '.join(showing)} do not go together; ask for one at a time"
+    for group in (SHOWING - {HELP}, *OF_A_VERB.values()):
+        asked = [name for name in names if name in group]
+        if len(asked) > 1:
+            yield f"{' and '.join(asked)} do not go together; ask for one at a time"

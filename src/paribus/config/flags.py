@@ -24,8 +24,14 @@ INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchp
 """What may follow --info, which does without."""
 ONLY_BESIDE = {"--package": {"--cfg"}, "--resolve": {"--cfg", HELP}}
 """Flag -> those of which one must be there for it to mean something."""
-OF_A_VERB = {"run": {"--dry-run"}, "report": {"--why", "--null"}}
-"""Flags of ours that a single verb has."""
+OF_A_VERB: Mapping[str, Mapping[str, str]] = {
+    "run": {"--dry-run": "say what `paribus plan` says, and run nothing"},
+    "report": {
+        "--why": "in place of the table, every setting in which the runs differ, declared or not",
+        "--null": "in place of the table, how often its tests find a difference between halves of one arm's runs",
+    },
+}
+"""Verb -> flags of ours that it alone has -> what each asks for. No two of them go together."""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 _SAID_OTHERWISE = {
     **dict.fromkeys(
@@ -51,7 +57,14 @@ _SAID_OTHERWISE = {
 
 def known_flags(verb: str) -> list[str]:
     """The long flags of a verb."""
-    return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, set())})
+    return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
+
+
+def usage(verb: str) -> str:
+    """How a verb is called, with the flags that it alone has."""
+    own = OF_A_VERB.get(verb, {})
+    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}[overrides]"]
+    return "\n".join([*lines, *(f"  {flag:<10} {meaning}" for flag, meaning in own.items())])
 
 
 def no_flag(name: str, value: str | None, verb: str) -> str:

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import compose_command, show_with_hydra
+from paribus.config.flags import usage
 from paribus.errors import ConfigurationError
 from paribus.pipeline.display import open_console
 
@@ -16,6 +17,8 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
 
     def verb(arguments: Sequence[str]) -> int:
         command = parse(arguments, name)
+        if command.helps:
+            open_console().print(usage(name), end="\n\n", markup=False, highlight=False, soft_wrap=True)
         if command.shows:
             show_with_hydra(command)
             return 0

@@ -45,7 +45,7 @@ def report_command(command: Command, console: Console) -> int:
         if command.asks_why:
             return explain(composition, runs, console)
         if command.asks_null:
-            return null(composition, runs, console)
+            return compare_arms_with_themselves(composition, runs, console)
         return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
 
 
@@ -69,7 +69,7 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     return 0 if fair else EXIT_USAGE
 
 
-def null(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
+def compare_arms_with_themselves(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
     """Print how often a table would find a difference between two halves of the runs of one arm."""
     from paribus.reporting.comparison import compare as compared
     from paribus.reporting.null_experiment import null_experiment
