@@ -16,9 +16,7 @@ def markdown_report(document: Document) -> str:
         note = [f"*{markdown(table.note)}.*"] if table.note else []
         parts += [f"## {table.title}", *note, markdown_table(table).rstrip()]
     parts.append("\n".join(f"- {markdown(note)}" for note in document.notes))
-    parts.append(
-        "Differences with intervals, p-values and detectable effects are in [report.csv](report.csv), one line a cell."
-    )
+    parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
     parts += _paper(document)
     for plot in document.plots:
         parts.append(f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*")
