@@ -57,10 +57,10 @@ def positive(world: World, draws: int) -> float:
     return float(np.mean([world.compared(generator).p_value < 0.05 for _ in range(draws)]))
 
 
-def detectable(world: World) -> float:
+def detectable(world: World, draws: int) -> float:
     """The median over tables of what the test calls detectable."""
     generator = np.random.default_rng(1)
-    return float(np.median([world.compared(generator).detectable for _ in range(500)]))
+    return float(np.median([world.compared(generator).detectable for _ in range(draws)]))
 
 
 def named(world: World) -> str:
@@ -96,7 +96,10 @@ def main() -> None:
         report("the same, seeds move one row 3 times as far", wild, arguments.draws, pool)
         sized = [over_shares(rows, seeds) for rows in (2, 8) for seeds in (3, 5, 10)]
         shown = [
-            [replace(world, difference=d) for world, d in zip(line, pool.map(detectable, line), strict=True)]
+            [
+                replace(world, difference=d)
+                for world, d in zip(line, pool.map(detectable, line, [arguments.draws] * len(line)), strict=True)
+            ]
             for line in sized
         ]
         report("power in % at the median detectable difference", shown, arguments.draws, pool)

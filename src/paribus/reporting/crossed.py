@@ -15,21 +15,16 @@ shares of V: Satterthwaite's degrees of freedom find too much where one variance
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from paribus.reporting.significance import CONFIDENCE, Matrix, Vector
+from paribus.reporting.quantile import OWN_PAIRS, TWO_SIDED, Quantile, is_wild
+from paribus.reporting.significance import Matrix
 
-POWER = 0.8
-OWN_PAIRS, OWN_NUMBERS = 0.25, 0.05
-"""Of pairs, and of numbers, whose seeds vary as all others' do, the share that keeps its own variance for safety."""
+OWN_NUMBERS = 0.05
+"""`OWN_PAIRS` for the interval of a number alone."""
 _ROUNDING = 1e-12
-_SMALLEST = 1e-300
-_SLACK = 1e-9
-_GRID = 25
 _FEWEST, _MOST, _WILD = 3, 64, 0.001
-_TWO_SIDED = (1 + CONFIDENCE) / 2
 
 
 @dataclass(frozen=True)
@@ -168,7 +163,7 @@ def half_width(values: Matrix, pooled: SeedVariance | None) -> float | None:
     if values.size < 2 and pooled is None:
         return None
     variance, quantile = _variance(values, pooled, OWN_NUMBERS)
-    return quantile.at(_TWO_SIDED) * float(np.sqrt(variance))
+    return quantile.at(TWO_SIDED) * float(np.sqrt(variance))
 
 
 def crossed_tests(pairs: Sequence[tuple[Matrix, Matrix]], pooled: Sequence[SeedVariance | None]) -> list[CrossedTest]:
@@ -201,7 +196,7 @@ def _crossed_test(ours: Matrix, theirs: Matrix, pooled: SeedVariance | None) -> 
     if variance <= (_ROUNDING * scale) ** 2:
         return _without_spread(mean if abs(mean) > _ROUNDING * scale else 0.0, seeds, items)
     error = float(np.sqrt(variance))
-    half = quantile.at(_TWO_SIDED) * error
+    half = quantile.at(TWO_SIDED) * error
     return CrossedTest(
         mean, mean - half, mean + half, quantile.p_value(abs(mean) / error), seeds, items, error, quantile.share,
         quantile.seeds_freedom, quantile.detectable() * error,
@@ -219,7 +214,7 @@ def _parts(differences: Matrix) -> tuple[float, float, float]:
     return by_seed, by_item, rest
 
 
-def _variance(values: Matrix, pooled: SeedVariance | None, own_share: float) -> tuple[float, "_Quantile"]:
+def _variance(values: Matrix, pooled: SeedVariance | None, own_share: float) -> tuple[float, Quantile]:
     """V of the mean of (seeds, items), and the quantile by its parts.
 
     The seeds' part is `pooled`, the variance of a mean at one seed, unless the values' own is more than luck explains:
@@ -232,117 +227,17 @@ def _variance(values: Matrix, pooled: SeedVariance | None, own_share: float) -> 
     if pooled is not None:
         of_all = pooled.variance / seeds
         guarded = seeds > 1 and pooled.freedom - freedom >= 1
-        if not guarded or not _is_wild(by_seed, of_all, freedom, pooled.freedom, own_share):
+        if not guarded or not is_wild(by_seed, of_all, freedom, pooled.freedom, own_share):
             by_seed, freedom, own_freedom = of_all, pooled.freedom, (freedom if guarded else None)
     above = max(by_seed - rest, 0.0)
     variance = by_item + above
     unit = variance or 1.0
-    return variance, _Quantile(above / unit, freedom, max(items - 1, 1), rest / unit, own_freedom)
-
-
-def _is_wild(own: Any, pooled: Any, own_freedom: float, freedom: float, own_share: float) -> Any:
-    """Where a pair's own variance is more than luck makes of that of the others, the rest of the pooled one."""
-    from scipy.special import fdtri
-
-    left = freedom - own_freedom
-    of_others = np.maximum(pooled * freedom - own * own_freedom, 0.0) / left
-    return own > of_others * float(fdtri(own_freedom, left, 1 - own_share))
+    return variance, Quantile(
+        above / unit, freedom, max(items - 1, 1), seeds=by_seed / unit, rest=rest / unit, own_freedom=own_freedom
+    )
 
 
 def _without_spread(mean: float, seeds: int, items: int) -> CrossedTest:
     """Where nothing varies the interval is the difference itself, and p that of flipping the signs of seeds."""
     p_value = 1.0 if mean == 0 else 2.0 ** (1 - seeds)
     return CrossedTest(mean, mean, mean, p_value, seeds, items, 0.0, 0.0, seeds - 1, 0.0)
-
-
-@dataclass(frozen=True)
-class _Quantile:
-    """Cochran and Cox's: Student's t of the seeds' degrees of freedom and of the items', by the share of seeds in V."""
-
-    share: float
-    seeds_freedom: float
-    items_freedom: float
-    rest: float = 0.0
-    """The part of the rest in units of V, which the mean square of seeds has in it."""
-    own_freedom: float | None = None
-    """Where the seeds' part is pooled, the degrees of freedom of the pair's own, which might have been taken."""
-
-    def at(self, probability: float) -> float:
-        from scipy.special import stdtrit
-
-        of_seeds, of_items = (float(stdtrit(each, probability)) for each in (self.seeds_freedom, self.items_freedom))
-        return self.share * of_seeds + (1 - self.share) * of_items
-
-    def p_value(self, statistic: float) -> float:
-        """Two-sided: the level at which `statistic` is the quantile; it lies between those of the two parts."""
-        from scipy.optimize import brentq
-        from scipy.special import stdtr
-
-        bounds = sorted(2 * float(stdtr(each, -statistic)) for each in (self.seeds_freedom, self.items_freedom))
-        if bounds[0] == bounds[1] or self.share in (0.0, 1.0):
-            return 2 * float(stdtr(self.seeds_freedom if self.share > 0 else self.items_freedom, -statistic))
-
-        def above(logarithm: float) -> float:
-            return -self.at(float(np.exp(logarithm)) / 2) - statistic
-
-        low, high = (float(np.log(max(bound, _SMALLEST))) for bound in bounds)
-        if above(low - _SLACK) < 0:
-            return _SMALLEST
-        return min(1.0, float(np.exp(brentq(above, low - _SLACK, high + _SLACK))))
-
-    def detectable(self) -> float:
-        """In units of the error: where the test has a power of 80 %, over what luck makes of the seeds' part of V.
-
-        That part is taken for its median: few seeds mostly show less than there is, and the power would be missed.
-        """
-        from scipy.optimize import brentq
-        from scipy.special import ndtr
-
-        mean_square = (self.share + self.rest) * self.seeds_freedom / _of_luck(self.seeds_freedom, 0.5)
-        true = float(np.sqrt(max(mean_square - self.rest, 0.0) + 1 - self.share))
-        found, quantiles = self._found_by_luck()
-        bounds = self._bounds(np.maximum(mean_square * found - self.rest, 0.0), quantiles)
-
-        def lacking(effect: float) -> float:
-            return float(np.mean(ndtr((effect - bounds) / true) + ndtr((-effect - bounds) / true))) - POWER
-
-        return float(brentq(lacking, 0.0, 2 * (float(bounds.max()) + true)))
-
-    def _found_by_luck(self) -> tuple[Vector, Vector]:
-        """Variances that seeds show where the true one is 1, each as probable as the others, with their quantiles."""
-        from scipy.special import stdtrit
-
-        quantile = float(stdtrit(self.seeds_freedom, _TWO_SIDED))
-        if self.own_freedom is None:
-            found = _of_luck(self.seeds_freedom, _steps(4 * _GRID)) / self.seeds_freedom
-            return found, np.full(len(found), quantile)
-        left = self.seeds_freedom - self.own_freedom
-        own, others = np.meshgrid(_of_luck(self.own_freedom, _steps(_GRID)), _of_luck(left, _steps(_GRID)))
-        pooled = (own + others) / self.seeds_freedom
-        own = own / self.own_freedom
-        alone = _is_wild(own, pooled, self.own_freedom, self.seeds_freedom, OWN_PAIRS)
-        quantiles = np.where(alone, float(stdtrit(self.own_freedom, _TWO_SIDED)), quantile)
-        return np.where(alone, own, pooled).ravel(), quantiles.ravel()
-
-    def _bounds(self, of_seeds: Vector, quantiles: Vector) -> Vector:
-        """Differences above which the test finds one, by the seeds' part of V and its quantiles."""
-        from scipy.special import stdtrit
-
-        of_items = 1 - self.share
-        weighted = of_seeds * quantiles + of_items * float(stdtrit(self.items_freedom, _TWO_SIDED))
-        variances = of_seeds + of_items
-        bounds: Vector = np.divide(weighted, np.sqrt(variances), out=np.zeros_like(weighted), where=variances > 0)
-        return bounds
-
-
-def _steps(count: int) -> Vector:
-    """Probabilities from 0 to 1, the middles of as many equal steps."""
-    found: Vector = (np.arange(count) + 0.5) / count
-    return found
-
-
-def _of_luck(freedom: float, probability: Any) -> Any:
-    """Quantiles of a chi-squared variable."""
-    from scipy.special import chdtri
-
-    return chdtri(freedom, 1 - probability)
