@@ -73,9 +73,9 @@ def test_the_variance_of_a_pair_is_that_of_its_mean_squares(seeds: int, share: f
     variance = (of_items + above) / (seeds * 9)
     found = compared(table)
     assert found.error**2 == pytest.approx(variance)
-    assert found.share == pytest.approx(above / (of_items + above))
+    assert found.quantile.share == pytest.approx(above / (of_items + above))
     assert found.difference == pytest.approx(table[1].mean() - table[0].mean())
-    quantile = found.share * stats.t.ppf(0.975, seeds - 1) + (1 - found.share) * stats.t.ppf(0.975, 8)
+    quantile = found.quantile.share * stats.t.ppf(0.975, seeds - 1) + (1 - found.quantile.share) * stats.t.ppf(0.975, 8)
     assert (found.low, found.high) == pytest.approx(
         (found.difference - quantile * variance**0.5, found.difference + quantile * variance**0.5)
     )
@@ -87,7 +87,9 @@ def test_the_p_value_is_the_level_at_which_the_interval_ends_at_zero() -> None:
         found = compared(World(3, 4, share).table(generator, difference=2.0))
         statistic = abs(found.difference) / found.error
         level = 1 - found.p_value / 2
-        quantile = found.share * stats.t.ppf(level, found.freedom) + (1 - found.share) * stats.t.ppf(level, 39)
+        quantile = found.quantile.share * stats.t.ppf(level, found.quantile.seeds_freedom) + (
+            1 - found.quantile.share
+        ) * stats.t.ppf(level, 39)
         assert quantile == pytest.approx(statistic)
         assert (found.p_value < 0.05) == (not found.low <= 0 <= found.high)
 
@@ -124,7 +126,7 @@ def test_a_pair_whose_seeds_differ_by_more_than_luck_is_judged_by_its_own() -> N
     (calm,) = crossed_tests([(table[1], table[0])], [SeedVariance(1e-9, 30)])
     (wild,) = crossed_tests([(table[1], table[0])], [SeedVariance(1e3, 30)])
     assert calm == own
-    assert (wild.freedom, wild.error > 10 * own.error) == (30, True)
+    assert (wild.quantile.seeds_freedom, wild.error > 10 * own.error) == (30, True)
 
 
 def test_where_nothing_varies_the_seeds_flip_their_signs() -> None:

@@ -50,12 +50,13 @@ class CrossedTest:
     items: int
     error: float
     """Root of V, in the unit of the scores."""
-    share: float
-    """Share of V that seeds bring, 0 to 1."""
-    freedom: float
-    """Degrees of freedom of the seeds' part."""
-    detectable: float
-    """The smallest true difference that a test with this V finds with a probability of 80 % at a level of 5 %."""
+    quantile: Quantile
+    """Of what parts V is made, and how surely each is known."""
+
+    @property
+    def detectable(self) -> float:
+        """The smallest true difference that a test with this V finds with a probability of 80 % at a level of 5 %."""
+        return self.quantile.detectable() * self.error if self.error else 0.0
 
 
 def pooled_variance(means: Matrix) -> SeedVariance | None:
@@ -197,10 +198,8 @@ def _crossed_test(ours: Matrix, theirs: Matrix, pooled: SeedVariance | None) -> 
         return _without_spread(mean if abs(mean) > _ROUNDING * scale else 0.0, seeds, items)
     error = float(np.sqrt(variance))
     half = quantile.at(TWO_SIDED) * error
-    return CrossedTest(
-        mean, mean - half, mean + half, quantile.p_value(abs(mean) / error), seeds, items, error, quantile.share,
-        quantile.seeds_freedom, quantile.detectable() * error,
-    )  # fmt: skip
+    p_value = quantile.p_value(abs(mean) / error)
+    return CrossedTest(mean, mean - half, mean + half, p_value, seeds, items, error, quantile)
 
 
 def _parts(differences: Matrix) -> tuple[float, float, float]:
@@ -240,4 +239,4 @@ def _variance(values: Matrix, pooled: SeedVariance | None, own_share: float) -> 
 def _without_spread(mean: float, seeds: int, items: int) -> CrossedTest:
     """Where nothing varies the interval is the difference itself, and p that of flipping the signs of seeds."""
     p_value = 1.0 if mean == 0 else 2.0 ** (1 - seeds)
-    return CrossedTest(mean, mean, mean, p_value, seeds, items, 0.0, 0.0, seeds - 1, 0.0)
+    return CrossedTest(mean, mean, mean, p_value, seeds, items, 0.0, Quantile(0.0, seeds - 1, max(items - 1, 1)))

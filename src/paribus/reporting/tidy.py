@@ -109,7 +109,7 @@ def _tests(cell: Cell) -> dict[str, Any]:
         "difference": cell.difference,
         "low": low,
         "high": high,
-        "seeds_share": cell.crossed.share if cell.crossed else None,
+        "seeds_share": cell.crossed.quantile.share if cell.crossed else None,
         "p_value": cell.p_value,
         "p_holm": cell.p_holm,
         "mde": cell.mde,
