@@ -50,7 +50,7 @@ kill-matrix: $(READY)
 # Hundreds of rounds and thousands of cases of what make test does a few of; about half an hour on two cores.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
-	  tests/concurrency tests/config tests/contract/test_torn_artefacts.py tests/security
+	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
@@ -62,7 +62,7 @@ tracking-load: $(READY)
 
 # Every stage on several engines, and a Ray cluster of two nodes of which one is killed; some minutes on two cores.
 cluster-tests: $(READY)
-	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/test_engines.py tests/concurrency/test_ray_nodes.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest -m cluster tests/contract/engine/test_engines.py tests/concurrency/test_ray_nodes.py
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py

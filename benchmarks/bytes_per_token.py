@@ -17,7 +17,7 @@ from typing import get_args
 import numpy as np
 from peers.corpus import documents
 
-from paribus.pipeline.planning.bytes_per_token import by_rule
+from paribus.planning.bytes_per_token import by_rule
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import Algorithm
 

@@ -22,7 +22,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from paribus.evaluation.stages import OFFLINE
+from paribus.evaluation.stage import OFFLINE
 
 os.environ.update(OFFLINE)
 
@@ -30,16 +30,16 @@ import numpy as np
 import torch
 from lm_eval.models.huggingface import HFLM
 
-import paribus.tokenization.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
+import paribus.tokenization.interchange.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.checkpoints import load_checkpoint_model, resolve_device
-from paribus.evaluation.harness import HarnessModel, build_requests, load_task
-from paribus.evaluation.items import ItemSet, read_items
-from paribus.evaluation.scoring import Scorer
+from paribus.evaluation.models.checkpoints import load_checkpoint_model, resolve_device
+from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task
+from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
-from paribus.evaluation.task_files import write_task
+from paribus.evaluation.tasks.files import write_task
+from paribus.evaluation.tasks.items import ItemSet, read_items
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.modeling.build import build_model, save_model
 from paribus.tokenization import Tokenizer

@@ -131,14 +131,14 @@ def make_run(case: Case, directory: Path) -> Any:
     from paribus.config.groups.packing import ConcatenatePacking
     from paribus.config.groups.training import TrainingConfig
     from paribus.ordering.packing.pack import pack
-    from paribus.ordering.packing.traversal import Sequential
-    from paribus.pipeline.context import SilentReporter
-    from paribus.training.batches import Batches, context_targets
-    from paribus.training.budget import Budget
-    from paribus.training.checkpoint import Checkpoints
-    from paribus.training.device import make_accelerator
+    from paribus.ordering.traversal.traversal import Sequential
+    from paribus.stage.context import SilentReporter
+    from paribus.training.data.batches import Batches, context_targets
+    from paribus.training.data.budget import Budget
+    from paribus.training.fit.device import make_accelerator
     from paribus.training.loop import Run
-    from paribus.training.metrics import MetricsFile
+    from paribus.training.state.checkpoint import Checkpoints
+    from paribus.training.state.metrics import MetricsFile
 
     model = case.config()
     training = TrainingConfig(

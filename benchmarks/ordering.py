@@ -33,8 +33,8 @@ from paribus.native.loader import ensure_compiled
 from paribus.ordering import traverse
 from paribus.ordering.duplicates.embedding import embedding_pairs
 from paribus.ordering.duplicates.groups import group
+from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.embeddings import Embeddings, EmbeddingsWriter
 from paribus.ordering.neighbours.graph import build_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
 from paribus.ordering.neighbours.search import Search

@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.units import format_count, format_hours, format_size
-from paribus.pipeline.planning.plan import Plan, make_plan
 from paribus.pipeline.prepare import prepare
+from paribus.planning.plan import Plan, make_plan
 
 CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8 training.parallel=fsdp training.micro_batch=1"
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"

@@ -18,14 +18,15 @@ from statistics import median
 
 import torch
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.pipeline.context import SilentReporter, StageContext
-from paribus.pipeline.make import make
-from paribus.training import loop, probe
-from paribus.training.stages import train_in_process
+from paribus.pipeline.making.make import make
+from paribus.stage.context import SilentReporter, StageContext
+from paribus.training import loop
+from paribus.training.build import train_in_process
+from paribus.training.fit.fit import probe
 
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "processor": time.process_time}

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.crossed import CrossedTest, crossed_tests, pooled_variance
+from paribus.reporting.significance.crossed import CrossedTest, crossed_tests, pooled_variance
 
 SHARES = (0.0, 0.25, 0.5, 0.75, 0.95)
 ITEMS, REST = 40, 0.3

@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.execution import EngineConfig, TrackingConfig
-from paribus.pipeline.child import PipeReporter
-from paribus.pipeline.execute import child_environment
+from paribus.pipeline.making.child import PipeReporter
+from paribus.pipeline.making.execute import child_environment
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.files import read_json

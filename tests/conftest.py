@@ -11,7 +11,7 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
-from real_data import SHARED, RealData, real_data
+from support.real_data import SHARED, RealData, real_data
 
 
 @pytest.fixture(scope="session")

@@ -15,8 +15,8 @@ from loops.turn import Turn
 from loops.watch import Watch
 from paribus.config.validate import build_run
 from paribus.errors import OutOfMemoryError
-from paribus.training.device import device_name, explained_memory_errors, resolve_device
-from paribus.training.peaks import peak_flops
+from paribus.training.fit.device import device_name, explained_memory_errors, resolve_device
+from paribus.training.fit.peaks import peak_flops
 
 SIZES = {"cpu": 2048, "cuda": 8192}
 REPEATS = 20

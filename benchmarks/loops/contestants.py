@@ -17,16 +17,17 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.modeling.build import build_model
 from paribus.modeling.decoder import decoder_layers
-from paribus.pipeline.child import PipeReporter
-from paribus.pipeline.context import StageContext
+from paribus.pipeline.making.child import PipeReporter
+from paribus.stage.context import StageContext
 from paribus.tokenization import Tokenizer
-from paribus.training import loop, prefetch
-from paribus.training.device import make_accelerator, resolve_device, resolve_precision
-from paribus.training.loss import SummedLoss
-from paribus.training.optimizer import make_optimizer
-from paribus.training.parallel import is_compiled
-from paribus.training.prepare import METRICS, open_data, prepare
-from paribus.training.schedule import learning_rate
+from paribus.training import loop
+from paribus.training.data import prefetch
+from paribus.training.data.prepare import METRICS, open_data, prepare
+from paribus.training.fit.device import make_accelerator, resolve_device, resolve_precision
+from paribus.training.processes.parallel import is_compiled
+from paribus.training.step.loss import SummedLoss
+from paribus.training.step.optimizer import make_optimizer
+from paribus.training.step.schedule import learning_rate
 
 NO_LABEL = -100
 Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

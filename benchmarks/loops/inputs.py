@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.schema import RunConfig
-from paribus.ordering.order import Order, write_order
+from paribus.ordering.orders.artifact import Order, write_order
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.packing.text import OrderedText
-from paribus.ordering.packing.traversal import traverse
+from paribus.ordering.traversal.text import OrderedText
+from paribus.ordering.traversal.traversal import traverse
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
-from paribus.training.batches import Batches
+from paribus.training.data.batches import Batches
 
 LONGEST = 1000
 EOD = "<|endoftext|>"

@@ -5,12 +5,12 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import Command
-from paribus.config.compose import compose_command
 from paribus.config.schema import RunConfig
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import Training, training_setting
-from paribus.training.fit import fit
+from paribus.training.fit.fit import fit
 
 LOGIT_BYTES = 12
 PROCESS_BYTES = 1e9

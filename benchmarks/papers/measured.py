@@ -15,7 +15,7 @@ from paribus.tokenization.statistics import (
     count_tokens,
     length_buckets,
 )
-from paribus.tokenization.vocabulary_overlap import TokenGroup, only_in
+from paribus.tokenization.vocabulary.overlap import TokenGroup, only_in
 
 LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13 and more")
 """Characters of a token."""

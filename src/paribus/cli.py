@@ -97,9 +97,9 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _verb(verb: str) -> Callable[[list[str]], int]:
     if verb == "tokenize":
-        from paribus.tokenization.command import main as tokenize
+        from paribus.commands.tokenize import main as tokenize
 
         return tokenize
-    from paribus.pipeline import commands
+    from paribus.commands import commands
 
     return commands.VERBS[verb]

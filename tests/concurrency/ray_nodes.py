@@ -13,16 +13,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from corpus_support import SMALL_PARTS, write_corpus
-from engine_functions import Task, slow_square
 from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.config.groups.execution import RayEngineConfig
 from paribus.engine.engine import Engine
 from paribus.engine.opening import open_engine
-from paribus.ordering import embeddings_stage
-from paribus.pipeline.context import StageContext
-from run_config import run_config
-from stage_support import context_at
+from paribus.ordering.embed import build as embeddings_stage
+from paribus.stage.context import StageContext
+from support.corpora import SMALL_PARTS, write_corpus
+from support.engine_functions import Task, slow_square
+from support.run_config import run_config
+from support.stages import context_at
 
 SHARDS = 24
 

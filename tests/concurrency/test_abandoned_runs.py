@@ -17,7 +17,7 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
 from paribus.tracking.follower import Follower
 from paribus.tracking.sync import sync
-from tracking_runs import write_run
+from support.tracking_runs import write_run
 
 RUNNING = """
 import sys, time

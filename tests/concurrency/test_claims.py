@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.identity import everything
 from paribus.store import claim as claims
 from paribus.store import process as processes
@@ -170,7 +170,7 @@ def test_a_child_whose_claim_was_taken_over_stops_at_once(tmp_path: Path) -> Non
     path.write_text(json.dumps({"token": "another", "host": "h", "pid": 1, "started": 1.0}), encoding="utf-8")
     reading, writing = os.pipe()
     child = subprocess.Popen(
-        [sys.executable, "-m", "paribus.pipeline.child", str(writing)],
+        [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
         stdin=subprocess.PIPE,
         pass_fds=[writing],
         start_new_session=True,

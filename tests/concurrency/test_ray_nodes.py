@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from ray_nodes import embeddings_context
 
-from paribus.ordering import embeddings_stage
-from stage_support import files
+from paribus.ordering.embed import build as embeddings_stage
+from support.stages import files
 
 TESTS = Path(__file__).resolve().parents[1]
 pytestmark = [

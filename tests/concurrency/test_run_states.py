@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from paribus.pipeline import run_state
-from paribus.pipeline.failure import Failure
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.prepare import PreparedRun
-from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.run_state import LOST, read_state
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record import run_state
+from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.run_state import LOST, read_state
 from paribus.store.claim import Claim, acquire
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.events import EventLog
-from planning_support import planned_run, store_record
+from support.plans import planned_run, store_record
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def test_a_run_that_was_stopped_while_it_told_its_numbers_is_not_done_yet(
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paribus.pipeline.recorder.run_numbers", stopped)
+    monkeypatch.setattr("paribus.pipeline.record.recorder.run_numbers", stopped)
     with pytest.raises(KeyboardInterrupt):
         recorded(run).finish(None)
     assert read_state(layout_of(run), run).status == LOST

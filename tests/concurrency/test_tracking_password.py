@@ -11,8 +11,8 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.follower import Follower
 from paribus.tracking.sync import sync
-from tracking_runs import steps_shown, write_run
-from tracking_servers import free_port, wait_for
+from support.tracking_runs import steps_shown, write_run
+from support.tracking_servers import free_port, wait_for
 
 DOCKER = Path(__file__).resolve().parents[2] / "docker"
 PASSWORD = "correct horse battery staple"

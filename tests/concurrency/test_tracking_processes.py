@@ -17,7 +17,7 @@ from paribus.tracking.files import read_json
 from paribus.tracking.follower import Follower
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
-from tracking_runs import steps_shown, write_run
+from support.tracking_runs import steps_shown, write_run
 
 TRACKING = TrackingConfig(kind="mlflow")
 

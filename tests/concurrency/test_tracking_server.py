@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-import logged_run
-from logged_run import METRICS, PARAMETERS, TAGS, value
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.sync import main, sync
-from tracking_servers import MlflowServer, PostgreSQL, mlflow_server, postgresql
+from support import logged_run
+from support.logged_run import METRICS, PARAMETERS, TAGS, value
+from support.tracking_servers import MlflowServer, PostgreSQL, mlflow_server, postgresql
 
 Query = Callable[[str], list[tuple[Any, ...]]]
 

@@ -6,8 +6,9 @@ import hydra
 import pytest
 from omegaconf import OmegaConf
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import Composition, compose_command, configuration_directory
+from paribus.config.compose import Composition, configuration_directory
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
 from paribus.config.validate import build_run

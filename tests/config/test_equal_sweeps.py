@@ -7,17 +7,19 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from paribus.checks.command import compose_command
+from paribus.commands.report import report_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command, configuration_directory
+from paribus.config.compose import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
-from paribus.pipeline.comparison import report_command
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.layout import Layout
-from paribus.pipeline.planning.plan import make_plan
-from paribus.pipeline.prepare import PreparedRun, prepare, refuse_idle_factors
-from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.records import collect, factor_labels
+from paribus.pipeline.prepare import prepare, refuse_idle_factors
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.records import collect, factor_labels
+from paribus.planning.plan import make_plan
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 EXPERIMENTS = sorted((configuration_directory() / "experiment").glob("**/*.yaml"))

@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.config.validate import build_run

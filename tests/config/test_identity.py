@@ -7,10 +7,9 @@ from typing import Any
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.declare import group, identity
-from paribus.config.drawn_seeds import training_seeds
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import canonical, digest, everything
@@ -19,8 +18,9 @@ from paribus.config.validate import build_run
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.layout import run_id
 from paribus.pipeline.stages import STAGES
-from paribus.training.fingerprint import recipe_fingerprint
-from run_config import run_config
+from paribus.training.data.fingerprint import recipe_fingerprint
+from paribus.training.seeds import training_seeds
+from support.run_config import run_config
 
 
 def configured(*arguments: str) -> RunConfig:

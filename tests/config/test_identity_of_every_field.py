@@ -23,7 +23,7 @@ from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.stages import STAGES
-from run_config import run_config
+from support.run_config import run_config
 
 OWNERS = {
     "corpus": {"corpus"},
@@ -165,7 +165,7 @@ def changed(config: RunConfig, case: Case) -> RunConfig:
 @pytest.fixture(autouse=True)
 def without_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys by the configuration alone: files that a path names enter by their contents, which no field changes."""
-    stages = {name: dataclasses.replace(stage, fingerprint=None) for name, stage in STAGES.items()}
+    stages = {name: dataclasses.replace(stage, outside=None) for name, stage in STAGES.items()}
     monkeypatch.setattr(graph, "STAGES", stages)
 
 
@@ -225,7 +225,7 @@ import json, os, socket, sys, time
 from pathlib import Path
 socket.gethostname = lambda: sys.argv[2]
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
+from paribus.checks.command import compose_command
 from paribus.pipeline.graph import build_graph
 time.tzset()
 overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{sys.argv[1]}]", "ordering=in_context", *sys.argv[3:]]

@@ -3,8 +3,8 @@
 import pytest
 from omegaconf import OmegaConf
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.interpolations import resolvers
 from paribus.errors import ConfigurationError
 

@@ -4,9 +4,9 @@ import gzip
 from pathlib import Path
 
 import pytest
-from command_line import paribus
 
 from paribus.cli import main
+from support.command_line import paribus
 
 BASE = ("run", "scale=tiny", "corpus=files", "tracking=none")
 

@@ -6,7 +6,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from command_line import OVERRIDES, command, write_corpus
+from support.command_line import OVERRIDES, command, write_corpus
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 

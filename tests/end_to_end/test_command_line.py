@@ -11,12 +11,12 @@ from itertools import permutations
 from pathlib import Path
 
 import pytest
-from command_line import OVERRIDES, command, paribus, write_corpus
 
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
-from paribus.pipeline.planning.plan import make_plan
 from paribus.pipeline.prepare import prepare
+from paribus.planning.plan import make_plan
+from support.command_line import OVERRIDES, command, paribus, write_corpus
 
 
 @pytest.fixture(scope="module")

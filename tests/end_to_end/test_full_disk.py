@@ -5,7 +5,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from command_line import OVERRIDES, paribus, write_corpus
+
+from support.command_line import OVERRIDES, paribus, write_corpus
 
 
 def test_a_full_disk_fails_the_run_and_the_same_command_carries_on(tmp_path: Path, small_disk: Path) -> None:

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import psutil
 import pytest
-from command_line import OVERRIDES, command, paribus, write_corpus
 from rich.console import Console
 
+from paribus.checks.command import compose_command
+from paribus.commands.report import compare
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
-from paribus.pipeline.comparison import compare
 from paribus.pipeline.prepare import prepare
 from paribus.store import atomic
+from support.command_line import OVERRIDES, command, paribus, write_corpus
 
 ARMS = ("-m", *OVERRIDES, "encoder=merge_rank,longest_first")
 LAUNCHERS = {
@@ -105,7 +105,7 @@ def its_stage(job: psutil.Process) -> psutil.Process:
 
 def its_stages(job: psutil.Process) -> list[psutil.Process]:
     """Children that run a stage: a job also asks git and the driver what its provenance is."""
-    return [child for child in job.children() if "paribus.pipeline.child" in child.cmdline()]
+    return [child for child in job.children() if "paribus.pipeline.making.child" in child.cmdline()]
 
 
 def itself(job: psutil.Process) -> psutil.Process:

@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from command_line import OVERRIDES, paribus, write_corpus
 
-from packing_support import slow_text_shuffle
-from paribus.pipeline.orders import USAGE
+from paribus.commands.order import USAGE
 from paribus.store.artifact import NOT_STAGES
 from paribus.tokenization import Tokenizer
+from support.command_line import OVERRIDES, paribus, write_corpus
+from support.packings import slow_text_shuffle
 
 ORDERINGS = "standard,sequential,nn,cluster,in_context,in_context_released,lexical"
 OPTIONS = (*OVERRIDES, "duplicates=exact", "embedder.dimensions=16", "model.context_length=256")

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from command_line import OVERRIDES, command, write_corpus
+
+from support.command_line import OVERRIDES, command, write_corpus
 
 MEMORY = Path("/sys/fs/cgroup/memory")
 LIMIT = 140 * 2**20

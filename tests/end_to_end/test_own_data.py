@@ -6,7 +6,8 @@ from typing import Any
 
 import pandas
 import pytest
-from command_line import paribus, write_corpus
+
+from support.command_line import paribus, write_corpus
 
 BUDGET = 60_000
 STEP_TEXT = 8 * 64 * 12

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from command_line import paribus
 
-from finished_runs import finish
+from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.pipeline.prepare import prepare
 from paribus.store.artifact import Store
 from paribus.store.claim import acquire, is_held
 from paribus.store.doctor import examine
+from support.command_line import paribus
+from support.finished_runs import finish
 
 Protect = Callable[[Path], None]
 KEY = "f" * 64

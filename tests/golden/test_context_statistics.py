@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ordering_support import formula_vectors, stage_context, write_embeddings
 from paribus.config.groups.model import LlamaModel
-from paribus.ordering.contexts_stage import build
-from training_inputs import write_inputs
+from paribus.ordering.packing.build import build
+from support.orders import formula_vectors, stage_context, write_embeddings
+from support.training_inputs import write_inputs
 
 NUMBERS = {
     "documents": 40,

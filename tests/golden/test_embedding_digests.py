@@ -11,9 +11,6 @@ import pytest
 from safetensors.numpy import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from corpus_support import write_corpus
-from embedding_support import stage_context
-from ordering_support import TOPICS, digest, topics
 from paribus.config.groups.embedding import (
     DuplicatesConfig,
     ExactDuplicates,
@@ -21,11 +18,15 @@ from paribus.config.groups.embedding import (
     StaticEmbedder,
     TfidfEmbedder,
 )
-from paribus.ordering import duplicates_stage, embeddings_stage
+from paribus.ordering.duplicates import build as duplicates_stage
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.duplicates.signatures import sign
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed import build as embeddings_stage
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.pipeline.stages import STAGES
+from support.corpora import write_corpus
+from support.embeddings import stage_context
+from support.orders import TOPICS, digest, topics
 
 PINNED = {
     "static": (2, "047a45e7b51a1663"),

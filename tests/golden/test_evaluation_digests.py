@@ -9,10 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from evaluation_support import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.evaluation.stages import build_scores, build_tasks
+from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.tokenization import Tokenizer
+from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 
 EVALUATION = EvaluationConfig(continuation_items=12, heldout_text=2_000, shots=(0, 2))
 TASKS = {

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from finetuning_support import finetuned, write_checkpoint, write_task
-from stage_support import files
+from support.finetunings import finetuned, write_checkpoint, write_task
+from support.stages import files
 
 DATA = {
     "qasper/documents.jsonl": "892ea69efb9a7947",

@@ -8,8 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from corpus_support import write_corpus
-from ordering_support import digest, formula_vectors, stage_context, topics, write_embeddings, write_lists
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -20,7 +18,10 @@ from paribus.config.groups.ordering import (
     SequentialOrdering,
     StandardOrdering,
 )
-from paribus.ordering import lexical_stage, order_stage
+from paribus.ordering.lexical import build as lexical_stage
+from paribus.ordering.orders import build as order_stage
+from support.corpora import write_corpus
+from support.orders import digest, formula_vectors, stage_context, topics, write_embeddings, write_lists
 
 DOCUMENTS = 200
 ORDERS: list[tuple[OrderingConfig, str]] = [

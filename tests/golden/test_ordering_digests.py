@@ -7,11 +7,12 @@ from pathlib import Path
 
 import numpy as np
 
-from corpus_support import write_corpus
-from ordering_support import digest, formula_vectors, stage_context, topics, write_embeddings
-from paribus.ordering import embeddings_stage, neighbours_stage
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed import build as embeddings_stage
+from paribus.ordering.embed.artifact import Embeddings
+from paribus.ordering.neighbours import build as neighbours_stage
 from paribus.ordering.neighbours.lists import NeighbourLists
+from support.corpora import write_corpus
+from support.orders import digest, formula_vectors, stage_context, topics, write_embeddings
 
 NEIGHBOURS = "4367e3f31055cf69"
 SIMILARITIES = "1893e6ea196aa668"

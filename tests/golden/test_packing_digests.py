@@ -6,10 +6,10 @@ A value that changes means that the `code_version` of the stage `checkpoints` mu
 import numpy as np
 import pytest
 
-from packing_support import packed
 from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.shuffle import permute
+from paribus.ordering.traversal.shuffle import permute
+from support.packings import packed
 
 DOCUMENTS = [[0, 1, 2, 3, 4, 5, 6], [], list(range(10, 23)), [30], [40, 41, 42]]
 ORDER = [2, 1, 0, 4, 3]

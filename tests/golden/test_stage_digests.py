@@ -6,16 +6,12 @@ pinned to rounded values in the other files of this folder.
 
 import hashlib
 import json
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.pipeline.stages import STAGES
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import OVERRIDES, paribus, write_corpus
+from support.command_line import OVERRIDES, paribus, write_corpus
 
 PINNED = {
     "corpus": (2, "47e2b4c34720028b"),

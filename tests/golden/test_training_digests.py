@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from paribus.pipeline.stages import STAGES
-from training_inputs import STEPS, execute, write_inputs
+from support.training_inputs import STEPS, execute, write_inputs
 
 CODE_VERSION = 5
 CONTEXTS = "df62eb831f398568419e17da43adfa9bad241cc8e863f29eef49f8f4cfd5fb87"

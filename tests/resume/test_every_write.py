@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from artefact_support import Maker, small_maker
 from paribus.pipeline.stages import STAGES
 from paribus.store.doctor import remove_leftovers
+from support.artefacts import Maker, small_maker
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
 CHEAP, TRAINED = "vocabulary", ("checkpoints",)

@@ -6,7 +6,6 @@ Takes minutes, so it has a target of its own: make kill-matrix.
 import json
 import shutil
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,10 +15,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
-
 from paribus.pipeline.stages import STAGES
+from support.command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
 
 FINETUNING = (
     "finetuning=scrolls",

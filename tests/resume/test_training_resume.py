@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from training_scenarios import POINTS, SKIPPING
 
-from stage_support import files
+from support.stages import files
 
 SCENARIOS = Path(__file__).with_name("training_scenarios.py")
 RESUMED = (*POINTS, "twice", "damaged", "skipping", "padded", "pairs")

@@ -13,15 +13,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-import paribus.training.checkpoint as checkpoint_module
-import paribus.training.prepare as prepare_module
-import paribus.training.stages as stages_module
-import paribus.training.step as step_module
+import paribus.training.build as stages_module
+import paribus.training.data.prepare as prepare_module
+import paribus.training.state.checkpoint as checkpoint_module
+import paribus.training.step.step as step_module
 from paribus.config.groups.packing import BestFitPacking
 from paribus.config.schema import RunConfig
 from paribus.modeling.build import build_model
-from paribus.training.checkpoint import STEP_NAME
-from training_inputs import (
+from paribus.training.state.checkpoint import STEP_NAME
+from support.training_inputs import (
     EVERY,
     MODEL,
     STEPS,

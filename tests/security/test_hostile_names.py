@@ -7,17 +7,18 @@ from typing import Any
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.config.arguments import parse
-from paribus.config.compose import Composition, Job, compose_command
+from paribus.config.compose import Composition, Job
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.pipeline.layout import Layout
 from paribus.pipeline.prepare import describe_sweep, prepare
-from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.remaining import write_stages
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.show.remaining import write_stages
 from paribus.tracking.destination import Destination
 
 HOSTILE = (

@@ -15,24 +15,24 @@ import pytest
 import torch
 
 import paribus
+from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import compose_command
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import ConfigurationError, DataError, ParibusError
-from paribus.evaluation.harness import build_requests, load_task
-from paribus.evaluation.items import Item, ItemSet
+from paribus.evaluation.models.harness import build_requests, load_task
 from paribus.evaluation.suites.benchmark import Prompt
-from paribus.evaluation.task_files import write_task
+from paribus.evaluation.tasks.files import write_task
+from paribus.evaluation.tasks.items import Item, ItemSet
 from paribus.modeling.build import build_model, load_model, save_model
 from paribus.ordering.arrays import map_array
-from paribus.ordering.embeddings import EmbeddingsWriter
+from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.store.atomic import write_json
 from paribus.store.file_digests import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.existing import open_existing
-from paribus.training.checkpoint import COMPLETE, OPTIMIZER, STATE, Checkpoints, step_name
+from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.start.files import fingerprint
+from paribus.training.state.checkpoint import COMPLETE, OPTIMIZER, STATE, Checkpoints, step_name
 
 
 class Payload:

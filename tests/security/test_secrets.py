@@ -3,7 +3,6 @@
 import secrets
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -11,10 +10,8 @@ import pyarrow.parquet
 import pytest
 import zstandard
 
-from artefact_support import SMALL
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "end_to_end"))
-from command_line import command, write_corpus
+from support.artefacts import SMALL
+from support.command_line import command, write_corpus
 
 NAMES = ("AWS_SECRET_ACCESS_KEY", "HF_TOKEN", "MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "A_NAME_OF_NO_NOTE")
 ROOT = "root=\"runs; $(touch x) '🦀'\""

@@ -1,7 +1,10 @@
 """The references against each other, and against what can be worked out by hand."""
 
 import pytest
-from encoder_references import (
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from support.encoder_references import (
     demolished,
     dropout,
     fewest,
@@ -13,9 +16,7 @@ from encoder_references import (
     splitmix64,
     viterbi,
 )
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tokenization_references import reference_training, reference_wordpiece
+from support.tokenization_references import reference_training, reference_wordpiece
 
 TEXT = st.text("abc", max_size=12)
 TOKENS = st.sets(st.text("abc", min_size=1, max_size=5), max_size=10)

@@ -67,8 +67,12 @@ def configuration_directory() -> Path:
     return installed if installed.is_dir() else package.parents[1] / "conf"
 
 
-def compose_command(command: Command) -> Composition:
-    """Compose and validate every job of a command; ConfigurationError lists all problems of all jobs at once."""
+Build = Callable[[Mapping[str, Any]], RunConfig]
+"""From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
+
+
+def compose(command: Command, build: Build = build_run) -> Composition:
+    """Compose and build every job of a command; ConfigurationError lists all problems of all jobs at once."""
     with _initialized(command):
         composer = _Composer()
         problems, usable = _usable(command.overrides, composer)
@@ -76,7 +80,7 @@ def compose_command(command: Command) -> Composition:
         jobs, factors, multirun = _expand(command, usable, base, problems)
         reusable = base if not multirun else None
         composed = [
-            _job(overrides, reusable or _compose(overrides, composer, problems), problems) for overrides in jobs
+            _job(overrides, reusable or _compose(overrides, composer, problems), build, problems) for overrides in jobs
         ]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
@@ -374,11 +378,11 @@ def _expand(
     return [list(job) for job in jobs], factors, multirun
 
 
-def _job(overrides: list[str], cfg: DictConfig | None, problems: list[Problem]) -> Job | None:
+def _job(overrides: list[str], cfg: DictConfig | None, build: Build, problems: list[Problem]) -> Job | None:
     if cfg is None:
         return None
     try:
-        return Job(tuple(overrides), build_run(_container(cfg)))
+        return Job(tuple(overrides), build(_container(cfg)))
     except OmegaConfBaseException as error:
         problems.append(Problem(error.full_key or "overrides", _explain(error)))
     except ConfigurationError as error:

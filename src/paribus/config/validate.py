@@ -10,7 +10,6 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from paribus.config.combinations import impossible
 from paribus.config.groups.types import NULL_IS_NO_LIMIT
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
@@ -37,11 +36,12 @@ def refuse(problems: list[Problem]) -> ConfigurationError:
 
 
 def build_run(data: Mapping[str, Any]) -> RunConfig:
-    """A `RunConfig` from nested plain data; ConfigurationError with all problems otherwise."""
+    """A `RunConfig` from nested plain data; ConfigurationError with all problems otherwise.
+
+    Each value is judged by itself; `paribus.checks` judges what cannot work together.
+    """
     problems: list[Problem] = []
     config = _build(RunConfig, data, "", problems)
-    if config is not None and not problems:
-        problems += [Problem(path, message) for path, message in impossible(config)]
     if problems or config is None:
         raise refuse(problems)
     return config  # type: ignore[no-any-return]

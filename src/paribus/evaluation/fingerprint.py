@@ -6,8 +6,7 @@ from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError
-from paribus.evaluation.items import ItemSet
-from paribus.evaluation.segmentation_corpus import read_segmented
+from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.benchmark import Benchmark
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
@@ -15,7 +14,8 @@ from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
-from paribus.pipeline.context import JSON
+from paribus.evaluation.tasks.items import ItemSet
+from paribus.stage.context import JSON
 from paribus.store import atomic
 from paribus.store.file_digests import FileDigests, is_writable
 

@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.evaluation.answers import drop_scores, squad_scores
-from paribus.evaluation.bits_per_byte import DocumentBits
+from paribus.evaluation.measures.answers import drop_scores, squad_scores
 from paribus.evaluation.suites.benchmark import Generation
 from paribus.evaluation.suites.registry import BENCHMARKS
+from paribus.evaluation.text.bits_per_byte import DocumentBits
 
 CHOICE_BITS = "choice_bits"
 """Minus the base-2 logarithm of the right choice's share of the choices' probabilities; a fair guess among n has

@@ -8,29 +8,29 @@ from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.corpus.artifact import CorpusArtifact
-from paribus.evaluation.bits_per_byte import DocumentBits, encode_documents
-from paribus.evaluation.checkpoints import last_checkpoints, load_checkpoint_model
-from paribus.evaluation.concatenated import ORDER, encode_stream, read_order
-from paribus.evaluation.embeddings import measure_embeddings
-from paribus.evaluation.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
-from paribus.evaluation.heldout import HELDOUT, read_heldout
-from paribus.evaluation.heldout_pairs import TextPair, read_pairs
-from paribus.evaluation.promptless import segmented_path
-from paribus.evaluation.requests import EncodedRequests, Item
+from paribus.evaluation.models.checkpoints import last_checkpoints, load_checkpoint_model
+from paribus.evaluation.models.embeddings import measure_embeddings
+from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
+from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.models.translated import Translated, translated_sets
+from paribus.evaluation.models.translation import Translator
+from paribus.evaluation.prompts.requests import EncodedRequests, Item
 from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table, write_translations
-from paribus.evaluation.scoring import Scorer
-from paribus.evaluation.segmentation_corpus import read_segmented
-from paribus.evaluation.segmentation_rows import segmentation_rows
+from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import HELDOUT_CONCATENATED
-from paribus.evaluation.target_bits import TargetScorer
-from paribus.evaluation.task_files import read_config
-from paribus.evaluation.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
+from paribus.evaluation.tasks.files import read_config
+from paribus.evaluation.tasks.heldout import HELDOUT, read_heldout
+from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs
+from paribus.evaluation.tasks.promptless import segmented_path
+from paribus.evaluation.tasks.segmentation_rows import segmentation_rows
+from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
+from paribus.evaluation.text.concatenated import ORDER, encode_stream, read_order
+from paribus.evaluation.text.target_bits import TargetScorer
+from paribus.evaluation.text.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.evaluation.translated import Translated, translated_sets
-from paribus.evaluation.translation import Translator
-from paribus.pipeline.context import JSON, StageContext
+from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
@@ -59,11 +59,17 @@ class Scored:
     """Of items, by their task and number."""
     translated: Translated = field(default_factory=lambda: Translated({}))
     omitted: float = 0.0
-    """Largest share left out of a sum at a boundary (`paribus.evaluation.boundary`)."""
+    """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts.boundary`)."""
 
 
 def score_checkpoints(context: StageContext) -> dict[str, JSON]:
-    """The stage `scores`; see `paribus.evaluation.stages.build_scores`."""
+    """The stage `scores`: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
+    `translations.parquet` where there are such.
+
+    Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
+    `evaluation.last_checkpoints` shares of the training end at fewer steps, NumericalError where a model's output is
+    not a number.
+    """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     number = context.config.evaluation.last_checkpoints
     checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.training, number)

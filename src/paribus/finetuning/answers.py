@@ -4,12 +4,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.evaluation.answers import squad_scores
-from paribus.evaluation.checkpoints import load_checkpoint_model
-from paribus.evaluation.generation import Generator, Request
+from paribus.evaluation.measures.answers import squad_scores
+from paribus.evaluation.measures.rouge import rouge_scores
+from paribus.evaluation.models.checkpoints import load_checkpoint_model
+from paribus.evaluation.models.generation import Generator, Request
+from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import counter
-from paribus.evaluation.rouge import rouge_scores
-from paribus.evaluation.scoring import Scorer
 from paribus.finetuning.data import Question
 from paribus.finetuning.rows import Prompt, Rows
 from paribus.finetuning.tasks import ROUGE, Task

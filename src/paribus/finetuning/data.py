@@ -12,11 +12,11 @@ from typing import Any, TextIO
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.errors import DataError
-from paribus.evaluation.items import read_records
+from paribus.evaluation.tasks.items import read_records
 from paribus.finetuning.examples import Example, merged
 from paribus.finetuning.files import read_split, task_file
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
-from paribus.pipeline.context import JSON, StageContext
+from paribus.stage.context import JSON, StageContext
 
 
 @dataclass(frozen=True)

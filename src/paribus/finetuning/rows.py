@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.evaluation.pairs import Ids
+from paribus.evaluation.prompts.pairs import Ids
 from paribus.finetuning.data import Question, TaskData
 from paribus.finetuning.examples import SEPARATOR
 from paribus.tokenization import Tokenizer

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
-from paribus.evaluation.checkpoints import last_checkpoints
+from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.evaluation.results import Row, means, write_items_table
 from paribus.evaluation.scores import measure
 from paribus.evaluation.tokenizer import evaluation_tokenizer
@@ -24,10 +24,10 @@ from paribus.finetuning.data import TaskData, read_task
 from paribus.finetuning.rows import Rows, write_rows
 from paribus.finetuning.tasks import TASKS
 from paribus.finetuning.training import ROWS, Start, finetune, metric_name
-from paribus.pipeline.context import JSON, StageContext
+from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import replacing, write_json
-from paribus.training.device import device_name, make_accelerator
-from paribus.training.prepare import METRICS
+from paribus.training.data.prepare import METRICS
+from paribus.training.fit.device import device_name, make_accelerator
 
 CUTS = "cuts.json"
 PREDICTIONS_SCHEMA = pa.schema(
@@ -36,7 +36,12 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 
 def finetune_tasks(context: StageContext) -> dict[str, JSON]:
-    """The stage `finetuned`; see `paribus.finetuning.stages.build`."""
+    """The stage `finetuned`: `items.parquet`, `predictions.parquet`, `statistics.json`, and `metrics.jsonl` with the
+    training of each task, a line a step, and its scores.
+
+    A task that a killed process had finished is not done again. Returns the mean of each measure over items. Raises
+    NumericalError where a training or a model's output is not a number, OutOfMemoryError where memory does not suffice.
+    """
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
     ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], context.config.training, 1).items()

@@ -7,8 +7,8 @@ from typing import Any
 import numba
 from numba import types
 
-from paribus.native.loader import compile_to_cache
-from paribus.native.registry import Signature
+from paribus.native.cache import keep
+from paribus.native.registry import KERNELS, Signature
 
 _TYPES: dict[str, Any] = {
     "i64": types.int64,
@@ -34,6 +34,13 @@ def compile_kernel(name: str, signature: Signature) -> tuple[str, bytes]:
     result = compiled.overloads[arguments]
     _, _, (code, _) = result.library.serialize_using_object_code()
     return result.fndesc.llvm_func_name, code
+
+
+def compile_to_cache(name: str) -> tuple[str, bytes]:
+    """Compile one kernel in this process and keep it; returns its symbol and object code."""
+    symbol, code = compile_kernel(name, KERNELS[name])
+    keep(name, symbol, code)
+    return symbol, code
 
 
 if __name__ == "__main__":

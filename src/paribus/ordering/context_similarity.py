@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.traversal import Traversal
 from paribus.ordering.seeding import SAMPLES, seed_sequence
+from paribus.ordering.traversal.traversal import Traversal
 
 CONTEXTS_SAMPLED = 2_000
 PAIRS_SAMPLED = 50_000

@@ -1,6 +1,6 @@
 """All else being equal, before anything runs: whether the runs of a command may stand in one table.
 
-The rule is that of the table (`paribus.reporting.equality`), applied to what is known of runs in advance.
+The rule is that of the table (`paribus.reporting.fairness.equality`), applied to what is known of runs in advance.
 """
 
 import dataclasses
@@ -11,8 +11,9 @@ from typing import Any
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
-from paribus.pipeline.prepare import PreparedRun, labels
-from paribus.reporting.equality import (
+from paribus.pipeline.prepare import labels
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.reporting.fairness.equality import (
     ABSENT,
     FINGERPRINT,
     SCORED_SHARES,
@@ -77,7 +78,7 @@ def _has_files(node: Node) -> bool:
 
 def _group(node: Node) -> str:
     """Name of the configuration group that a stage takes the fingerprint of."""
-    part = node.stage.fingerprinted(node.config) if node.stage.fingerprinted else None
+    part = node.stage.outside.part(node.config) if node.stage.outside else None
     names = [field.name for field in dataclasses.fields(node.config) if getattr(node.config, field.name) is part]
     return names[0] if part is not None and names else node.name
 

@@ -8,7 +8,8 @@ from typing import Any
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.pipeline.stages import STAGES, Stage, run_targets
+from paribus.pipeline.stages import STAGES, run_targets
+from paribus.stage.spec import Stage
 from paribus.store.file_digests import FileDigests
 
 
@@ -105,4 +106,4 @@ def _fingerprint(stage: Stage, config: RunConfig, cache: Path, tolerate: bool) -
     except ParibusError as error:
         if not tolerate:
             raise
-        return {"missing": everything(stage.fingerprinted(config)) if stage.fingerprinted else {}}, str(error)
+        return {"missing": everything(stage.outside.part(config)) if stage.outside else {}}, str(error)

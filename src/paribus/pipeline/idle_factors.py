@@ -1,15 +1,12 @@
 """Fields that a sweep gives several values although none changes what is computed."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from paribus.reporting.equality import SEED
-
-if TYPE_CHECKING:
-    from paribus.pipeline.prepare import PreparedRun
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.reporting.fairness.equality import SEED
 
 
-def idle_factors(runs: Sequence["PreparedRun"]) -> Iterator[tuple[str, str]]:
+def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of each.
 
     Runs that differ in such a field alone are one run, which a table would show as several: of how many contexts a
@@ -31,7 +28,7 @@ def idle_factors(runs: Sequence["PreparedRun"]) -> Iterator[tuple[str, str]]:
             )
 
 
-def _one_run_at_two_seeds(runs: Sequence["PreparedRun"]) -> tuple[str, str] | None:
+def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None:
     """A run that a sweep of the seed gives twice: to a table it would be two models that agree to the last bit."""
     seeds: dict[str, dict[int, None]] = {}
     for run in runs:
@@ -46,7 +43,7 @@ def _one_run_at_two_seeds(runs: Sequence["PreparedRun"]) -> tuple[str, str] | No
     return None
 
 
-def _is_idle(key: str, runs: Sequence["PreparedRun"]) -> bool:
+def _is_idle(key: str, runs: Sequence[PreparedRun]) -> bool:
     """Whether runs that differ in the key alone are always the same run."""
     alike: dict[tuple[str, ...], list[str]] = {}
     for run in runs:

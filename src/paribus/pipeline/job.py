@@ -11,16 +11,16 @@ from rich.markup import escape
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, ParibusError, classify, is_full_disk
-from paribus.pipeline.devices import HERE, Devices
-from paribus.pipeline.display import Display, open_console
-from paribus.pipeline.failure import Failure
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.making.devices import HERE, Devices
+from paribus.pipeline.making.runner import run_nodes
 from paribus.pipeline.prepare import run_name
-from paribus.pipeline.recorder import Recorder
-from paribus.pipeline.remaining import announce
-from paribus.pipeline.run_state import is_done
-from paribus.pipeline.runner import run_nodes
+from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.run_state import is_done
+from paribus.pipeline.show.display import Display, open_console
+from paribus.pipeline.show.remaining import announce
 from paribus.store import atomic
 from paribus.store.claim import acquire, describe, read_holder
 from paribus.store.code import Code, loaded_code

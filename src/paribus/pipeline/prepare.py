@@ -3,15 +3,15 @@
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.checks import existing_tokenizer as tokenizer_preflight
+from paribus.checks.combinations import known_vocabulary
+from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.checkpoint_steps import too_few_checkpoints
-from paribus.config.combinations import known_vocabulary
-from paribus.config.compose import Composition, Job
+from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import chosen, digest
-from paribus.config.schedule_combinations import impossible_schedule, unscorable
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
@@ -19,33 +19,18 @@ from paribus.errors import ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
-from paribus.pipeline.cache_overlay import overlay
-from paribus.pipeline.devices import HERE, Devices
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.idle_factors import idle_factors
-from paribus.pipeline.layout import Layout, run_id
-from paribus.reporting import paper_block
-from paribus.tokenization import preflight as tokenizer_preflight
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.making.cache_overlay import overlay
+from paribus.pipeline.making.devices import HERE, Devices
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.reporting.paper import block as paper_block
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
 _ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
 _LONGEST_VALUE = 40
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """A validated run with the artefacts it needs."""
-
-    job: Job
-    nodes: dict[str, Node]
-    factors: tuple[str, ...] = ()
-    """Paths in which the runs of its command differ on purpose."""
-
-    @property
-    def run_id(self) -> str:
-        """Identifier of the run."""
-        return run_id(self.nodes)
 
 
 def labels(runs: Sequence[PreparedRun]) -> list[str]:

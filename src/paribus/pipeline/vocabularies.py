@@ -5,10 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from paribus.reporting.frame import RunRecord
-    from paribus.reporting.vocabulary_overlap import OverlapMatrix
+    from paribus.reporting.plots.vocabularies import OverlapMatrix
+    from paribus.reporting.table.frame import RunRecord
     from paribus.tokenization.statistics import Counts
-    from paribus.tokenization.vocabulary_overlap import Spellings
+    from paribus.tokenization.vocabulary.overlap import Spellings
 
 _COUNTED = 100_000_000
 """Tokens of an encoded corpus that are counted, from its beginning."""
@@ -16,9 +16,9 @@ _COUNTED = 100_000_000
 
 def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | None":
     """The overlap of the different vocabularies of these runs; None where there are not two."""
-    from paribus.reporting.vocabulary_overlap import OverlapMatrix
+    from paribus.reporting.plots.vocabularies import OverlapMatrix
     from paribus.tokenization import Tokenizer
-    from paribus.tokenization.vocabulary_overlap import overlap_shares, spellings
+    from paribus.tokenization.vocabulary.overlap import overlap_shares, spellings
 
     users: dict[Path, list[RunRecord]] = {}
     for record in records:
@@ -47,7 +47,7 @@ def _counts(path: Path | None, size: int) -> "Counts | None":
 
 def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") -> float | None:
     """How often, in a million tokens, a token occurs on average that only one has."""
-    from paribus.tokenization.vocabulary_overlap import spelled_only_in
+    from paribus.tokenization.vocabulary.overlap import spelled_only_in
 
     if counts is None or not counts.sum():
         return None

@@ -13,8 +13,8 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from paribus.reporting.order_plots import SIMILARITY_PLOTS, order_plots
-from paribus.reporting.picture import Plot, style
+from paribus.reporting.plots.orders import SIMILARITY_PLOTS, order_plots
+from paribus.reporting.plots.picture import Plot, style
 from paribus.store import atomic
 
 Number = float | int | None

@@ -13,21 +13,21 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting import paper as papers
-from paribus.reporting.comparison import Comparison, compare
-from paribus.reporting.curves import Curve, read_curves
-from paribus.reporting.document import Document
-from paribus.reporting.frame import MissingRun, RunRecord
-from paribus.reporting.latex import latex_document, latex_table
-from paribus.reporting.layout import layouts
-from paribus.reporting.markdown import markdown_report
-from paribus.reporting.notes import notes
-from paribus.reporting.page import page
-from paribus.reporting.paper_block import parse
-from paribus.reporting.plots import MOST_ROWS, plots
-from paribus.reporting.terminal import lines_table, terminal_table
-from paribus.reporting.tidy import tidy_csv, tidy_parquet, tidy_table
-from paribus.reporting.vocabulary_overlap import OverlapMatrix
+from paribus.reporting.formats.document import Document
+from paribus.reporting.formats.latex import latex_document, latex_table
+from paribus.reporting.formats.markdown import markdown_report
+from paribus.reporting.formats.page import page
+from paribus.reporting.formats.terminal import lines_table, terminal_table
+from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
+from paribus.reporting.notes.notes import notes
+from paribus.reporting.paper import paper as papers
+from paribus.reporting.paper.block import parse
+from paribus.reporting.plots.comparison import MOST_ROWS, plots
+from paribus.reporting.plots.curves import Curve, read_curves
+from paribus.reporting.plots.vocabularies import OverlapMatrix
+from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.table.frame import MissingRun, RunRecord
+from paribus.reporting.table.layout import layouts
 from paribus.store import atomic
 
 PLOTS = "plots"

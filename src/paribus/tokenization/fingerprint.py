@@ -3,18 +3,18 @@
 from pathlib import Path
 
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer, PretokenizerConfig
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 
 
 def fingerprint(config: PretokenizerConfig | ExistingTokenizer, digests: FileDigests) -> dict[str, JSON]:
     """Digests of the files; empty where there are none. DataError where the directory holds no tokenizer or model."""
     if isinstance(config, ExistingTokenizer):
-        from paribus.tokenization import existing
+        from paribus.tokenization.interchange import existing
 
         return existing.fingerprint(Path(config.path), digests)
     if not isinstance(config, PredictiveEntropyPretokenizer):
         return {}
-    from paribus.tokenization.spans.model_files import model_digest
+    from paribus.tokenization.pretokenize.spans.model_files import model_digest
 
     return {"model": model_digest(Path(config.model).expanduser())}

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from paribus.errors import ConfigurationError
-from paribus.tokenization.bpe import Stopped
-from paribus.tokenization.demolition import Demolish
-from paribus.tokenization.pretokenization import PRETOKENIZERS
-from paribus.tokenization.units import UnitKind, Unknown
+from paribus.tokenization.learn.bpe import Stopped
+from paribus.tokenization.learn.demolition import Demolish
+from paribus.tokenization.pretokenize.cutter import PRETOKENIZERS
+from paribus.tokenization.vocabulary.units import UnitKind, Unknown
 
 Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"]
 EncoderName = Literal["merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout"]

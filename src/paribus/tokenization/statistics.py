@@ -16,7 +16,7 @@ import numpy.typing as npt
 from paribus.tokenization.arguments import stream_of_texts
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary import SPECIAL, UNKNOWN
+from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN
 
 RENYI_ORDER = 2.5
 """Order at which efficiency goes best with translation quality (Zouhar et al. 2023, *Tokenization and the Noiseless

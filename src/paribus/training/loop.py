@@ -12,21 +12,21 @@ from typing import Any
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import NumericalError
-from paribus.pipeline.context import Reporter
-from paribus.training.batches import Batches, Integers
-from paribus.training.budget import Budget
-from paribus.training.checkpoint import Checkpoint, Checkpoints, step_name
-from paribus.training.device import device_name, explained_memory_errors
-from paribus.training.dropout import DropoutSeeds, has_dropout
-from paribus.training.meter import Meter
-from paribus.training.metrics import MetricsFile
-from paribus.training.parallel import Prepared, prepare
-from paribus.training.peaks import peak_flops
-from paribus.training.prefetch import Batch, BatchReader
-from paribus.training.schedule import learning_rate
-from paribus.training.snapshot import load_optimizer_tensors, take_snapshot
-from paribus.training.step import Stepper, StepResult
-from paribus.training.writer import CheckpointWriter
+from paribus.stage.context import Reporter
+from paribus.training.data.batches import Batches, Integers
+from paribus.training.data.budget import Budget
+from paribus.training.data.prefetch import Batch, BatchReader
+from paribus.training.fit.device import device_name, explained_memory_errors
+from paribus.training.fit.peaks import peak_flops
+from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.state.checkpoint import Checkpoint, Checkpoints, step_name
+from paribus.training.state.meter import Meter
+from paribus.training.state.metrics import MetricsFile
+from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
+from paribus.training.state.writer import CheckpointWriter
+from paribus.training.step.dropout import DropoutSeeds, has_dropout
+from paribus.training.step.schedule import learning_rate
+from paribus.training.step.step import Stepper, StepResult
 
 DOCUMENTS_NAMED = 20
 

@@ -1,7 +1,7 @@
 """ARC (Clark et al. 2018): grade-school science, an easy and a challenge set."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, lettered, text, texts
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnyItem
+from paribus.evaluation.tasks.items import AnyItem
 
 Record = Mapping[str, Any]
 Reader = Callable[[str, Record], AnyItem]

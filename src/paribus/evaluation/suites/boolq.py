@@ -1,7 +1,7 @@
 """BoolQ (Clark et al. 2019): yes or no questions about a passage."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.tasks.items import Item
 
 ANSWERS = ("no", "yes")
 

@@ -5,8 +5,8 @@ In-Context Pretraining names that paper for its label words. Its templates and w
 as that paper has none. Amazon and Yelp are the sets of two classes.
 """
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Reader, Record, index, string
+from paribus.evaluation.tasks.items import Item
 
 SENTIMENTS = ("terrible.", "great.")
 TOPICS = ("World.", "Sports.", "Business.", "Technology.")

@@ -1,7 +1,7 @@
 """CommonsenseQA (Talmor et al. 2019), answered by the letter of the choice."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, lettered, text, texts
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

@@ -1,8 +1,8 @@
 """COPA (Roemmele et al. 2011): the more plausible cause or effect."""
 
 from paribus.errors import DataError
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text, texts
+from paribus.evaluation.tasks.items import Item
 
 CONNECTORS = {"cause": "because", "effect": "therefore"}
 

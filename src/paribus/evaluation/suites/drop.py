@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, string, text
+from paribus.evaluation.tasks.items import AnswerItem
 
 DATE = ("day", "month", "year")
 

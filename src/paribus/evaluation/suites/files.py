@@ -9,8 +9,8 @@ from typing import TypeVar
 from paribus.corpus.readers.compression import ArchiveError, open_decompressed
 from paribus.corpus.readers.formats import compression_of
 from paribus.errors import ConfigurationError, DataError
-from paribus.evaluation.items import AnyItem
 from paribus.evaluation.suites.benchmark import Benchmark, Record
+from paribus.evaluation.tasks.items import AnyItem
 
 FEWSHOT_SPLIT = "train"
 COMPRESSIONS = ("", ".gz", ".zst")

@@ -2,8 +2,8 @@
 
 import re
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, string, text, texts
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

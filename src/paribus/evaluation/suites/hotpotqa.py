@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, text, texts
+from paribus.evaluation.tasks.items import AnswerItem
 
 
 def item(name: str, record: Record) -> AnswerItem:

@@ -1,8 +1,8 @@
 """LAMBADA (Paperno et al. 2016), in OpenAI's form: the last word of a passage."""
 
 from paribus.errors import DataError
-from paribus.evaluation.items import TextItem
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, text
+from paribus.evaluation.tasks.items import TextItem
 
 
 def item(name: str, record: Record) -> TextItem:

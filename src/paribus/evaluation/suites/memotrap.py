@@ -1,7 +1,7 @@
 """MemoTrap (Liu and Liu 2023): prompts whose right answer is not the one that was often read."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Prompt, Record, index, literal, text, texts
+from paribus.evaluation.tasks.items import Item
 
 FILES = ("proverb_ending", "proverb_translation", "hate_speech_ending", "history_of_science")
 

@@ -2,9 +2,9 @@
 
 from types import MappingProxyType
 
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
 from paribus.evaluation.suites.passages import open_book_item
+from paribus.evaluation.tasks.items import AnswerItem
 
 DESCRIPTION = "Answer these questions:\n\n"
 GENERATION = Generation(

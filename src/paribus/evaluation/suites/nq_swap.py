@@ -1,7 +1,7 @@
 """NQ-Swap (Longpre et al. 2021): questions whose passage was changed, so that it contradicts what a model remembers."""
 
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.tasks.items import AnswerItem
 
 
 def item(name: str, record: Record) -> AnswerItem:

@@ -1,7 +1,7 @@
 """OpenBookQA (Mihaylov et al. 2018): elementary science, four choices."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, lettered, text
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

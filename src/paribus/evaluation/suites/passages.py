@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Record, answers, entry, string, text
+from paribus.evaluation.tasks.items import AnswerItem
 
 PASSAGES = 10
 """The first so many are in the prompt, as in In-Context Pretraining (arXiv 2310.10638)."""

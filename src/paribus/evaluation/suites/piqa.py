@@ -1,7 +1,7 @@
 """PIQA (Bisk et al. 2020): which of two solutions reaches a goal."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

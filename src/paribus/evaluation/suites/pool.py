@@ -6,7 +6,7 @@ some items are split off by a digest of their content. Either way no scored item
 
 from collections.abc import Iterable, Sequence
 
-from paribus.evaluation.items import AnyItem, ItemSet
+from paribus.evaluation.tasks.items import AnyItem, ItemSet
 
 POOL = 64
 """Largest number of items that examples are drawn from."""

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.errors import DataError
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, literal, text, texts
+from paribus.evaluation.tasks.items import Item
 
 LETTERS = "ABCD"
 BLANK = "  _  ."

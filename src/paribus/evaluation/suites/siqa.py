@@ -1,7 +1,7 @@
 """Social IQa (Sap et al. 2019): questions about people's motives and reactions."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text, texts
+from paribus.evaluation.tasks.items import Item
 
 
 def item(name: str, record: Record) -> Item:

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
+from paribus.evaluation.tasks.items import AnswerItem
 
 
 def item(name: str, record: Record) -> AnswerItem:

@@ -1,7 +1,7 @@
 """StoryCloze (Mostafazadeh et al. 2016): the right ending of a story of four sentences."""
 
-from paribus.evaluation.items import Item
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.tasks.items import Item
 
 SENTENCES = 4
 

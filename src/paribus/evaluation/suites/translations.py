@@ -7,9 +7,9 @@ from types import MappingProxyType
 from typing import Any
 
 from paribus.errors import DataError
-from paribus.evaluation.heldout_pairs import TextPair
 from paribus.evaluation.suites.benchmark import Hub, Record, text
 from paribus.evaluation.suites.files import DataFile, read_lines
+from paribus.evaluation.tasks.heldout_pairs import TextPair
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from paribus.errors import DataError
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
 from paribus.evaluation.suites.passages import open_book_item
+from paribus.evaluation.tasks.items import AnswerItem
 
 GENERATION = Generation(
     ("\n", ".", ","), "lm_eval", MappingProxyType({"ignore_case": True, "ignore_punctuation": True})

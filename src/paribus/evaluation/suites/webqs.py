@@ -1,7 +1,7 @@
 """WebQuestions (Berant et al. 2013): questions that Freebase answers."""
 
-from paribus.evaluation.items import AnswerItem
 from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.tasks.items import AnswerItem
 
 
 def item(name: str, record: Record) -> AnswerItem:

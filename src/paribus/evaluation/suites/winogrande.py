@@ -1,8 +1,8 @@
 """Winogrande (Sakaguchi et al. 2020): which of two names a pronoun, here a blank, stands for."""
 
 from paribus.errors import DataError
-from paribus.evaluation.items import BlankItem
 from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.tasks.items import BlankItem
 
 BLANK = "_"
 

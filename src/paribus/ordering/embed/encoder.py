@@ -17,7 +17,7 @@ from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
 from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 
 Batch = tuple[list[int], list[list[int]]]
 

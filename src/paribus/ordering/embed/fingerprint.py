@@ -6,7 +6,7 @@ from pathlib import Path
 from paribus.config.groups.embedding import EmbedderConfig, MiniLMEmbedder, StaticEmbedder, TransformersEmbedder
 from paribus.ordering.embed.directory import embedder_directory, local_directory, minilm_directory, require_revision
 from paribus.ordering.embed.layout import PoolingChoice, module_files, read_layout
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 
 SUFFIXES = (".json", ".safetensors", ".bin", ".txt", ".model")

@@ -17,7 +17,7 @@ from tokenizers import Tokenizer
 
 from paribus.errors import DataError, NumericalError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 
 WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
 TOKENS_AT_ONCE = 65_536

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 from paribus.store import atomic
 
 IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"

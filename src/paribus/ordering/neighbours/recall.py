@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import ExactShard, nearest_documents
 from paribus.ordering.neighbours.lists import NeighbourLists

@@ -15,7 +15,7 @@ from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.engine import Engine
 from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.block_search import BlockSearch
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import (

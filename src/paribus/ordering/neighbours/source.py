@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.index import ExactShard, InvertedShard, Shard, load_index
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 

@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from paribus.config.groups.ordering import ClusterOrdering
 from paribus.engine.engine import Engine
-from paribus.ordering.embeddings import Embeddings
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.seeding import CENTROIDS, CLUSTERS, SHUFFLE, permutation, seed_sequence
 
 MOST_CLUSTERS = 11_000

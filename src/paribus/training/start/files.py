@@ -5,7 +5,7 @@ from typing import Any
 
 from paribus.config.groups.start import CheckpointStart, StartConfig
 from paribus.errors import DataError
-from paribus.pipeline.context import JSON
+from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 from paribus.store.json_file import read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory
@@ -20,7 +20,7 @@ def fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
     """
     if not isinstance(config, CheckpointStart):
         return {}
-    from paribus.tokenization import existing
+    from paribus.tokenization.interchange import existing
 
     directory = checkpoint_directory(config)
     found: dict[str, JSON] = {path.name: digests.of(path) for path in (directory / CONFIG, *weight_files(directory))}

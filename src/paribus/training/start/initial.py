@@ -13,7 +13,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.existing import open_existing
+from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.files import INDEX, weight_files
 from paribus.training.start.locate import checkpoint_directory

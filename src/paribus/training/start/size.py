@@ -15,7 +15,7 @@ def size_problems(config: RunConfig, directory: Path, vocabulary: str) -> Iterat
     Training may end below `tokenizer.vocab_size`; a larger one is let through where the checkpoint's vocabulary did.
     DataError where one of the tokenizers is not there.
     """
-    from paribus.tokenization.existing import ended_early, vocabulary_size
+    from paribus.tokenization.interchange.existing import ended_early, vocabulary_size
 
     path, ours = _size(config)
     theirs = vocabulary_size(directory)
@@ -28,7 +28,7 @@ def size_problems(config: RunConfig, directory: Path, vocabulary: str) -> Iterat
 
 def _size(config: RunConfig) -> tuple[str, int]:
     """Where the size is set, and the most tokens that there can be."""
-    from paribus.tokenization.existing import vocabulary_size
+    from paribus.tokenization.interchange.existing import vocabulary_size
 
     tokenizer = config.tokenizer
     if isinstance(tokenizer, ExistingTokenizer):

@@ -1,0 +1,23 @@
+"""The runs of a command, each judged as a whole."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from paribus.checks.combinations import impossible
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition, compose
+from paribus.config.schema import RunConfig
+from paribus.config.validate import Problem, build_run, refuse
+
+
+def compose_command(command: Command) -> Composition:
+    """Compose and check every job of a command; ConfigurationError lists all problems of all jobs at once."""
+    return compose(command, checked_run)
+
+
+def checked_run(data: Mapping[str, Any]) -> RunConfig:
+    """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
+    config = build_run(data)
+    if found := [Problem(path, message) for path, message in impossible(config)]:
+        raise refuse(found)
+    return config

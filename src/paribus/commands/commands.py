@@ -1,0 +1,102 @@
+"""The verbs that take Hydra's overrides: parse, show or refuse, and hand over."""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import Command, parse
+from paribus.config.compose import show_with_hydra
+from paribus.config.flags import usage
+from paribus.errors import ConfigurationError
+from paribus.pipeline.show.display import open_console
+
+
+def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
+    """A verb that lets Hydra answer --help and --cfg, and otherwise runs `function`."""
+
+    def verb(arguments: Sequence[str]) -> int:
+        command = parse(arguments, name)
+        if command.helps:
+            open_console().print(usage(name), end="\n\n", markup=False, highlight=False, soft_wrap=True)
+        if command.shows:
+            show_with_hydra(command)
+            return 0
+        return function(command, open_console())
+
+    return verb
+
+
+def _run(command: Command, console: Console) -> int:
+    if command.is_dry:
+        return _plan(command, console)
+    from paribus.commands.run import run_command
+
+    return run_command(command, console)
+
+
+def _plan(command: Command, console: Console) -> int:
+    from paribus.pipeline.prepare import prepare
+    from paribus.planning.limit import check_limit
+    from paribus.planning.plan import make_plan
+    from paribus.planning.show import show_plan
+
+    say = partial(console.print, markup=False, soft_wrap=True)
+    plan = make_plan(prepare(compose_command(command), tolerate_missing=True), say)
+    show_plan(plan, console)
+    check_limit(plan)
+    return 0
+
+
+def _status(command: Command, console: Console) -> int:
+    from paribus.commands.status import show_status
+    from paribus.pipeline.prepare import prepare
+
+    return show_status(prepare(compose_command(command), tolerate_missing=True), console)
+
+
+def _report(command: Command, console: Console) -> int:
+    from paribus.commands.report import report_command
+
+    return report_command(command, console)
+
+
+def _doctor(command: Command, console: Console) -> int:
+    from paribus.pipeline.layout import Layout
+    from paribus.store.doctor import examine
+
+    layout = Layout.of(compose_command(command).jobs[0].config)
+    if not layout.root.is_dir():
+        raise ConfigurationError(f"root: {str(layout.root)!r} is no directory; name the output root with root=...")
+    return examine(layout.store, partial(console.print, markup=False, soft_wrap=True))
+
+
+def _sync(arguments: Sequence[str]) -> int:
+    from paribus.tracking.sync import main
+
+    return main(arguments)
+
+
+def _order(arguments: Sequence[str]) -> int:
+    from paribus.commands.order import order_command
+
+    return order_command(arguments, open_console())
+
+
+def _rerun(arguments: Sequence[str]) -> int:
+    from paribus.commands.rerun import rerun_command
+
+    return rerun_command(arguments, open_console())
+
+
+VERBS: dict[str, Callable[[Sequence[str]], int]] = {
+    "run": _with_overrides("run", _run),
+    "plan": _with_overrides("plan", _plan),
+    "status": _with_overrides("status", _status),
+    "report": _with_overrides("report", _report),
+    "doctor": _with_overrides("doctor", _doctor),
+    "order": _order,
+    "sync": _sync,
+    "rerun": _rerun,
+}

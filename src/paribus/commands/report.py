@@ -1,0 +1,207 @@
+"""From the runs of a command to the comparison table, through records alone."""
+
+import math
+import os
+import shutil
+import tempfile
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.identity import everything
+from paribus.config.schema import RunConfig
+from paribus.errors import InfrastructureError, ParibusError, classify
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import describe_sweep, prepare, refuse_idle_factors
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import collect
+from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.store import atomic
+from paribus.store.claim import exclusive
+from paribus.tracking.destination import Destination
+from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.follower import Follower
+
+if TYPE_CHECKING:
+    from paribus.reporting.report import Report
+    from paribus.reporting.table.frame import MissingRun
+
+EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
+FAILURE_LOG = "report.log"
+
+
+def report_command(command: Command, console: Console) -> int:
+    """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
+    composition = compose_command(command)
+    runs = prepare(composition, tolerate_missing=True)
+    refuse_idle_factors(runs)
+    with _explained(composition, runs):
+        if command.asks_why:
+            return explain(composition, runs, console)
+        if command.asks_null:
+            return compare_arms_with_themselves(composition, runs, console)
+        return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
+
+
+def show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
+    """The table of a finished sweep. Runs that it refuses or fails on are no failure of running them."""
+    try:
+        with _explained(composition, runs):
+            compare(composition, runs, console)
+    except ParibusError as error:
+        console.print(f"no table: {error}", style="yellow", markup=False, soft_wrap=True)
+
+
+def explain(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
+    """Print every field in which the finished runs differ, declared or not; 2 where the table would be refused."""
+    from paribus.reporting.fairness.why import explanation
+
+    records, missing = collect(runs, composition.factors, Layout.of(composition.jobs[0].config))
+    lines, fair = explanation(records, composition.factors)
+    for line in [*lines, *(f"left out, {', '.join(run.factors.values())}: {run.reason}" for run in missing)]:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    return 0 if fair else EXIT_USAGE
+
+
+def compare_arms_with_themselves(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
+    """Print how often a table would find a difference between two halves of the runs of one arm."""
+    from paribus.reporting.significance.null_experiment import null_experiment
+    from paribus.reporting.table.comparison import compare as compared
+
+    records, missing = collect(runs, composition.factors, Layout.of(composition.jobs[0].config))
+    experiment = composition.jobs[0].config.experiment
+    table = experiment.table if experiment else None
+    for line in null_experiment(compared(records, composition.factors, missing, table)):
+        console.print(line, soft_wrap=True, markup=False, highlight=False)
+    for run in missing:
+        told = f"left out, {', '.join(run.factors.values())}: {run.reason}"
+        console.print(told, soft_wrap=True, markup=False, highlight=False)
+    return EXIT_INCOMPLETE if missing else 0
+
+
+def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
+    """Write the report, print the table and show it in the tracker; whether every run was there.
+
+    Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
+    the output root may only be read, or is not there, the report is written beside the system's temporary files.
+    """
+    config = composition.jobs[0].config
+    layout = Layout.of(config)
+    sweep = describe_sweep(composition, runs)
+    if not (layout.root.is_dir() and os.access(layout.root, os.W_OK)):
+        return _compare_aside(composition, runs, sweep, console)
+    events = layout.sweep(sweep.id)
+    events.mkdir(parents=True, exist_ok=True)
+    with exclusive(events):
+        directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+        report, missing, numbers = _write(composition, runs, directory)
+        _tell(report, numbers, sweep, config, events)
+    _show(report, console)
+    message = Follower(events, config.tracking, layout.root).finish(config.tracking.patience)
+    console.print(message, style="dim", markup=False)
+    if config.tracking.kind == "mlflow":
+        how = Destination.resolve(config.tracking, layout.root).how_to_open
+        console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
+    return _is_complete(report, missing)
+
+
+def _compare_aside(composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console) -> bool:
+    """`compare` without anything written below the output root, and so without the tracker."""
+    directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
+    try:
+        report, missing, _ = _write(composition, runs, directory)
+    except BaseException:
+        shutil.rmtree(directory)
+        raise
+    _show(report, console)
+    root = Layout.of(composition.jobs[0].config).root
+    console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
+    return _is_complete(report, missing)
+
+
+def _show(report: "Report", console: Console) -> None:
+    console.print(report.terminal)
+    console.print(
+        f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
+    )
+
+
+def _is_complete(report: "Report", missing: Sequence["MissingRun"]) -> bool:
+    return not missing and not any(row.missing for row in report.comparison.rows)
+
+
+@contextmanager
+def _explained(composition: Composition, runs: Sequence[PreparedRun]) -> Iterator[None]:
+    """Whatever a report raises becomes an InfrastructureError of one line; where it arose is written to a file."""
+    try:
+        yield
+    except (ParibusError, BrokenPipeError):
+        raise
+    except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
+        layout = Layout.of(composition.jobs[0].config)
+        log = layout.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
+        what = " ".join(classify(error)["message"].split())
+        raise InfrastructureError(f"{what} ({_logged(log)})") from error
+
+
+def _logged(log: Path) -> str:
+    """Write the traceback of the exception in hand to `log`; in words, where it is."""
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(log, traceback.format_exc())
+    except OSError as error:
+        return f"its traceback could not be written to {log}: {error.strerror}"
+    return f"traceback: {log}"
+
+
+def _write(
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path
+) -> tuple["Report", list["MissingRun"], dict[str, float]]:
+    """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
+    from paribus.reporting.report import write_report
+    from paribus.reporting.table.numbers import table_numbers
+
+    config = composition.jobs[0].config
+    records, missing = collect(runs, composition.factors, Layout.of(config))
+    experiment = config.experiment
+    overlap = compare_vocabularies(records)
+    report = write_report(
+        records,
+        missing=missing,
+        title=experiment.title if experiment else f"Comparison by {', '.join(composition.factors) or 'run'}",
+        question=experiment.question if experiment else "",
+        factors=composition.factors,
+        directory=directory,
+        paper=experiment.paper if experiment else None,
+        overlap=overlap,
+        table=experiment.table if experiment else None,
+    )
+    return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
+
+
+def _tell(report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, config: RunConfig, log: Path) -> None:
+    """Put the report into the events of the sweep."""
+    with EventLog(log / FILE_NAME) as events:
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        revise(events, numbers)
+        events.artifact(report.files["report.html"].parent, "report")
+        events.end("FINISHED")
+
+
+def revise(events: EventLog, numbers: Mapping[str, float]) -> None:
+    """The numbers of this report; those of an earlier one that it lacks become NaN, so that none passes for current."""
+    from paribus.reporting.table.numbers import SECTION
+
+    for name in events.revised(SECTION):
+        if name not in numbers:
+            events.revise(name, math.nan)
+    for name, value in numbers.items():
+        events.revise(name, value)

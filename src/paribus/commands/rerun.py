@@ -1,0 +1,175 @@
+"""Run a recorded run again from nothing and report what matched: artefacts, and the numbers of those that differ."""
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paribus.checks.command import checked_run
+from paribus.commands.matches import Difference, Match, match
+from paribus.config.flags import HELP_FLAGS
+from paribus.config.names import proper_path, proper_run_id
+from paribus.config.options import read_options
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.job import JobFunction
+from paribus.pipeline.layout import Layout, output_root
+from paribus.pipeline.record.environment import environment_changes, recorded_provenance
+from paribus.pipeline.record.recorder import UNREADABLE, read_record
+from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.reporting.fairness.equality import flatten
+from paribus.store.code import loaded_code
+from paribus.store.provenance import provenance
+
+EXIT_DIFFERS = 1
+MOST_SHOWN = 30
+"""Numbers that differ, of one artefact, that are printed."""
+HELP = """usage: paribus rerun RUN [root=paribus_runs]
+
+Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
+each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
+which training parted. RUN is an identifier as `paribus status`, a report or MLflow shows it.
+
+Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed. The
+error names them, and the commit, uncommitted changes and versions that the run was made with; docker/rerun of the
+repository checks those out first.
+
+exit status: 0 all artefacts are identical; 1 some differ or were not made; 2 refused
+"""
+
+
+def rerun_command(arguments: Sequence[str], console: Console) -> int:
+    """`paribus rerun RUN [root=...]`: 0 when all artefacts came out the same, else 1."""
+    if HELP_FLAGS & set(arguments):
+        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
+        return 0
+    run_id, root = _parse(arguments)
+    record = read_record(root / "runs" / run_id)
+    if record is None:
+        raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
+    if record["status"] == UNREADABLE:
+        raise DataError(record["failure"]["message"])
+    original = checked_run(_moved(record["config"], root) | {"sweep": None})
+    changes = _changes(record, Layout.of(original))
+    _refuse_changed(record, original, changes)
+    for change in changes:
+        console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
+    (root / "reruns").mkdir(exist_ok=True)
+    fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
+    untracked = dataclasses.replace(original.tracking, kind="none")
+    again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
+    JobFunction(loaded_code())(again)
+    return _report(original, again, console)
+
+
+def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
+    runs = [argument for argument in arguments if "=" not in argument and not argument.startswith("-")]
+    options = read_options([argument for argument in arguments if argument not in runs], ("root",))
+    if len(runs) != 1:
+        raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
+    try:
+        return proper_run_id(runs[0]), output_root(proper_path(options.get("root", "paribus_runs")))
+    except ValueError as error:
+        raise ConfigurationError(f"rerun: {error}") from error
+
+
+def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:
+    """The configuration with its output root where it is now; a run that it starts from is there too, or in its own."""
+    start = config["start"]
+    moved = {"root": str(root)} if start.get("root") == config["root"] else {}
+    return config | {"root": str(root), "start": start | moved}
+
+
+def _changes(record: Mapping[str, Any], layout: Layout) -> list[str]:
+    recorded = recorded_provenance(record, layout)
+    return (
+        ["its artefacts are gone, and with them what it was made with"]
+        if recorded is None
+        else [*environment_changes(recorded, provenance())]
+    )
+
+
+def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:
+    """What this code and these files would make must have the keys that the record has."""
+    nodes = build_graph(config, Layout.of(config).cache)
+    changed = [name for name, stage in record["stages"].items() if name not in nodes or nodes[name].key != stage["key"]]
+    if changed:
+        causes = [*_causes(record, config, nodes), *changes]
+        listed = "".join(f"\n  {cause}" for cause in causes) or "\n  nothing that the record names"
+        raise ConfigurationError(
+            f"this would not be the same run: {', '.join(changed)} changed. Recorded:{listed}\n"
+            "take the files, the commit and the versions of the record; docker/rerun of the repository checks them out"
+        )
+
+
+def _causes(record: Mapping[str, Any], config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[str]:
+    """Code versions, configuration and fingerprints of files that the record has otherwise."""
+    for name, node in nodes.items():
+        before = record["code_versions"].get(name)
+        if before != node.stage.code_version:
+            yield f"code version of stage {name} {before}, here {node.stage.code_version}"
+    before, now = flatten(record["identity"]), flatten(run_identity(config, dict(nodes)))
+    for path in sorted(before.keys() | now.keys()):
+        if before.get(path) != now.get(path):
+            yield f"{path} {_short(before.get(path))}, here {_short(now.get(path))}"
+
+
+def _short(value: object) -> str:
+    text = "absent" if value is None else str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
+    layouts = Layout.of(original), Layout.of(again)
+    nodes = build_graph(again, layouts[1].cache)
+    found = [match(node, layouts[0].store, layouts[1].store) for node in nodes.values()]
+    console.print(_artefacts(found))
+    for one in found:
+        for line in _numbers(one):
+            console.print(line, markup=False, highlight=False, soft_wrap=True)
+    same = sum(one.identical for one in found)
+    console.print(
+        f"{same} of {len(found)} artefacts identical; kept in {layouts[1].root}", markup=False, soft_wrap=True
+    )
+    return 0 if same == len(found) else EXIT_DIFFERS
+
+
+def _artefacts(matches: Sequence[Match]) -> Table:
+    table = Table(title="Artefacts made again", title_justify="left")
+    for heading in ("stage", "recorded", "again", "result", "files that differ"):
+        table.add_column(heading, overflow="fold")
+    for one in matches:
+        style, word = ("green", "identical") if one.identical else ("red", _result(one))
+        table.add_row(one.stage, one.original or "-", one.again or "-", Text(word, style), Text(", ".join(one.files)))
+    return table
+
+
+def _result(one: Match) -> str:
+    if one.again is None:
+        return "not made"
+    return "the original is gone" if one.original is None else "differs"
+
+
+def _numbers(one: Match) -> Iterator[str]:
+    """What became of the numbers of an artefact: the scores that differ, where training parted."""
+    if one.stage in (SCORES, FINETUNED) and one.original and one.again:
+        same = one.numbers - len(one.differences)
+        yield f"{one.stage}: {same} of {one.numbers} scores equal"
+        for number in sorted(one.differences, key=lambda number: -number.size)[:MOST_SHOWN]:
+            yield f"  step {_pair(number)} ({number.again - number.original:+.3g})"
+        if len(one.differences) > MOST_SHOWN:
+            yield f"  and {len(one.differences) - MOST_SHOWN} that differ less"
+    elif one.differences:
+        first, last = one.differences[0], one.differences[-1]
+        yield f"{one.stage}: numbers part at step {_pair(first)}; the last that differs is of step {_pair(last)}"
+
+
+def _pair(number: Difference) -> str:
+    return f"{number.step}, {number.measure} {number.original:.6g}, again {number.again:.6g}"

@@ -1,0 +1,193 @@
+"""A command's runs from start to end: check everything, let Hydra's launcher run the jobs, say how it went.
+
+A sweep has no state of its own. What a launcher lost is found by its record and its claim, and launched again.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.report import show_table
+from paribus.commands.status import show_failures
+from paribus.config.arguments import Command
+from paribus.config.compose import run_with_hydra
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.identity import everything
+from paribus.config.schema import RunConfig
+from paribus.errors import classify, is_full_disk
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.job import JobFunction, allow_start
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import describe_sweep, labels, prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.failure import RETRIED
+from paribus.pipeline.record.run_state import LOST, RunState, is_done, read_state, settle
+from paribus.pipeline.show.display import duration
+from paribus.pipeline.show.remaining import write_stages
+from paribus.pipeline.show.watch import watched
+from paribus.planning.limit import refuse_over_limit
+from paribus.store.claim import describe
+from paribus.store.code import loaded_code
+from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.follower import Follower
+
+EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def run_command(command: Command, console: Console) -> int:
+    """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1.
+
+    FairnessError, before anything runs, where the runs' table would be refused; ConfigurationError where they would
+    take more than `plan.max_device_hours`.
+    """
+    loaded_code()
+    started = time.time()
+    composition = compose_command(command)
+    runs = prepare(composition)
+    if unfair := undeclared(runs):
+        raise unfair
+    refuse_over_limit(runs, partial(console.print, markup=False, soft_wrap=True))
+    sweep = describe_sweep(composition, runs)
+    config = runs[0].job.config
+    layout = Layout.of(config)
+    failures: list[str] = []
+    left = [run for run in runs if not is_done(run.run_id, run.nodes, layout)]
+    if not left:
+        _show_done(runs, console)
+    else:
+        layout.require_writable()
+        write_stages(layout, sweep, runs)
+        with _shown_sweep(sweep, config, layout, failures) if composition.multirun else nullcontext():
+            stopped = _Launches(command, runs, sweep, layout, console).carry_out(left)
+            failures += summarize(runs, layout, console, started)
+            failures += ["interrupted"] if stopped else []
+    if composition.multirun and not failures:
+        show_table(composition, runs, console)
+    return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:
+    """Say that nothing is left to do, and which runs these are: other commands take them by their identifiers."""
+    noun = "run" if len(runs) == 1 else "runs"
+    console.print(f"{len(runs)} of {len(runs)} {noun} done already")
+    for name, run in zip(labels(runs), runs, strict=True):
+        console.print(f"  {run.run_id}  {name}", markup=False, soft_wrap=True)
+
+
+@dataclass
+class _Launches:
+    """Launches the jobs of a command until none is left that another launch could help."""
+
+    command: Command
+    runs: Sequence[PreparedRun]
+    sweep: SweepConfig
+    layout: Layout
+    console: Console
+
+    def carry_out(self, left: Sequence[PreparedRun]) -> bool:
+        """Run what is left; whether the user stopped it."""
+        launched: Counter[str] = Counter()
+        try:
+            while left:
+                trouble = self._launch(left)
+                elsewhere = self._await_others(left)
+                launched.update(run.run_id for run in left if run.run_id not in elsewhere)
+                left = [run for run in left if self._again(run, trouble, launched[run.run_id], elsewhere)]
+        except KeyboardInterrupt:
+            self.console.print("[red]stopped[/red]: give the same command again to carry on")
+            return True
+        finally:
+            allow_start(self.layout, self.sweep)
+        return False
+
+    def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
+        """What the launcher said of jobs that it lost, None when it lost none."""
+        numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
+        jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
+        shown = {name: self.layout.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
+        try:
+            with watched(self.sweep.launcher, shown, self.console):
+                run_with_hydra(self.command, jobs, JobFunction(loaded_code()))
+        except Exception as error:  # whatever a launcher raises for a job that died
+            first = str(error).strip().partition("\n")[0][:300]
+            trouble = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"
+            self.console.print(trouble, style="yellow", markup=False, soft_wrap=True)
+            return trouble
+        return None
+
+    def _told(self, run_id: str, number: int) -> str:
+        """The override that tells a job about its sweep."""
+        sweep = self.sweep
+        factors = ",".join(f"'{factor}'" for factor in sweep.factors)
+        names = f"id:'{sweep.id}',name:'{sweep.name}',invocation:'{sweep.invocation}',launcher:'{sweep.launcher}'"
+        return f"sweep={{{names},jobs:{sweep.jobs},number:{number},run:'{run_id}',factors:[{factors}]}}"
+
+    def _await_others(self, runs: Sequence[PreparedRun]) -> set[str]:
+        """Wait until no living process has one of the runs in hand; which ones another had."""
+        elsewhere: set[str] = set()
+        for name, run in zip(labels(runs), runs, strict=True):
+            while (state := read_state(self.layout, run)).holder is not None:
+                if run.run_id not in elsewhere:
+                    self.console.print(f"waiting for {name}: in the hands of {describe(state.holder)}", markup=False)
+                    elsewhere.add(run.run_id)
+                time.sleep(SECONDS_BETWEEN_LOOKS)
+        return elsewhere
+
+    def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
+        """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
+        state, config = read_state(self.layout, run), run.job.config
+        if state.status == LOST and not self._settled(run, trouble):
+            return False
+        told = (state.record or {}).get("invocation") == self.sweep.invocation
+        helps = state.status == LOST and not state.full_disk
+        if trouble is not None:
+            helps = helps or state.status == "interrupted" or (not told and state.status != "done")
+        if run.run_id in elsewhere:
+            helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
+        return helps and launched <= config.retries and config.on_failure != "stop"
+
+    def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
+        """Record a lost run as failed; False where the disk has no room even for that, so nothing else would have."""
+        try:
+            settle(self.layout, run.run_id, trouble)
+        except OSError as error:
+            if not is_full_disk(error):
+                raise
+            self.console.print(classify(error)["message"], style="yellow", markup=False, soft_wrap=True)
+            return False
+        return True
+
+
+@contextmanager
+def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout, failures: list[str]) -> Iterator[None]:
+    """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then."""
+    path = layout.sweep(sweep.id) / FILE_NAME
+    with EventLog(path) as events:
+        described = {"id": sweep.id, "name": sweep.name}
+        events.start(sweep.id, sweep.name, described, everything(config.tracking))
+        events.parameter("factors", ", ".join(sweep.factors))
+        events.parameter("runs", sweep.jobs)
+        yield
+        events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else "FINISHED")
+    Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
+
+
+def summarize(runs: Sequence[PreparedRun], layout: Layout, console: Console, started: float) -> list[str]:
+    """Say how the runs of a command ended; the failure classes of those that did not."""
+    states = [read_state(layout, run) for run in runs]
+    done = sum(state.status == "done" for state in states)
+    noun = "run" if len(runs) == 1 else "runs"
+    console.print(f"{done} of {len(runs)} {noun} done in {duration(time.time() - started)}")
+    show_failures(dict(zip(labels(runs), states, strict=True)), console)
+    return [_class(state) for state in states if state.status != "done"]
+
+
+def _class(state: RunState) -> str:
+    return state.failure.failure_class if state.failure else state.status

@@ -1,0 +1,119 @@
+"""The verb `paribus tokenize tokenizer=<directory> [encoder=...] [output=...] ... < text`."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any, TypeVar, get_args
+
+from paribus.config.flags import HELP_FLAGS
+from paribus.config.options import read_options
+from paribus.errors import ConfigurationError, DataError
+from paribus.native.loader import ensure_compiled, missing_kernels
+from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.learn.demolition import Demolish
+from paribus.tokenization.settings import Candidates, EncoderName, check_choice
+from paribus.tokenization.statistics import corpus_statistics
+from paribus.tokenization.text_tokenizer import DROPOUT
+from paribus.tokenization.tokenizer import Tokenizer
+
+Number = TypeVar("Number", int, float)
+
+OUTPUTS = ("ids", "tokens", "statistics")
+OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
+USAGE = (
+    f"usage: paribus tokenize tokenizer=<directory> [encoder={'|'.join(get_args(EncoderName))}] "
+    f"[output={'|'.join(OUTPUTS)}] [candidates={'|'.join(get_args(Candidates))}] "
+    f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text"
+)
+HELP = f"""{USAGE}
+
+Encode standard input, UTF-8, with a trained tokenizer: a directory that `Tokenizer.save` wrote, a vocabulary of a run
+(paribus_runs/artifacts/vocabulary/KEY) or one of Hugging Face. Options that are not given are the tokenizer's own.
+
+output: ids on one line; tokens, one a line, escaped; statistics as JSON
+"""
+
+
+def main(argv: list[str]) -> int:
+    """Encode standard input and write one line of ids, one token a line (escaped), or statistics as JSON.
+
+    Raises ConfigurationError for wrong arguments, DataError for a broken tokenizer or input that is no UTF-8.
+    """
+    if HELP_FLAGS & set(argv):
+        sys.stdout.write(HELP)
+        return 0
+    options = _options(argv)
+    _compile()
+    tokenizer = _tokenizer(options)
+    text = _read()
+    output = options.get("output", "ids")
+    if output == "ids":
+        sys.stdout.write(" ".join(map(str, tokenizer.encode(text).tolist())) + "\n")
+    elif output == "tokens":
+        sys.stdout.writelines(_escaped(token) + "\n" for token in tokenizer.tokenize(text))
+    else:
+        sys.stdout.write(corpus_statistics(tokenizer, [text]).as_json() + "\n")
+    return 0
+
+
+def _compile() -> None:
+    """Compile the kernels on first use, with a bar on standard error."""
+    if not missing_kernels("tokenization"):
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True)) as bar:
+        task = bar.add_task("compiling kernels (once)")
+        ensure_compiled("tokenization", lambda name, done, total: bar.update(task, completed=done, total=total))
+        bar.update(task, completed=1, total=1)
+
+
+def _options(argv: list[str]) -> dict[str, str]:
+    options = read_options(argv, OPTIONS)
+    if "tokenizer" not in options:
+        raise ConfigurationError(f"which tokenizer? Name its directory\n{USAGE}")
+    check_choice("output", options.get("output", "ids"), OUTPUTS)
+    return options
+
+
+def _tokenizer(options: dict[str, str]) -> Tokenizer:
+    tokenizer = open_existing(Path(options["tokenizer"]))
+    if not options.keys() & {"encoder", "candidates", "demolish", "probability", "seed"}:
+        return tokenizer
+    settings = tokenizer.settings
+    return tokenizer.with_encoder(
+        _choice("encoder", options.get("encoder", settings.encoder), get_args(EncoderName)),
+        candidates=_choice("candidates", options.get("candidates", settings.candidates), get_args(Candidates)),
+        demolish=_choice("demolish", options.get("demolish", settings.demolish), get_args(Demolish)),
+        dropout=_number("probability", options.get("probability", DROPOUT), float),
+        seed=_number("seed", options.get("seed", 0), int),
+    )
+
+
+def _choice(name: str, value: str, known: tuple[Any, ...]) -> Any:
+    check_choice(name, value, known)
+    return value
+
+
+def _number(name: str, value: Any, kind: type[Number]) -> Number:
+    try:
+        return kind(value)
+    except ValueError as error:
+        raise ConfigurationError(f"{name}={value} is no number") from error
+
+
+def _read() -> str:
+    content = sys.stdin.buffer.read()
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise DataError(f"standard input, line {line}: byte {error.start} is no UTF-8 ({error.reason})") from error
+
+
+def _escaped(token: bytes) -> str:
+    try:
+        return json.dumps(token.decode("utf-8"), ensure_ascii=False)
+    except UnicodeDecodeError:
+        return "".join(f"\\x{byte:02x}" for byte in token)

@@ -1,0 +1,156 @@
+"""Greedy texts after prompts, in batches with a key-value cache. Imports torch: import this module late.
+
+Prompts are padded on the left, longest first; a row leaves its batch when it is finished. A text is the same whatever
+the batch, unless two tokens are equally probable up to rounding.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch.nn.functional import linear
+from transformers import DynamicCache
+
+from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.progress import Progress
+from paribus.evaluation.prompts.pairs import Encoder, Ids
+
+
+class Coder(Encoder, Protocol):
+    """What generation needs of a tokenizer."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of token ids, U+FFFD for what is no UTF-8."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Write what follows a prompt, until a stop string, the end-of-document token or the largest number of tokens."""
+
+    prompt: str | Ids
+    """Text, or its token ids."""
+    until: tuple[str, ...]
+    """Stop strings; they and what follows them are not part of the text."""
+    max_tokens: int
+
+
+@dataclass(frozen=True)
+class Written:
+    """What a model wrote."""
+
+    text: str
+    truncated: bool
+    """Whether the prompt lost its beginning, for it and the text to fit the context."""
+
+
+class Generator:
+    """Writes texts with a causal language model, greedily."""
+
+    def __init__(self, scorer: Scorer, coder: Coder) -> None:
+        self.scorer = scorer
+        self.coder = coder
+
+    @torch.inference_mode()
+    def write(self, requests: Sequence[Request], progress: Progress = lambda requests: None) -> list[Written]:
+        """The text of each request, in the caller's order.
+
+        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
+        """
+        encoded = [self._encode(request) for request in requests]
+        order = sorted(range(len(requests)), key=lambda place: -len(encoded[place][0]))
+        texts: dict[int, str] = {}
+        for start in range(0, len(order), self.scorer.batch_size):
+            places = order[start : start + self.scorer.batch_size]
+            batch = _Batch([requests[place] for place in places], [encoded[place][0] for place in places], self.coder)
+            try:
+                self._run(batch)
+            except (torch.OutOfMemoryError, MemoryError) as error:
+                size = self.scorer.batch_size
+                message = f"writing answers ran out of memory with evaluation.batch_size={size}; halve it ({error})"
+                raise OutOfMemoryError(message) from error
+            texts |= dict(zip(places, batch.texts(), strict=True))
+            progress(len(places))
+        return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]
+
+    def _encode(self, request: Request) -> tuple[Ids, bool]:
+        """The ids of the prompt and whether its beginning was left out; at most half a context is kept for the text."""
+        ids = self.coder.encode(request.prompt) if isinstance(request.prompt, str) else request.prompt
+        length = self.scorer.context_length
+        room = length - min(request.max_tokens, length // 2)
+        if not len(ids):
+            return np.array([self.coder.eod_id]), False
+        return ids[-room:], len(ids) > room
+
+    def _run(self, batch: "_Batch") -> None:
+        """Write the texts of a batch."""
+        device, parts = self.scorer.model.device, self.scorer.parts
+        ids, mask = (part.to(device) for part in batch.padded())
+        positions = (mask.cumsum(1) - 1).clamp(min=0)
+        cache = DynamicCache(config=self.scorer.model.config)
+        while True:
+            output = parts.base(
+                input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
+            )
+            logits = linear(output.last_hidden_state[:, -1], parts.output_weight).float()
+            if not torch.isfinite(logits).all():
+                raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+            best = logits.argmax(dim=1)
+            unfinished = batch.append(best.tolist(), self.scorer.context_length)
+            if not unfinished:
+                return
+            if len(unfinished) < len(best):
+                kept = torch.tensor(unfinished, device=device)
+                cache.batch_select_indices(kept)
+                best, mask, positions = best[kept], mask[kept], positions[kept]
+            ids, positions = best[:, None], positions[:, -1:] + 1
+            mask = torch.cat([mask, mask.new_ones(len(best), 1)], dim=1)
+
+
+class _Batch:
+    """The rows of a batch, and which of them are still written."""
+
+    def __init__(self, requests: Sequence[Request], prompts: Sequence[Ids], coder: Coder) -> None:
+        self._requests, self._prompts, self._coder = requests, prompts, coder
+        self._written: list[list[int]] = [[] for _ in requests]
+        self._rows = list(range(len(requests)))
+        """Rows that are not finished."""
+
+    def padded(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Ids and mask of the prompts, both (rows, longest prompt), padded on the left."""
+        shape = (len(self._prompts), max(map(len, self._prompts)))
+        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        for row, prompt in enumerate(self._prompts):
+            ids[row, -len(prompt) :], mask[row, -len(prompt) :] = prompt, 1
+        return torch.from_numpy(ids), torch.from_numpy(mask)
+
+    def append(self, tokens: Sequence[int], context_length: int) -> list[int]:
+        """Add a token to each unfinished row; their places among those rows that are unfinished still."""
+        for row, token in zip(self._rows, tokens, strict=True):
+            self._written[row].append(token)
+        unfinished = [place for place, row in enumerate(self._rows) if not self._finished(row, context_length)]
+        self._rows = [self._rows[place] for place in unfinished]
+        return unfinished
+
+    def texts(self) -> list[str]:
+        """The text of each row."""
+        return [_before(self._text(row), request.until) for row, request in enumerate(self._requests)]
+
+    def _finished(self, row: int, context_length: int) -> bool:
+        request, written = self._requests[row], self._written[row]
+        full = len(self._prompts[row]) + len(written) >= context_length
+        if full or len(written) >= request.max_tokens or written[-1] == self._coder.eod_id:
+            return True
+        text = self._text(row)
+        return any(stop in text for stop in request.until)
+
+    def _text(self, row: int) -> str:
+        written = self._written[row]
+        return self._coder.decode(written[:-1] if written[-1] == self._coder.eod_id else written)
+
+
+def _before(text: str, until: Sequence[str]) -> str:
+    """The text before the first stop string in it."""
+    return text[: min((place for stop in until if (place := text.find(stop)) >= 0), default=len(text))]

@@ -1,0 +1,148 @@
+"""Log-probabilities of continuations under a causal language model of `transformers`.
+
+A score does not depend on the batch it is computed in, up to rounding. Imports torch: import this module late.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import linear
+
+from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.evaluation.progress import Progress
+from paribus.evaluation.prompts.branches import Batch, Group, batches, group_pairs, make_batch
+from paribus.evaluation.prompts.pairs import Pair
+from paribus.modeling.decoder import decoder_parts
+
+LOGITS = 2**25
+"""Largest number of logits held at once."""
+NOT_A_NUMBER = "the model's output is not a number; its weights are not finite or overflow"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Of each pair, in the caller's order."""
+
+    log_probability: NDArray[np.float64]
+    """(n,) natural logarithm of the continuation's probability; 0 for an empty one."""
+    greedy: NDArray[np.bool_]
+    """(n,) whether each token is the most probable one."""
+
+
+class Scorer:
+    """Scores pairs with a causal language model on the model's device."""
+
+    def __init__(self, model: Any, batch_size: int) -> None:
+        self.model = model
+        self.parts = decoder_parts(model)
+        self.batch_size = batch_size
+        self.context_length = int(model.config.max_position_embeddings)
+
+    @torch.inference_mode()
+    def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> Scores:
+        """Log-probability of each pair's continuation; pairs must fit the context length (`pairs.fit`).
+
+        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
+        """
+        log_probability = np.zeros(len(pairs))
+        greedy = np.ones(len(pairs), np.bool_)
+        for places, token_scores, right in self._scored(pairs, progress):
+            np.add.at(log_probability, places, token_scores)
+            np.logical_and.at(greedy, places, right)
+        if not np.isfinite(log_probability).all():
+            raise NumericalError(NOT_A_NUMBER)
+        return Scores(log_probability, greedy)
+
+    @torch.inference_mode()
+    def token_scores(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> NDArray[np.float64]:
+        """Log-probability of each token of the pairs' continuations, pair after pair; raises as `score` does."""
+        ends = np.cumsum([len(pair.continuation) for pair in pairs])
+        scores = np.zeros(int(ends[-1]) if len(ends) else 0)
+        for places, token_scores, _ in self._scored(pairs, progress):
+            first = np.flatnonzero(np.diff(places, prepend=-1))
+            within = np.arange(len(places)) - np.repeat(first, np.diff(first, append=len(places)))
+            lengths = np.array([len(pairs[place].continuation) for place in places[first]])
+            starts = np.repeat(ends[places[first]] - lengths, np.diff(first, append=len(places)))
+            scores[starts + within] = token_scores
+        if not np.isfinite(scores).all():
+            raise NumericalError(NOT_A_NUMBER)
+        return scores
+
+    def _scored(
+        self, pairs: Sequence[Pair], progress: Progress
+    ) -> Iterator[tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]]:
+        """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
+        scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
+        progress(len(pairs) - len(scored))
+        for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
+            batch = make_batch(groups)
+            with self._naming_batch_size():
+                token_scores, best = self._tokens(batch)
+            yield np.array(scored)[batch.members], token_scores, best == batch.targets
+            progress(sum(len(group.members) for group in groups))
+
+    @torch.inference_mode()
+    def predictions(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        """(place in `pairs`, log-probability of every token, (vocabulary size,)) for the place of each pair's last
+        token; pairs must fit the context length and have a continuation.
+
+        In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
+        """
+        for groups in batches(group_pairs(pairs), self.batch_size):
+            yield from self._predictions(groups)
+
+    def _predictions(self, groups: Sequence[Group]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+        batch, device = make_batch(groups), self.model.device
+        last = np.flatnonzero(np.append(np.diff(batch.members) != 0, True))
+        with self._naming_batch_size():
+            hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
+            logs = linear(hidden, self.parts.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
+        if not np.isfinite(logs).all():
+            raise NumericalError(NOT_A_NUMBER)
+        yield from zip(batch.members[last].tolist(), logs, strict=True)
+
+    @contextmanager
+    def _naming_batch_size(self) -> Iterator[None]:
+        try:
+            yield
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise OutOfMemoryError(
+                f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
+            ) from error
+
+    def _tokens(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Log-probability of each scored token, and the most probable token at its place."""
+        device = self.model.device
+        hidden = self._hidden(batch, device)
+        hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
+        targets = torch.from_numpy(batch.targets).to(device)
+        chunk = max(1, LOGITS // int(self.model.config.vocab_size))
+        scores, best = [], []
+        for start in range(0, len(targets), chunk):
+            logits = linear(hidden[start : start + chunk], self.parts.output_weight).float()
+            chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
+            scores.append((chosen - logits.logsumexp(dim=1)).cpu())
+            best.append(logits.argmax(dim=1).cpu())
+        return torch.cat(scores).double().numpy(), torch.cat(best).numpy()
+
+    def _hidden(self, batch: Batch, device: torch.device) -> torch.Tensor:
+        ids = torch.from_numpy(batch.ids).to(device)
+        extra: dict[str, torch.Tensor] = {}
+        if batch.branched:
+            branch = torch.from_numpy(batch.branch).to(device)
+            extra = {"position_ids": torch.from_numpy(batch.positions).to(device), "attention_mask": _mask(branch)}
+        hidden: torch.Tensor = self.parts.base(input_ids=ids, use_cache=False, **extra).last_hidden_state
+        return hidden
+
+
+def _mask(branch: torch.Tensor) -> torch.Tensor:
+    """(sequences, 1, length, length) boolean, true where a token attends: backwards, to the context or its branch."""
+    length = branch.shape[1]
+    backwards = torch.ones(length, length, dtype=torch.bool, device=branch.device).tril()
+    related = (branch[:, None, :] == 0) | (branch[:, None, :] == branch[:, :, None])
+    return (backwards & related)[:, None]

@@ -1,0 +1,81 @@
+"""Translations by beam search, with the generation of transformers. Imports torch: import this module late."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from paribus.errors import OutOfMemoryError
+from paribus.evaluation.prompts.pairs import Ids
+from paribus.evaluation.text.target_bits import padded
+from paribus.tokenization import Tokenizer
+
+
+@dataclass(frozen=True)
+class Translator:
+    """Translates with an encoder-decoder on the model's device.
+
+    A source longer than the context loses its end, as it does in training; a translation has at most the context's
+    tokens. A hypothesis of n tokens is ranked by its log-probability over n ** length_penalty (Ott et al. 2018,
+    arXiv 1806.00187: beams of 4, penalty 0.6).
+    """
+
+    model: Any
+    tokenizer: Tokenizer
+    context_length: int
+    batch_size: int
+    beams: int = 4
+    length_penalty: float = 0.6
+
+    def translate(
+        self, sources: Sequence[str], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> list[str]:
+        """The translation of each source; `progress` is told the sources finished and their number.
+
+        Sources of like length are translated together: which does not change them, up to rounding. Raises
+        OutOfMemoryError for its kind.
+        """
+        rows = [self._source(source) for source in sources]
+        order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
+        found = [""] * len(rows)
+        for start in range(0, len(order), self.batch_size):
+            places = order[start : start + self.batch_size]
+            for place, ids in zip(places, self._generated([rows[place] for place in places]), strict=True):
+                found[place] = self.tokenizer.decode(ids)
+            progress(start + len(places), len(order))
+        return found
+
+    def _source(self, source: str) -> Ids:
+        return np.append(self.tokenizer.encode(source)[: self.context_length - 1], self.tokenizer.eod_id)
+
+    @torch.inference_mode()
+    def _generated(self, rows: Sequence[Ids]) -> list[Ids]:
+        """Ids of the best hypothesis of each source, without the end-of-document token."""
+        sources = padded(rows).to(self.model.device)
+        end = self.tokenizer.eod_id
+        try:
+            hypotheses = self.model.generate(
+                input_ids=sources.clamp(min=0),
+                attention_mask=(sources >= 0).long(),
+                num_beams=self.beams,
+                length_penalty=self.length_penalty,
+                early_stopping=False,
+                do_sample=False,
+                max_new_tokens=self.context_length - 1,
+                decoder_start_token_id=end,
+                eos_token_id=end,
+                pad_token_id=end,
+            )
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise OutOfMemoryError(
+                f"translating ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
+            ) from error
+        # The first token is the one that targets begin with.
+        return [_until(ids[1:], end) for ids in hypotheses.cpu().numpy()]
+
+
+def _until(ids: Ids, end: int) -> Ids:
+    found = np.flatnonzero(ids == end)
+    return ids[: found[0]] if len(found) else ids

@@ -1,0 +1,83 @@
+"""The stages `tasks`, `prompts` and `scores`."""
+
+import os
+from typing import Any
+
+from paribus.config.schema import RunConfig
+from paribus.evaluation.suites.registry import prompted
+from paribus.stage.context import JSON, StageContext
+from paribus.stage.spec import Outside, Stage, always, fields, together
+from paribus.store.file_digests import FileDigests
+
+OFFLINE = {
+    "HF_HUB_OFFLINE": "1",
+    "HF_DATASETS_OFFLINE": "1",
+    "TRANSFORMERS_OFFLINE": "1",
+    "HF_HUB_DISABLE_TELEMETRY": "1",
+    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "TQDM_DISABLE": "1",
+}
+"""Environment of processes that import lm-eval and what it imports: nothing is asked of a network."""
+
+
+def _scores_inputs(config: RunConfig) -> tuple[str, ...]:
+    prompts = ("prompts",) if prompted(config.evaluation.tasks) else ()
+    return ("corpus", "tasks", *prompts, "checkpoints")
+
+
+def build_tasks(context: StageContext) -> dict[str, JSON]:
+    """Write what is scored; see `paribus.evaluation.tasks.build`."""
+    from paribus.evaluation.tasks.build import build
+
+    return build(context)
+
+
+def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.evaluation.fingerprint import fingerprint
+
+    return fingerprint(config, digests)
+
+
+def _build_prompts(context: StageContext) -> dict[str, JSON]:
+    from paribus.evaluation.prompts.build import build_prompts
+
+    return build_prompts(context)
+
+
+def build_scores(context: StageContext) -> dict[str, JSON]:
+    """Score the last checkpoints; see `paribus.evaluation.scores`."""
+    os.environ.update(OFFLINE)
+    from paribus.evaluation.scores import score_checkpoints
+
+    return score_checkpoints(context)
+
+
+TASKS = Stage(
+    "tasks",
+    code_version=3,
+    inputs=always("corpus"),
+    identity=fields(
+        "evaluation", "tasks", "texts", "shots", "shots_of", "limit", "continuation_items", "context_characters",
+        "continuation_characters", "heldout_text", "concatenated", "fewshot_seed",
+    ),
+    build=build_tasks,
+    outside=Outside(lambda config: config.evaluation, _fingerprint),
+)  # fmt: skip
+PROMPTS = Stage(
+    "prompts",
+    code_version=1,
+    inputs=always("tokens", "tasks"),
+    identity=together(fields("evaluation", "shots", "shots_of"), fields("model", "context_length", "context_bytes")),
+    build=_build_prompts,
+)
+SCORES = Stage(
+    "scores",
+    code_version=6,
+    inputs=_scores_inputs,
+    identity=fields(
+        "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",
+        "clean_overlap", "fewshot_seed",
+    ),
+    build=build_scores,
+)  # fmt: skip

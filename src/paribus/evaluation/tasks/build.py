@@ -1,0 +1,97 @@
+"""The stage `tasks`: from a corpus and benchmark files to items."""
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.corpus.artifact import CorpusArtifact, has_pairs
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.fingerprint import require_examples
+from paribus.evaluation.preflight import problems
+from paribus.evaluation.suites.benchmark import Benchmark, Prompt
+from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
+from paribus.evaluation.suites.pool import split_pool
+from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
+from paribus.evaluation.tasks.continuation import continuation_items, passage_sample
+from paribus.evaluation.tasks.files import write_task
+from paribus.evaluation.tasks.heldout import HELDOUT, TextSample, write_heldout
+from paribus.evaluation.tasks.heldout_pairs import PairSample, TextPair, write_pairs
+from paribus.evaluation.tasks.items import ItemSet
+from paribus.evaluation.tasks.passages import PassageSample
+from paribus.evaluation.tasks.promptless import write_promptless, write_texts
+from paribus.evaluation.text.concatenated import ORDER, related_order, write_order
+from paribus.stage.context import JSON, StageContext
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write the files of every task and set of texts, and `heldout.jsonl` (id, text) for bits per byte; of pairs (id,
+    source, target). With `evaluation.concatenated`, `heldout.order.json` has the order in which they are concatenated.
+
+    Raises DataError for missing or malformed files and too little held-out text, ConfigurationError for an unknown
+    task or more examples in the prompt than there are.
+    """
+    config = context.config.evaluation
+    if found := problems(config):
+        raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
+    if has_pairs(CorpusArtifact(context.inputs["corpus"])):
+        return _build_pairs(context)
+    passages, texts = _sample_heldout(context)
+    counts = {name: _write(context, name, passages) for name in prompted(config.tasks)}
+    counts |= write_promptless(context)
+    documents = texts.documents()
+    write_heldout(context.output / HELDOUT, documents)
+    if config.concatenated:
+        write_order(context.output / ORDER, related_order([text for _, text in documents]))
+    size = sum(len(text.encode()) for _, text in documents)
+    return {"tasks": counts, "texts": write_texts(context), "heldout": {"documents": len(documents), "bytes": size}}
+
+
+def _build_pairs(context: StageContext) -> dict[str, JSON]:
+    """The sample of held-out pairs; `evaluation.heldout_text` is in bytes of targets."""
+    corpus, sample = CorpusArtifact(context.inputs["corpus"]), PairSample(context.config.evaluation.heldout_text)
+    total, done = corpus.bytes("heldout"), 0
+    for document in corpus.documents("heldout"):
+        sample.add(TextPair(document.id, document.text, document.target or ""))
+        done += document.bytes
+        context.report.progress(done, total, unit="bytes", doing="reading held-out pairs")
+    pairs = sample.pairs()
+    if not pairs:
+        raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
+    write_pairs(context.output / HELDOUT, pairs)
+    size = sum(len(pair.target.encode()) for pair in pairs)
+    return {"tasks": write_promptless(context), "heldout": {"documents": len(pairs), "bytes": size}}
+
+
+def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
+    config, corpus = context.config.evaluation, CorpusArtifact(context.inputs["corpus"])
+    lengths = (config.context_characters, config.continuation_characters)
+    passages, texts = passage_sample(config.continuation_items, lengths), TextSample(config.heldout_text)
+    total, done = corpus.bytes("heldout"), 0
+    for document in corpus.documents("heldout"):
+        if CONTINUATION in config.tasks:
+            passages.add(document.id, document.text)
+        texts.add(document.id, document.text)
+        done += document.bytes
+        context.report.progress(done, total, unit="bytes", doing="reading held-out text")
+    if not done:
+        raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
+    return passages, texts
+
+
+def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
+    config, generation = context.config.evaluation, None
+    if name == CONTINUATION:
+        items = continuation_items(passages, config.continuation_items)
+        prompt = Prompt("held-out part of the corpus", target_delimiter="")
+    else:
+        benchmark = BENCHMARKS[name]
+        items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+    require_examples(config, name, len(items.fewshot), items.fewshot_source)
+    items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    write_task(context.output, name, items, prompt, generation)
+    return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
+
+
+def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
+    scored = benchmark_file(config.data, benchmark)
+    training = fewshot_file(scored, benchmark)
+    return split_pool(
+        read_benchmark(scored, benchmark), read_benchmark(training, benchmark) if training is not None else None
+    )

@@ -1,0 +1,1 @@
+"""Bits per byte of texts, which tokenizers do not differ in."""

@@ -1,0 +1,90 @@
+"""Bits per byte of held-out documents that stand in one stream, each after documents related to it.
+
+What a model makes of a context of several documents shows here and not in documents alone. The order is one for all
+runs and knows no model: Algorithm 1 of In-Context Pretraining over the nearest documents by BM25. The documents follow
+each other with an end-of-document token between them, whatever the packing of a run; each token is scored once, with at
+least half a context of the stream before it. Tokens between documents are not scored.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paribus.evaluation.progress import counter
+from paribus.evaluation.prompts.pairs import Encoder, Pair, windows
+from paribus.evaluation.text.bits_per_byte import DocumentBits
+
+if TYPE_CHECKING:
+    from paribus.evaluation.models.scoring import Scorer
+
+ORDER = "heldout.order.json"
+NEIGHBOURS, QUERY_TERMS = 20, 25
+"""Of the graph that the order is a path through; as `ordering=lexical` has them."""
+SATURATION, LENGTH_NORMALIZATION = 1.2, 0.75
+_ROWS = 256
+_BETWEEN = -1
+
+
+def related_order(texts: Sequence[str]) -> NDArray[np.int64]:
+    """(texts,) places of the texts in an order in which related ones follow each other; imports scikit-learn."""
+    from paribus.ordering.lexical.bm25 import Index, weights
+    from paribus.ordering.lexical.terms import count_texts, together
+    from paribus.ordering.orders.in_context import traverse
+
+    counts = together([count_texts(texts)]).counts
+    index = Index.of(weights(counts, saturation=SATURATION, length_normalization=LENGTH_NORMALIZATION))
+    width = min(NEIGHBOURS, len(texts) - 1)
+    parts = [
+        index.neighbours(start, min(start + _ROWS, len(texts)), query_terms=QUERY_TERMS, count=width)
+        for start in range(0, len(texts), _ROWS)
+    ]
+    return traverse(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+
+def write_order(path: Path, order: NDArray[np.int64]) -> None:
+    """Places of the held-out documents in their order, as JSON."""
+    path.write_text(json.dumps(order.tolist()) + "\n", encoding="utf-8")
+
+
+def read_order(path: Path) -> list[int]:
+    """What `write_order` wrote."""
+    order: list[int] = json.loads(path.read_text(encoding="utf-8"))
+    return order
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Documents end to end as what a model scores, made once for all checkpoints of a run."""
+
+    sizes: NDArray[np.int64]
+    """(documents,) UTF-8 bytes."""
+    pairs: list[Pair]
+    """Which score the stream's tokens in order."""
+    owners: NDArray[np.int64]
+    """(tokens,) place of each token's document, -1 between documents."""
+
+    def bits(self, scorer: "Scorer", progress: Callable[[int, int], None] = lambda done, total: None) -> DocumentBits:
+        """Bits and bytes of each document; `progress` is told the bytes of text finished and their number."""
+        report = counter(progress, len(self.pairs), int(self.sizes.sum()))
+        scores, own = scorer.token_scores(self.pairs, report), self.owners != _BETWEEN
+        nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
+        return DocumentBits(-nats / np.log(2), self.sizes)
+
+
+def encode_stream(tokenizer: Encoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
+    """Texts as one stream in an order of their places."""
+    ids, owners = [], []
+    between = np.array([tokenizer.eod_id]), np.array([_BETWEEN])
+    for place in order:
+        own = tokenizer.encode(texts[place])
+        ids += [own, between[0]]
+        owners += [np.full(len(own), place), between[1]]
+    stream = np.concatenate(ids[:-1])
+    pairs = windows(stream, tokenizer.eod_id, context_length) if len(stream) else []
+    sizes = np.array([len(text.encode()) for text in texts], np.int64)
+    return Stream(sizes, pairs, np.concatenate(owners[:-1]))

@@ -1,0 +1,113 @@
+"""Bits per UTF-8 byte of held-out targets given their sources, under an encoder-decoder.
+
+As of documents: each token of a target is scored once, the end-of-document token after it is not. A source longer than
+the context loses its end, as it does in training; a longer target is scored in windows. Imports torch: import this
+module late.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch.nn.functional import cross_entropy, linear
+
+from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.evaluation.models.scoring import LOGITS
+from paribus.evaluation.prompts.pairs import Encoder, Ids, windows
+from paribus.evaluation.tasks.heldout_pairs import TextPair
+from paribus.evaluation.text.bits_per_byte import DocumentBits
+from paribus.ordering.packing.contexts import NO_TARGET
+
+
+@dataclass(frozen=True)
+class _Window:
+    """A part of a target: `scored`, after `before`, given `source`; 1-D ids."""
+
+    owner: int
+    source: Ids
+    before: Ids
+    scored: Ids
+
+
+@dataclass(frozen=True)
+class TargetScorer:
+    """Scores targets with an encoder-decoder on the model's device."""
+
+    model: Any
+    tokenizer: Encoder
+    context_length: int
+    batch_size: int
+
+    def bits(
+        self, pairs: Sequence[TextPair], progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> DocumentBits:
+        """Bits and bytes of each target; `progress` is told the bytes of targets finished and their number.
+
+        Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
+        """
+        sizes = np.array([len(pair.target.encode()) for pair in pairs], np.int64)
+        parts = [part for owner, pair in enumerate(pairs) for part in self._windows(owner, pair)]
+        parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
+        nats, total = np.zeros(len(pairs)), int(sizes.sum())
+        for start in range(0, len(parts), self.batch_size):
+            batch = parts[start : start + self.batch_size]
+            np.add.at(nats, [part.owner for part in batch], self._scored(batch))
+            progress(total * (start + len(batch)) // len(parts), total)
+        if not np.isfinite(nats).all():
+            raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
+        return DocumentBits(nats / np.log(2), sizes)
+
+    def _windows(self, owner: int, pair: TextPair) -> list[_Window]:
+        source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eod_id)
+        target = self.tokenizer.encode(pair.target)
+        if not len(target):
+            return []
+        parts = windows(target, self.tokenizer.eod_id, self.context_length)
+        return [_Window(owner, source, part.context, part.continuation) for part in parts]
+
+    def _scored(self, batch: Sequence[_Window]) -> NDArray[np.float64]:
+        try:
+            return _nats(self.model, batch)
+        except (torch.OutOfMemoryError, MemoryError) as error:
+            raise OutOfMemoryError(
+                f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
+            ) from error
+
+
+@torch.inference_mode()
+def _nats(model: Any, batch: Sequence[_Window]) -> NDArray[np.float64]:
+    """Minus the natural log-probability of what each window scores, (windows,)."""
+    sources = padded([part.source for part in batch]).to(model.device)
+    inputs = padded([np.append(part.before, part.scored[:-1]) for part in batch]).to(model.device)
+    unscored = [np.full(len(part.before) - 1, NO_TARGET) for part in batch]
+    targets = padded([np.append(none, part.scored) for none, part in zip(unscored, batch, strict=True)])
+    hidden = model.model(
+        input_ids=sources.clamp(min=0),
+        attention_mask=sources >= 0,
+        decoder_input_ids=inputs.clamp(min=0),
+        use_cache=False,
+    ).last_hidden_state
+    flat, wanted = hidden.flatten(0, 1), targets.flatten().to(model.device)
+    chunk = max(1, LOGITS // int(model.config.vocab_size))
+    losses = [
+        cross_entropy(
+            linear(flat[start : start + chunk], model.lm_head.weight).float(),
+            wanted[start : start + chunk],
+            ignore_index=NO_TARGET,
+            reduction="none",
+        )
+        for start in range(0, len(flat), chunk)
+    ]
+    nats: NDArray[np.float64] = torch.cat(losses).reshape(targets.shape).double().sum(dim=1).cpu().numpy()
+    return nats
+
+
+def padded(rows: Sequence[NDArray[Any]]) -> torch.Tensor:
+    """Rows of ids as one int64 tensor, -1 after their end."""
+    filled = torch.full((len(rows), max(map(len, rows))), NO_TARGET, dtype=torch.int64)
+    for place, row in enumerate(rows):
+        filled[place, : len(row)] = torch.from_numpy(row.astype(np.int64))
+    return filled

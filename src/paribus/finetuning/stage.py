@@ -1,0 +1,48 @@
+"""The stages `finetuning_data` and `finetuned`."""
+
+import os
+from typing import Any
+
+from paribus.evaluation.stage import OFFLINE
+from paribus.stage.context import JSON, StageContext
+from paribus.stage.spec import Outside, Stage, always, fields, seeds, together
+from paribus.store.file_digests import FileDigests
+from paribus.training.seeds import finetuning_seeds
+
+
+def build_data(context: StageContext) -> dict[str, JSON]:
+    """Write the examples of every task before anything is trained; see `paribus.finetuning.data`."""
+    from paribus.finetuning.data import build
+
+    return build(context)
+
+
+def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.finetuning.files import fingerprint
+
+    return fingerprint(config, digests)
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Fine-tune and score the last checkpoint; see `paribus.finetuning.run`."""
+    os.environ.update(OFFLINE)
+    from paribus.finetuning.run import finetune_tasks
+
+    return finetune_tasks(context)
+
+
+FINETUNING_DATA = Stage(
+    "finetuning_data",
+    code_version=1,
+    inputs=always(),
+    identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
+    build=build_data,
+    outside=Outside(lambda config: config.finetuning, _fingerprint),
+)
+FINETUNED = Stage(
+    "finetuned",
+    code_version=2,
+    inputs=always("finetuning_data", "checkpoints"),
+    identity=together(fields("finetuning"), seeds(finetuning_seeds)),
+    build=build,
+)

@@ -1,0 +1,72 @@
+"""The stage `embeddings`: tokenizer-free, so every tokenizer of a sweep shares it.
+
+It is a map over row groups of the training split, or pieces of them. What is finished lies in `context.work`, so that a
+kill costs no more than the parts in hand.
+"""
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+from paribus.config.groups.embedding import MiniLMEmbedder, TfidfEmbedder, TransformersEmbedder
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.engine.engine import Engine
+from paribus.engine.local import LocalEngine
+from paribus.ordering.embed.artifact import EmbeddingsWriter
+from paribus.ordering.embed.directory import embedder_directory
+from paribus.ordering.embed.embedder import PartEmbedding
+from paribus.ordering.parts import Part, corpus_parts
+from paribus.stage.context import JSON, StageContext
+
+ENCODER_BYTES = 2**20
+"""Text of a part for an encoder: one or two minutes of one core for a small one."""
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Write the vectors of the training split.
+
+    Raises DataError for an empty split or unreadable files of an embedder, ConfigurationError for what an embedder
+    cannot do, NumericalError for one whose vectors are not finite.
+    """
+    slow = isinstance(context.config.embedder, TransformersEmbedder | MiniLMEmbedder)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    parts = corpus_parts(corpus, context.work / "parts", bytes=ENCODER_BYTES if slow else None)
+    embed = PartEmbedding(context.config.embedder, _directory(context, parts))
+    facts = embed.embedder.facts()
+    engine: Engine = LocalEngine(1) if embed.embedder.exclusive else context.engine
+    _watch(engine.map(embed, parts), parts, context)
+    writer = EmbeddingsWriter(context.output)
+    for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
+        writer.add([part.target for part in shard])
+    writer.close()
+    return {
+        "documents": sum(writer.lengths),
+        "dimensions": writer.dimensions,
+        "zero_rows": writer.zero_rows,
+        "shards": len(writer.lengths),
+        "embedder": facts,
+    }
+
+
+def _directory(context: StageContext, parts: list[Part]) -> Path:
+    """Where the embedder's files are; TF-IDF has to be fitted first."""
+    config = context.config.embedder
+    if not isinstance(config, TfidfEmbedder):
+        return embedder_directory(config)
+    from paribus.ordering.embed.sample import sample_texts
+    from paribus.ordering.embed.tfidf import TfidfSvd
+
+    directory = context.work / "tfidf_svd"
+    if not directory.exists():
+        context.report.progress(0, config.fit_documents, unit="documents", doing="fitting TF-IDF and SVD")
+        sample = sample_texts(parts, config.fit_documents, config.max_characters, context.engine)
+        TfidfSvd.fit(sample, config).save(directory)
+    return directory
+
+
+def _watch(finished: Iterable[Part], parts: list[Part], context: StageContext) -> None:
+    total, done = parts[-1].start + parts[-1].rows, 0
+    context.report.progress(done, total, unit="documents", doing="embedding documents")
+    for part in finished:
+        done += part.rows
+        context.report.progress(done, total, unit="documents", doing="embedding documents")

@@ -1,0 +1,134 @@
+"""The stages between the text of a corpus and the contexts of an order."""
+
+from typing import Any
+
+from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
+from paribus.config.groups.ordering import (
+    ClusterOrdering,
+    InContextOrdering,
+    InContextReleasedOrdering,
+    LexicalOrdering,
+    NearestOrdering,
+    SequentialOrdering,
+    StandardOrdering,
+)
+from paribus.config.schema import RunConfig
+from paribus.stage.context import JSON, StageContext
+from paribus.stage.spec import Outside, Stage, all_but, always, fields, seed_of, together
+from paribus.store.file_digests import FileDigests
+
+_BM25 = ("query_terms", "saturation", "length_normalization")
+
+
+def _duplicates_inputs(config: RunConfig) -> tuple[str, ...]:
+    return ("corpus", "neighbours") if isinstance(config.duplicates, EmbeddingDuplicates) else ("corpus",)
+
+
+def _order_inputs(config: RunConfig) -> tuple[str, ...]:
+    removal = () if isinstance(config.duplicates, NoDuplicates) else ("duplicates",)
+    match config.ordering:
+        case InContextOrdering() | InContextReleasedOrdering() | NearestOrdering():
+            return ("corpus", *removal, "neighbours")
+        case LexicalOrdering():
+            return ("corpus", *removal, "lexical_neighbours")
+        case ClusterOrdering():
+            return ("corpus", *removal, "embeddings")
+        case StandardOrdering() | SequentialOrdering():
+            return ("corpus", *removal)
+
+
+def _order_identity(config: RunConfig) -> dict[str, Any]:
+    ordering = all_but("ordering", *_BM25)
+    drawn = not isinstance(config.ordering, SequentialOrdering)
+    return together(ordering, seed_of("order"))(config) if drawn else ordering(config)
+
+
+def _build_embeddings(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.embed.build import build
+
+    return build(context)
+
+
+def _fingerprint_of_embedder(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.ordering.embed.fingerprint import fingerprint
+
+    return fingerprint(config, digests)
+
+
+def _build_neighbours(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.neighbours.build import build
+
+    return build(context)
+
+
+def _build_lexical_neighbours(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.lexical.build import build
+
+    return build(context)
+
+
+def _build_duplicates(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.duplicates.build import build
+
+    return build(context)
+
+
+def _build_order(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.orders.build import build
+
+    return build(context)
+
+
+def _build_contexts(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.packing.build import build
+
+    return build(context)
+
+
+EMBEDDINGS = Stage(
+    "embeddings",
+    code_version=2,
+    inputs=always("corpus"),
+    identity=fields("embedder"),
+    build=_build_embeddings,
+    outside=Outside(lambda config: config.embedder, _fingerprint_of_embedder),
+)
+NEIGHBOURS = Stage(
+    "neighbours",
+    code_version=2,
+    inputs=always("embeddings"),
+    identity=fields("neighbours"),
+    build=_build_neighbours,
+)
+LEXICAL_NEIGHBOURS = Stage(
+    "lexical_neighbours",
+    code_version=1,
+    inputs=always("corpus"),
+    identity=fields("ordering", "neighbours", *_BM25),
+    build=_build_lexical_neighbours,
+)
+DUPLICATES = Stage(
+    "duplicates",
+    code_version=1,
+    inputs=_duplicates_inputs,
+    identity=fields("duplicates"),
+    build=_build_duplicates,
+)
+ORDER = Stage(
+    "order",
+    code_version=2,
+    inputs=_order_inputs,
+    identity=_order_identity,
+    build=_build_order,
+)
+CONTEXTS = Stage(
+    "contexts",
+    code_version=3,
+    inputs=always("tokens", "order", "embeddings"),
+    identity=together(
+        all_but("packing", "attention"),  # which tokens attend to which decides nothing about what a context holds
+        fields("model", "context_length", "context_bytes"),
+        seed_of("contexts"),
+    ),
+    build=_build_contexts,
+)

@@ -1,0 +1,164 @@
+"""The sequence in which contexts are read in each epoch of training."""
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from paribus.config.groups.packing import PackingConfig, PairPacking
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.documents import Integers
+from paribus.ordering.traversal.shuffle import permute, unpermute
+from paribus.ordering.traversal.stretches import AlongText, Stretches
+from paribus.ordering.traversal.text import OrderedText
+
+CONTEXTS_A_STRETCH = 8
+BYTES_A_TOKEN = 4
+SAMPLED = 4096
+
+
+class Traversal(ABC):
+    """A permutation of `count` contexts for every epoch, found for any of its places alone."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    @abstractmethod
+    def at(self, places: Integers, epoch: int) -> Integers:
+        """Contexts that are read at `places` of an epoch, (n,) int64."""
+
+    @abstractmethod
+    def places_of(self, contexts: Integers, epoch: int) -> Integers:
+        """Places of an epoch at which `contexts` are read, (n,) int64."""
+
+
+class Sequential(Traversal):
+    """Contexts as they are numbered, epoch after epoch."""
+
+    def at(self, places: Integers, epoch: int) -> Integers:
+        """See `Traversal.at`."""
+        return places
+
+    def places_of(self, contexts: Integers, epoch: int) -> Integers:
+        """See `Traversal.places_of`."""
+        return contexts
+
+
+class ShuffledContexts(Traversal):
+    """Contexts in a random sequence, which depends on how many there are (In-Context Pretraining, arXiv 2310.10638).
+
+    Arms whose contexts are as many, such as pairs or orders under one tokenizer, read those of one number at one time.
+    """
+
+    def __init__(self, count: int, seed: int) -> None:
+        super().__init__(count)
+        self._seed = seed
+
+    def at(self, places: Integers, epoch: int) -> Integers:
+        """See `Traversal.at`."""
+        return permute(places, self.count, seed=self._seed, epoch=epoch)
+
+    def places_of(self, contexts: Integers, epoch: int) -> Integers:
+        """See `Traversal.places_of`."""
+        return unpermute(contexts, self.count, seed=self._seed, epoch=epoch)
+
+
+class ShuffledText(Traversal):
+    """Contexts by where they begin in the ordered text, whose stretches of equal bytes are in a random sequence.
+
+    Stretches are read a window of them at a time, side by side: of these the contexts that begin nearest to the begin
+    of their stretch first. So all tokenizers and packings read the same text at the same time, give or take a context,
+    while contexts that follow each other in the order are about as many contexts apart as a window has stretches.
+    """
+
+    def __init__(self, places: Integers, text_bytes: int, stretch_bytes: int, seed: int) -> None:
+        """`places` (contexts,) are the bytes before each context in the ordered text of `text_bytes`, in any order."""
+        super().__init__(len(places))
+        self.stretch_bytes, self._text_bytes, self._seed = stretch_bytes, text_bytes, seed
+        self._along = AlongText(places)
+        self._epoch: tuple[int, Stretches] | None = None
+        self._window: tuple[int, int, Integers] | None = None
+
+    def at(self, places: Integers, epoch: int) -> Integers:
+        """See `Traversal.at`."""
+        bounds = self.stretches(epoch).window_bounds
+        found = np.empty(places.shape, dtype=np.int64)
+        for window, chosen in _grouped(np.searchsorted(bounds, places, side="right") - 1):
+            found[chosen] = self._contexts(epoch, window)[places[chosen] - bounds[window]]
+        return found
+
+    def places_of(self, contexts: Integers, epoch: int) -> Integers:
+        """See `Traversal.places_of`."""
+        stretches = self.stretches(epoch)
+        found = np.empty(contexts.shape, dtype=np.int64)
+        for window, chosen in _grouped(stretches.windows_of(contexts)):
+            sequence = self._contexts(epoch, window)
+            along = np.argsort(sequence)
+            places = along[np.searchsorted(sequence, contexts[chosen], sorter=along)]
+            found[chosen] = stretches.window_bounds[window] + places
+        return found
+
+    def stretches(self, epoch: int) -> Stretches:
+        """Those of an epoch; the last are kept, since training goes through epochs in turn."""
+        kept = self._epoch
+        if kept is None or kept[0] != epoch:
+            kept = (epoch, Stretches(self._along, self._text_bytes, self.stretch_bytes, self._seed, epoch))
+            self._epoch = kept
+        return kept[1]
+
+    def _contexts(self, epoch: int, window: int) -> Integers:
+        """Contexts of a window in the sequence in which they are read; the last are kept, as of epochs."""
+        kept = self._window
+        if kept is None or kept[:2] != (epoch, window):
+            kept = (epoch, window, self.stretches(epoch).side_by_side(window))
+            self._window = kept
+        return kept[2]
+
+
+def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
+    """The distinct numbers, ascending, each with the indices at which it stands."""
+    order = np.argsort(numbers, kind="stable")
+    found, first = np.unique(numbers[order], return_index=True)
+    return list(zip(found.tolist(), np.split(order, first[1:]), strict=True)) if len(found) else []
+
+
+def traverse(
+    packing: PackingConfig,
+    contexts: Contexts,
+    text: OrderedText,
+    seed: int,
+    *,
+    context_bytes: int | None = None,
+    places: Integers | None = None,
+) -> Traversal:
+    """The sequence that `packing.shuffle` names.
+
+    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers; `places` are
+    `OrderedText.places`, where they are known already.
+    """
+    match packing.shuffle:
+        case "none":
+            return Sequential(contexts.count)
+        case "contexts":
+            return ShuffledContexts(contexts.count, seed)
+        case "text":
+            known = text.places(contexts) if places is None else places
+            size = context_bytes or BYTES_A_TOKEN * contexts.context_length
+            return ShuffledText(known, text.bytes, _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size, seed)
+
+
+def _stretch_bytes(packing: PackingConfig) -> int | None:
+    return None if isinstance(packing, PairPacking) else packing.stretch_bytes
+
+
+def straddling(contexts: Contexts, text: OrderedText, traversal: Traversal) -> float | None:
+    """Share of contexts with text of more than one stretch of the first epoch, of a sample; None without stretches."""
+    if not isinstance(traversal, ShuffledText):
+        return None
+    taken = min(contexts.count, SAMPLED)
+    pieces = contexts.pieces(np.arange(taken, dtype=np.int64) * contexts.count // taken)
+    first, last = text.bounds(pieces)
+    stretches = traversal.stretches(0)
+    begins, ends = stretches.of(first), stretches.of(np.maximum(first, last - 1))
+    lowest = np.minimum.reduceat(begins, pieces.bounds[:-1])
+    highest = np.maximum.reduceat(ends, pieces.bounds[:-1])
+    return float(np.mean(lowest != highest))

@@ -1,0 +1,105 @@
+"""What the missing stages of a run compute on, and what of that this machine lacks: found before the first of them.
+
+Nothing heavy is imported. PyTorch is asked only where a configuration names CUDA, or leaves it to a machine with GPUs.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from paribus.config.byte_sizes import divided
+from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.engine.gpus import visible_gpus
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.making.visible_devices import Library, visible_devices
+
+HERE = ("basic", "joblib", "submitit_local")
+"""Launchers whose jobs run on the machine that the command was given on."""
+Problem = tuple[str, str]
+
+
+@dataclass
+class Devices:
+    """The devices of this machine; each library is asked once."""
+
+    ask: Callable[[Library], int] = visible_devices
+    _seen: dict[Library, int] = field(default_factory=dict, init=False)
+
+    def problems(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
+        """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
+        store = Layout.of(config).store
+        named = {path: device for stage, (path, device) in _devices(config).items() if stage in nodes}
+        needed = [stage for stage, node in nodes.items() if store.find(stage, node.key) is None]
+        for path in dict.fromkeys(_devices(config)[stage][0] for stage in needed if stage in _devices(config)):
+            yield from self._absent(path, named[path])
+        if "checkpoints" in needed:
+            yield from self._processes(config.training)
+
+    def _absent(self, path: str, device: str) -> Iterator[Problem]:
+        kind, _, number = device.partition(":")
+        if kind == "gpu" and not self._count("faiss"):
+            yield path, "gpu is asked for, and faiss sees none here; use auto or cpu, or install faiss-gpu"
+        if kind == "cuda" and int(number or 0) >= self._count("torch"):
+            seen = _devices_of_cuda(self._count("torch"))
+            yield path, f"{device} is asked for, and PyTorch sees {seen} here; use auto, or cpu"
+
+    def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
+        """Processes that find no GPU or cannot share the batch, and nodes that nobody has allocated."""
+        if training.nodes > 1 and training.nodes_by == "slurm" and "SLURM_JOB_NODELIST" not in os.environ:
+            yield (
+                "training.nodes",
+                f"{training.nodes} are asked for, but this is no SLURM allocation (SLURM_JOB_NODELIST); run it in one "
+                "(salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray",
+            )
+        gpus = self._gpus(training.device)
+        if training.compile == "always" and not gpus and not _has_compiler():
+            message = "always compiles for a CPU with a C++ compiler, and neither CXX nor g++ nor clang++ is here"
+            yield "training.compile", f"{message}; install one, or use auto"
+        if gpus and training.processes > gpus:
+            message = f"{training.processes} need a GPU each, and {_devices_of_cuda(gpus)} can be seen here"
+            yield "training.processes", f"{message}; use {gpus} or fewer, or training.device=cpu"
+            return
+        nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+        total = (training.processes or max(1, gpus)) * nodes
+        path, contexts = divided(training)
+        if contexts % total:
+            message = f"{contexts} cannot be shared evenly by the {total} processes of this machine"
+            yield path, f"{message}; change it, training.processes or training.nodes"
+
+    def _gpus(self, device: str) -> int:
+        """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.
+
+        It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
+        """
+        wanted = device.startswith("cuda") or (device == "auto" and visible_gpus())
+        return self._count("torch") if wanted else 0
+
+    def _count(self, library: Library) -> int:
+        if library not in self._seen:
+            self._seen[library] = self.ask(library)
+        return self._seen[library]
+
+
+def _devices(config: RunConfig) -> dict[str, tuple[str, str]]:
+    """Stage -> path and value of the field that says what it computes on."""
+    devices = {
+        "neighbours": ("neighbours.device", config.neighbours.device),
+        "checkpoints": ("training.device", config.training.device),
+        "scores": ("evaluation.device", config.evaluation.device),
+        "finetuned": ("training.device", config.training.device),
+    }
+    if isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
+        devices["embeddings"] = ("embedder.device", config.embedder.device)
+    return devices
+
+
+def _has_compiler() -> bool:
+    return any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "g++", "clang++"))
+
+
+def _devices_of_cuda(count: int) -> str:
+    return {0: "no CUDA device", 1: "1 CUDA device"}.get(count, f"{count} CUDA devices")

@@ -1,0 +1,53 @@
+"""Make single artefacts outside a run: what is missing of what some stages need, recorded in the store alone."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.config.schema import RunConfig
+from paribus.config.validate import Problem, refuse
+from paribus.engine import opening
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.making.devices import Devices
+from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.show.display import Display, open_console
+from paribus.store.artifact import Artifact
+from paribus.tracking.text_axes import Point
+
+
+@dataclass(frozen=True)
+class _Unrecorded:
+    """A listener that keeps the logs of stages only."""
+
+    directory: Path
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """The artefact keeps its own numbers."""
+
+    def published(self, points: Iterable[Point]) -> None:
+        """The artefact has them."""
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """The store has it."""
+
+
+def check(config: RunConfig, targets: Sequence[str]) -> None:
+    """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
+    nodes = build_graph(config, Layout.of(config).cache, targets=targets)
+    found = [*opening.problems(config.engine), *Devices().problems(config, nodes)]
+    if found:
+        raise refuse([Problem(*problem) for problem in found])
+
+
+def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
+    """Artefacts by stage of everything `targets` need; progress goes to standard error."""
+    layout = Layout.of(config)
+    nodes = build_graph(config, layout.cache, targets=targets)
+    display = Display(open_console(stderr=True))
+    runner = StageRunner(layout, display, _Unrecorded(layout.root / "orders"))
+    found: dict[str, Artifact] = {}
+    for name, node in nodes.items():
+        existing = layout.store.find(name, node.key)
+        found[name] = existing if existing is not None else runner.ensure(node)
+    return found

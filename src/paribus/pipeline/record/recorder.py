@@ -1,0 +1,210 @@
+"""Keeps the record and the event log of one run, and shows it in the tracker."""
+
+import json
+import os
+import socket
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from paribus.config.identity import everything, identity
+from paribus.config.schema import RunConfig
+from paribus.errors import classify
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.prepare import run_name
+from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.run_numbers import run_numbers
+from paribus.store import atomic
+from paribus.store.artifact import Artifact
+from paribus.tracking.destination import public_uri
+from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
+from paribus.tracking.text_axes import AXES, Point, TextAxes
+
+NO_TABLE_TAG = "paribus.table"
+RUN_RECORD, UNREADABLE = "run.json", "unreadable"
+SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
+"""Stages whose single numbers are metrics of the run: they have no others."""
+
+
+class Recorder:
+    """Writer of `runs/<id>/`: `run.json` (replaced whole), `config.json` and `events.jsonl`."""
+
+    def __init__(self, config: RunConfig, nodes: dict[str, Node], layout: Layout) -> None:
+        self.config, self.nodes, self.store = config, nodes, layout.store
+        self.run_id = run_id(nodes)
+        self.directory = layout.run(self.run_id)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        shown = everything(config) | {"tracking": _without_password(config)}
+        self.record: dict[str, Any] = {
+            "run_id": self.run_id,
+            "name": self.name,
+            "status": "running",
+            "config": shown,
+            "identity": run_identity(config, nodes),
+            "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
+            "stages": {},
+            "failure": None,
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "invocation": config.sweep.invocation if config.sweep else None,
+            "started": time.time(),
+            "ended": None,
+        }
+        self.events = EventLog(self.directory / FILE_NAME)
+        self._axes = TextAxes()
+        self._begin(layout)
+
+    @property
+    def name(self) -> str:
+        """The run for people."""
+        return run_name(self.config)
+
+    def _begin(self, layout: Layout) -> None:
+        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        atomic.write_json(self.directory / "config.json", self.record["config"])
+        sweep = self.config.sweep
+        self.events.start(
+            self.run_id,
+            self.name,
+            {"id": sweep.id, "name": sweep.name} if sweep else None,
+            everything(self.config.tracking),
+        )
+        for path, value in flatten(identity(self.config)):
+            self.events.parameter(path, value)
+        self.events.artifact("config.json", "")
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """A number of the run at a step, one in bits per byte also by tokens and text; nothing known is repeated."""
+        for point in self._axes.points(name, value, step):
+            self.events.metric(*point)
+
+    def published(self, points: Iterable[Point]) -> None:
+        """The numbers of a published artefact, the first of each step: they correct what the log says of them.
+
+        Of a name that the artefact has, numbers at steps that it lacks are those of one that was there before.
+        """
+        found: dict[tuple[str, int], float] = {}
+        names = set()
+        for point in points:
+            names.add(point[0])
+            for name, value, step in self._axes.points(*point):
+                found.setdefault((name, step), value)
+        left_over = self._axes.left_over(self.events.points()) if AXES.keys() <= names else set()
+        self.events.correct(found, lambda name, step: name in names or (name, step) in left_over)
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        """An artefact of the run is there, `made` or `cached`."""
+        before = self.record["stages"].get(node.name, {})
+        self.record["stages"][node.name] = before | {"key": node.key, "state": state, "seconds": seconds}
+        atomic.write_json(self.directory / RUN_RECORD, self.record)
+        self.events.tag(f"paribus.artifact.{node.name}", node.key)
+        result = artifact.record()["result"]
+        if node.name == "corpus":
+            self.events.dataset("corpus", str(result.get("digest", node.key)), self.config.corpus.kind)
+        if node.name == "vocabulary":
+            self.events.artifact(artifact.path / "tokenizer", "tokenizer")
+        if node.name in SHOWN_RESULTS:
+            prefix = f"{node.name}/"
+            numbers = {prefix + name: float(value) for name, value in result.items() if isinstance(value, int | float)}
+            points = {(name, 0): value for name, value in numbers.items()}
+            self.events.correct(points, lambda name, step: name.startswith(prefix))
+
+    def finish(self, failure: Failure | None) -> None:
+        """Close the run: done, or failed for a reason."""
+        if failure is not None:
+            _close(self.directory, self.record, failure, self.events)
+        else:
+            # Before the record says done, since nobody takes a finished run in hand again.
+            self._log_numbers()
+            self.record |= {"status": "done", "failure": None, "ended": time.time()}
+            atomic.write_json(self.directory / RUN_RECORD, self.record)
+            self.events.untag(FAILURE_TAG)
+            self.events.end("FINISHED")
+        self.events.close()
+
+    def _log_numbers(self) -> None:
+        """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run.
+
+        Where the log has a number at a later step, of another training, it stands there: trackers show the last step's.
+        """
+        from paribus.reporting.table.numbers import SECTION
+
+        numbers, step = self._numbers()
+        with suppress(OSError):  # as numbers of stages; a report has them from the artefacts
+            last = dict.fromkeys(numbers, step)
+            for name, at in self.events.points():
+                last[name] = max(at, last.get(name, at))
+            points = {(name, last[name]): value for name, value in numbers.items()}
+            self.events.correct(points, lambda name, step: name.startswith(SECTION))
+
+    def _numbers(self) -> tuple[dict[str, float], int]:
+        """The numbers for tables and their step; a tag of the run says why there are none."""
+        try:
+            found = run_numbers(self.record["stages"], self.store)
+        except Exception as error:  # whatever the report stumbles over, the run is done
+            self.events.tag(NO_TABLE_TAG, f"no numbers: {classify(error)['message']}"[:5000])
+            return {}, 0
+        with suppress(OSError):
+            self.events.untag(NO_TABLE_TAG)
+        return found
+
+
+def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:
+    """Close a run that another process has left behind."""
+    with EventLog(directory / FILE_NAME) as events:
+        _close(directory, record, failure, events)
+
+
+def _close(directory: Path, record: dict[str, Any], failure: Failure, events: EventLog) -> None:
+    interrupted = failure.failure_class == "interrupted"
+    ended = {"status": "interrupted" if interrupted else "failed", "failure": failure.to_json(), "ended": time.time()}
+    atomic.write_json(directory / RUN_RECORD, record | ended)
+    events.tag(FAILURE_TAG, failure.shown[:5000])
+    if failure.log is not None:
+        events.artifact(directory / failure.log, "logs")
+    events.end("KILLED" if interrupted else "FAILED")
+
+
+def _without_password(config: RunConfig) -> dict[str, Any]:
+    tracking: dict[str, Any] = everything(config.tracking)
+    return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
+
+
+def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
+    """Nested JSON as (dotted path, leaf) pairs; lists are leaves."""
+    if not isinstance(value, dict):
+        return [(path, value)]
+    return [pair for key, item in value.items() for pair in flatten(item, f"{path}.{key}" if path else key)]
+
+
+def read_record(directory: Path) -> dict[str, Any] | None:
+    """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
+    path = directory / RUN_RECORD
+    if not path.is_file():
+        return None
+    try:
+        loaded: dict[str, Any] = json.loads(path.read_bytes())
+        _check(loaded)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        message = f"{path} is of another version of paribus, or damaged: {what}; the same `paribus run` writes it again"
+        failure = {"class": "infrastructure", "message": message}
+        return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
+    return loaded
+
+
+def _check(record: dict[str, Any]) -> None:
+    """KeyError, TypeError or AttributeError for a record without what its readers take for granted."""
+    for name in ("run_id", "status", "identity", "started"):
+        record[name]
+    for block in ("config", "stages", "code_versions"):
+        record[block].items()
+    keys = [stage["key"] for stage in record["stages"].values()]
+    if record["failure"] is not None:
+        keys += [record["failure"]["class"], record["failure"]["message"]]
+    if not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{keys} are not all texts")

@@ -1,0 +1,152 @@
+"""The records of a command's runs as a report takes them, and why there are none for some."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paribus.config.identity import chosen
+from paribus.errors import ParibusError
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.graph import away
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.made_with import environment, harmless_packages
+from paribus.pipeline.record.recorder import RUN_RECORD, read_record
+from paribus.pipeline.stages import FINETUNED, SCORES
+
+if TYPE_CHECKING:
+    from paribus.reporting.table.frame import MissingRun, RunRecord
+
+MEASURING_STAGES = ("checkpoints", SCORES, FINETUNED)
+ABSENT = "—"
+"""Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
+_MADE_AGAIN = "the same `paribus run` makes it again"
+
+
+def collect(
+    runs: Sequence[PreparedRun], factors: Sequence[str], layout: Layout
+) -> tuple[list["RunRecord"], list["MissingRun"]]:
+    """Records of the finished runs, and the runs that are not finished with the reason."""
+    from paribus.reporting.table.frame import MissingRun
+
+    records: list[RunRecord] = []
+    missing: list[MissingRun] = []
+    others: list[Mapping[str, Any]] | None = None
+    for run in runs:
+        labels, directory = factor_labels(run, factors), layout.run(run.run_id)
+        try:
+            record = read_record(directory)
+            if record is not None and record["status"] == "done":
+                records.append(_run_record(record, _compared(record, run), labels, directory, layout))
+                continue
+            reason = _unfinished(record) if record else away(run.nodes) or "not started"
+        except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
+            record, reason = {}, _unreadable(directory, error)
+        if record is None:
+            others = list(_others(layout)) if others is None else others
+            reason = _by_another_version(run, others) or reason
+        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}"))
+    return records, missing
+
+
+def _unfinished(record: Mapping[str, Any]) -> str:
+    failure = record["failure"]
+    if failure:
+        return f"{record['status']}: {failure['message']}"
+    if record["status"] == "running":
+        done = f"{len(record['stages'])} of {len(record['code_versions'])} stages done"
+        started = datetime.fromtimestamp(float(record["started"]), UTC)
+        return f"still running, or killed: started {started:%Y-%m-%d %H:%M} UTC, {done}"
+    return str(record["status"])
+
+
+def _unreadable(directory: Path, error: Exception) -> str:
+    what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+    return f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged: {what}"
+
+
+def _others(layout: Layout) -> Iterator[Mapping[str, Any]]:
+    """All readable records of finished runs."""
+    for path in sorted((layout.root / "runs").glob(f"*/{RUN_RECORD}")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record["status"] == "done" and record["code_versions"].items():
+                yield record
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which finished run has this configuration, made by stages of other versions; None for none."""
+    wanted = run_identity(run.job.config, run.nodes)
+    versions = {name: node.stage.code_version for name, node in run.nodes.items()}
+    for record in others:
+        if record.get("identity") == wanted and record["code_versions"] != versions:
+            stages = [name for name in versions if record["code_versions"].get(name) != versions[name]]
+            differing = ", ".join(
+                f"{name} {record['code_versions'].get(name)}, now {versions[name]}" for name in stages
+            )
+            return f"run {record['run_id']} is of another version ({differing}); {_MADE_AGAIN}"
+    return None
+
+
+def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
+    """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
+    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
+    typed = {name.replace("/", "."): value for name, value in typed.items()}
+    return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
+
+
+def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
+    """The recorded configuration; groups that decide nothing of the run, as the command has them.
+
+    A run that another command made may have been given another embedder, say, which its order never asked for. Its
+    seeds are those of this run, however either command said so: they are in the keys of its stages.
+    """
+    deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
+    composed = run_identity(run.job.config, run.nodes)
+    recorded = {name: record["identity"][name] for name in {*deciding, "fingerprints"} & set(record["identity"])}
+    return {name: value for name, value in composed.items() if name not in deciding} | recorded
+
+
+def _run_record(
+    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout
+) -> "RunRecord":
+    from paribus.ordering.traversal.readings import READINGS
+    from paribus.reporting.table.frame import RunRecord
+
+    artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
+    found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
+    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    names = (SCORES, FINETUNED, "vocabulary", "tokens", "checkpoints")
+    scores, finetuned, vocabulary, tokens, checkpoints = (artifacts.get(name) for name in names)
+    return RunRecord(
+        run_id=record["run_id"],
+        config=config,
+        factors=labels,
+        environment=environment(record, found),
+        harmless=harmless_packages(found),
+        training=training,
+        corpus=found["corpus"]["result"] if "corpus" in found else {},
+        scores=scores.path if scores else None,
+        finetuned=finetuned.path if finetuned else None,
+        directory=directory,
+        vocabulary=vocabulary.path if vocabulary else None,
+        vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
+        tokens=tokens.path if tokens else None,
+        readings=checkpoints.path / READINGS if checkpoints and (checkpoints.path / READINGS).exists() else None,
+        gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
+    )
+
+
+def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], layout: Layout) -> list[tuple[str, str]]:
+    """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
+    absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
+    return [(name, key) for name, key in absent if name in MEASURING_STAGES or layout.store.damage(name, key)]
+
+
+def _gone(name: str, key: str, layout: Layout) -> str:
+    path, damage = layout.store.path(name, key), layout.store.damage(name, key)
+    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} are gone ({path}); {_MADE_AGAIN}"

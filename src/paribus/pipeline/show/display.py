@@ -1,0 +1,96 @@
+"""What is running and how long it still takes: bars on a terminal, a line now and then elsewhere."""
+
+import time
+from typing import TYPE_CHECKING
+
+from paribus.config.units import format_count, format_size
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import TaskID
+
+    from paribus.pipeline.show.progress_bar import StageProgress
+
+SECONDS_BETWEEN_LINES = 10.0
+
+
+def open_console(*, stderr: bool = False) -> "Console":
+    """A console that shows text as it is: a `:snake:` in a document stays one, and numbers get no colours."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, emoji=False)
+
+
+class Display:
+    """Shows one run: a line a finished stage, a bar for the running one."""
+
+    def __init__(self, console: "Console", label: str = "") -> None:
+        """`label` stands before each line of one of several runs that share the console, which then has no bars."""
+        self.console, self._label = console, label
+        self._bar: StageProgress | None = None
+        self._task: TaskID | None = None
+        self._name, self._last_line = "", 0.0
+        self._activity, self._began, self._before = "", 0.0, 0.0
+        """What the running stage does, since when, and the units that were finished then."""
+
+    def message(self, text: str) -> None:
+        """Print a line above the bar, which stays one in a log; rich markup is interpreted."""
+        shown = f"[dim]{self._label:>3}[/dim] {text}" if self._label else text
+        self.console.print(shown, highlight=False, soft_wrap=True)
+
+    def start(self, name: str, note: str) -> None:
+        """A stage begins; `note` is shown until it reports progress."""
+        self._name, self._activity, self._last_line = name, "", time.monotonic()
+        if self.console.is_terminal and not self._label:
+            from paribus.pipeline.show.progress_bar import StageProgress
+
+            self._bar = StageProgress(self.console)
+            self._bar.start()
+            self._task = self._bar.add_task(note, total=None, stage=name, amount="", detail="")
+        else:
+            self.message(f"  {name}: {note}")
+
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str = "") -> None:
+        """The running stage finished `done` of `total` units; `detail` is shown beside or below that."""
+        if doing != self._activity:
+            self._activity, self._began, self._before = doing, time.monotonic(), done
+        if self._bar is not None and self._task is not None:
+            amount = _amount(done, total, unit)
+            self._bar.update(self._task, completed=done, total=total, description=doing, amount=amount, detail=detail)
+        elif time.monotonic() - self._last_line >= SECONDS_BETWEEN_LINES:
+            self._last_line = time.monotonic()
+            left = _left(done, total, self._before, time.monotonic() - self._began)
+            amount = " · ".join(text for text in (_amount(done, total, unit), detail) if text)
+            self.message(f"  {self._name}: {doing}, {amount}{left}")
+
+    def finish(self, text: str) -> None:
+        """The running stage ended; `text` says how."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+        self.message(text)
+
+
+def _amount(done: float, total: float, unit: str) -> str:
+    """`1,234 of 8,192 tokens`; in short, `1.2M of 20.0M tokens`, from a million on."""
+    if unit == "bytes":
+        return f"{format_size(done)} of {format_size(total)}"
+    if total >= 1e6:
+        return f"{format_count(done)} of {format_count(total)} {unit}"
+    return f"{done:,.0f} of {total:,.0f} {unit}"
+
+
+def _left(done: float, total: float, before: float, seconds: float) -> str:
+    """What is done, and how long the rest takes at the pace since `before` units were finished, `seconds` ago."""
+    if done <= 0 or total <= 0:
+        return ""
+    share = f" ({done / total:.0%})"
+    return f"{share}, {duration(seconds * (total - done) / (done - before))} left" if done > before else share
+
+
+def duration(seconds: float) -> str:
+    """Seconds for people: `12 s`, `3 min 20 s`, `5 h 10 min`."""
+    if seconds < 60:
+        return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -1,0 +1,61 @@
+"""How much of a sweep is left, estimated from what its finished stages took."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from statistics import mean
+from typing import Any
+
+from paribus.config.groups.execution import SweepConfig
+from paribus.config.schema import RunConfig
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.show.display import Display, duration
+from paribus.store import atomic
+from paribus.tracking.files import read_json
+
+STAGES_FILE = "stages.json"
+
+
+def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
+    """Every artefact of several runs once, in the order it is first needed."""
+    return list({(node.name, node.key): node for run in runs for node in run.nodes.values()}.values())
+
+
+def write_stages(layout: Layout, sweep: SweepConfig, runs: Iterable[PreparedRun]) -> None:
+    """Write down which artefacts a sweep needs, for its jobs to estimate what is left."""
+    path = layout.sweep(sweep.id) / STAGES_FILE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stages = [[node.name, node.key] for node in unique_nodes(runs)]
+    atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages})
+
+
+def announce(layout: Layout, config: RunConfig, display: Display) -> None:
+    """Say how many stages of the sweep are done and about how long the rest takes."""
+    if config.sweep is None or config.sweep.jobs == 1:
+        return
+    path = layout.sweep(config.sweep.id) / STAGES_FILE
+    stages = read_json(path).get("stages")
+    if not isinstance(stages, list):
+        return
+    done, seconds, unknown = estimate(layout, stages)
+    if done == len(stages):
+        return
+    at_least = "at least " if unknown else "about "
+    left = f", {at_least}{duration(seconds)} left" if seconds else ""
+    display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
+
+
+def estimate(layout: Layout, stages: list[list[str]]) -> tuple[int, float, bool]:
+    """Stages done, estimated seconds for the rest, and whether some kind of stage was never timed."""
+    taken: dict[str, list[float]] = defaultdict(list)
+    missing: list[str] = []
+    for name, key in stages:
+        artifact = layout.store.find(name, key)
+        if artifact is None:
+            missing.append(name)
+            continue
+        record: dict[str, Any] = artifact.record()
+        taken[name].append(float(record["seconds"]))
+    timed = [mean(taken[name]) for name in missing if name in taken]
+    return len(stages) - len(missing), sum(timed), len(timed) < len(missing)

@@ -1,0 +1,72 @@
+"""The bill of a plan in words: what is still to be done, in device-hours, and how that was reckoned."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from paribus.config.units import format_hours, format_size
+from paribus.planning.other_stages import StageHours
+from paribus.planning.plan import Plan
+from paribus.planning.schedule import devices_of_training
+from paribus.planning.throughput import NOT_PROBED
+
+HOW_TO_KNOW = (
+    "plan.throughput=probe measures each model shape here, in about {seconds:.0f} s; for another device: "
+    "plan.device=h800 plan.utilisation=0.4"
+)
+SECONDS_TO_IMPORT = 6
+
+
+def bill(plan: Plan) -> Iterator[str]:
+    """A line each: training and what its speed is taken from, wall time, scoring, what comes before training."""
+    yield from _training(plan)
+    after, before = plan.others.after, plan.others.before
+    if after.known or after.unknown:
+        yield f"still to score: {_stages(after, 'device-hours', 'forward FLOPs at the speed of training')}"
+    if before.known or before.unknown:
+        yield f"before training: {_stages(before, 'hours of this machine', '')}"
+    if plan.config.max_device_hours is not None and plan.device_hours is not None:
+        yield f"plan.max_device_hours: {plan.device_hours} of {plan.config.max_device_hours:g}"
+
+
+def _training(plan: Plan) -> Iterator[str]:
+    trainings = plan.trainings
+    if not trainings:
+        yield "nothing is left to train"
+        return
+    hours = plan.training_hours
+    known = f"{hours} device-hours" if hours else "device-hours are not known"
+    noun = "training" if len(trainings) == 1 else "trainings"
+    size = format_size(plan.disk_bytes)
+    yield f"still to train: {len(trainings)} {noun}, {plan.flops:.3g} FLOPs, {known}; {size} of checkpoints"
+    yield from _wall(plan)
+    for source in dict.fromkeys(run.throughput.source for run in trainings):
+        yield f"  speed: {source}"
+    if any(run.throughput.source.endswith(NOT_PROBED) for run in trainings):
+        yield "  " + HOW_TO_KNOW.format(seconds=plan.config.probe_seconds + SECONDS_TO_IMPORT)
+
+
+def _wall(plan: Plan) -> Iterator[str]:
+    """Only where several devices are at hand: on one, it is the device-hours."""
+    if plan.wall_hours is None or plan.devices == 1:
+        return
+    most = max(devices_of_training(run.global_batch, plan.devices) for run in plan.trainings)
+    yield (
+        f"  {format_hours(plan.wall_hours)} hours of wall time on {plan.devices} devices, of which a training uses "
+        f"{most}: trainings at once where devices are left, data parallelism at no further loss"
+    )
+
+
+def _stages(stages: StageHours, unit: str, computed: str) -> str:
+    parts = []
+    if stages.known:
+        at_least = "" if stages.whole else "at least "
+        how = "as such stages took here" if stages.timed else computed
+        parts.append(f"{at_least}~{format_hours(stages.hours.value)} {unit} for {_listed(stages.known)}, {how}")
+    if stages.unknown:
+        parts.append(f"hours not known of {_listed(stages.unknown)}")
+    return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Stages, with their number where it is not one."""
+    return ", ".join(name if number == 1 else f"{name} ({number})" for name, number in Counter(names).items())

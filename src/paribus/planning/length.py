@@ -1,0 +1,180 @@
+"""How long a training is: tokens, text, steps, epochs and FLOPs, before and after it has run."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from paribus.config.byte_sizes import in_contexts, in_tokens
+from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.packing import PairPacking, pads
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.modeling.counts import training_flops
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import made_vocabulary
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.bytes_per_token import estimated
+
+
+@dataclass(frozen=True)
+class Text:
+    """What is known of the text that a run would read."""
+
+    bytes_per_token: float
+    """Of predicted tokens, those that end documents among them."""
+    epoch_bytes: float | None
+    """What one pass over the ordered documents reads; None where there is no corpus yet."""
+    source: str = ""
+    """What bytes a token are estimated from; empty where they were counted."""
+
+
+@dataclass(frozen=True)
+class Length:
+    """How long a training is; `estimated` names the figures that are not exact yet."""
+
+    tokens: int
+    text_bytes: int
+    steps: int
+    epochs: float | None
+    """None where nothing says yet how much text there is."""
+    flops: float
+    estimated: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class VocabularySize:
+    """Rows of the embedding table, special tokens included."""
+
+    value: int
+    exact: bool
+    """Whether the record of the vocabulary, its files or the kind of tokenizer say so: training may end below the size
+    that is asked for, when no pair of the text is left."""
+
+
+def known_vocabulary_size(config: RunConfig, vocabulary: Node, layout: Layout) -> VocabularySize:
+    """That of the record of the vocabulary, where it is in the output root; else what the configuration asks for.
+
+    Of an existing tokenizer that of its files, the scale's where they are not here.
+    """
+    made, tokenizer = made_vocabulary(vocabulary, layout), config.tokenizer
+    if made is not None:
+        return VocabularySize(made, exact=True)
+    if not isinstance(tokenizer, ExistingTokenizer):
+        return VocabularySize(vocabulary_size(tokenizer), exact=isinstance(tokenizer, BytesTokenizer))
+    from paribus.tokenization.interchange.existing import vocabulary_size as size_of_files
+
+    try:
+        return VocabularySize(size_of_files(Path(tokenizer.path)), exact=True)
+    except DataError:
+        return VocabularySize(config.scale.vocab_size, exact=False)
+
+
+def known_text(run: PreparedRun, layout: Layout) -> Text:
+    """What the records of corpus, tokens and order say, and what is assumed where there are none."""
+    results = {name: _result(run, layout, name) for name in ("corpus", "tokens", "order")}
+    corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
+    training, source = (corpus["train"] if corpus else {}), ""
+    if encoded:
+        # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
+        ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
+        bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
+    else:
+        size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], layout)
+        guess = estimated(run.nodes["tokens"], size.value, layout)
+        source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
+        if training.get("bytes"):
+            ends = training["documents"] * (2 if "target_bytes" in training else 1)
+            bytes_per_token = training["bytes"] / (training["bytes"] / guess.value + ends)
+    # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
+    read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
+    predicted = training.get("target_bytes", training.get("bytes"))
+    return Text(bytes_per_token, None if predicted is None else predicted * read, source)
+
+
+def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:
+    found = layout.store.find(stage, run.nodes[stage].key)
+    return found.record()["result"] if found else None
+
+
+def trained_length(result: dict[str, Any]) -> Length:
+    """The length of a finished training, from its record's result."""
+    return Length(
+        tokens=int(result["tokens"]),
+        text_bytes=int(result["text_bytes"]),
+        steps=int(result["steps"]),
+        epochs=float(result["epochs"]),
+        flops=float(result["flops"]),
+    )
+
+
+def sized(config: RunConfig, text: Text) -> RunConfig:
+    """The configuration with its context and batch in tokens and contexts, estimated where they are given in bytes."""
+    model = in_tokens(config.model, text.bytes_per_token)
+    return replace(
+        config, model=model, training=in_contexts(config.training, text.bytes_per_token * model.context_length)
+    )
+
+
+def trained_sizes(config: RunConfig, result: dict[str, Any]) -> RunConfig:
+    """The configuration with the context and batch of a finished training, from its record's result."""
+    model, training = config.model, config.training
+    if model.context_bytes is not None:
+        model = replace(model, context_length=int(result["context_length"]), context_bytes=None)
+    if training.batch_bytes is not None:
+        training = replace(training, global_batch=int(result["global_batch"]), batch_bytes=None, batch_multiple=1)
+    return replace(config, model=model, training=training)
+
+
+def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Length:
+    """The length of a training that has not run, as if every context were full."""
+    config = sized(run, text)
+    step_tokens = config.training.global_batch * config.model.context_length
+    step_flops = training_flops(config.model, vocabulary.value, step_tokens, source_tokens=step_tokens)
+    steps = _planned_steps(config, step_tokens, step_flops, text)
+    tokens = steps * step_tokens
+    text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token
+    return Length(
+        tokens=tokens,
+        text_bytes=round(text_bytes),
+        steps=steps,
+        epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
+        flops=float(steps * step_flops),
+        estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
+    )
+
+
+def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:
+    match config.budget:
+        case EqualTokensBudget(tokens=tokens):
+            return -(-tokens // step_tokens)
+        case EqualTextBudget(text=text_bytes):
+            return max(1, round(text_bytes / text.bytes_per_token / step_tokens))
+        case EqualFlopsBudget(flops=flops):
+            return -(-flops // step_flops)
+        case EqualStepsBudget(steps=steps):
+            return steps
+
+
+def _of_the_vocabulary(config: RunConfig) -> frozenset[str]:
+    """Figures that are not exact while the vocabulary may come out smaller than it is asked to be."""
+    counted = {"tokens", "text_bytes", "steps"} if isinstance(config.budget, EqualFlopsBudget) else set[str]()
+    return frozenset(counted | {"flops", "parameters", "disk", "memory"})
+
+
+def _estimated(config: RunConfig) -> frozenset[str]:
+    """Figures of an untrained run that are not exact: those that documents, packing or the device decide."""
+    match config.budget:
+        case EqualTextBudget():
+            decided = {"tokens", "steps", "flops"}
+        case EqualTokensBudget():
+            decided = {"text_bytes"} | ({"tokens", "steps", "flops"} if pads(config.packing) else set())
+        case EqualFlopsBudget() | EqualStepsBudget():
+            decided = {"text_bytes"} | ({"tokens"} if pads(config.packing) else set())
+    if isinstance(config.packing, PairPacking):
+        decided.add("steps" if isinstance(config.budget, EqualFlopsBudget) else "flops")
+    if config.training.batch_bytes is not None or config.model.context_bytes is not None:
+        fixed = {EqualStepsBudget: "steps", EqualTextBudget: "text_bytes"}.get(type(config.budget))
+        decided |= {"tokens", "text_bytes", "steps", "flops", "memory"} - {fixed}
+    return frozenset(decided | {"epochs", "device_hours"})

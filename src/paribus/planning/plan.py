@@ -1,0 +1,234 @@
+"""What a command would run: unique stages, and the tokens, text, parameters, FLOPs, disk and hours they take.
+
+Figures are exact where an artefact already says them and estimated, and marked so, where it does not. Where a packing
+pads, the documents decide how much is read a step: what is said before training is as if contexts were full.
+Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
+from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.packing import PairPacking, pads, within_documents
+from paribus.config.groups.plan import PlanConfig
+from paribus.config.schema import RunConfig
+from paribus.modeling.counts import artefact_bytes, parameter_count
+from paribus.modeling.memory import training_memory, training_setting
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import labels
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.show.remaining import unique_nodes
+from paribus.planning.hours import Hours, total
+from paribus.planning.length import (
+    Length,
+    known_text,
+    known_vocabulary_size,
+    planned_length,
+    sized,
+    trained_length,
+    trained_sizes,
+)
+from paribus.planning.machine import has_gpu
+from paribus.planning.other_stages import OtherStages
+from paribus.planning.schedule import wall_hours
+from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
+from paribus.reporting.fairness.equality import FairnessError
+from paribus.store.claim import read_holder
+
+
+@dataclass(frozen=True)
+class PlannedStage:
+    """One artefact: its state is cached, missing, failed, running, or unknown when its source files are not here."""
+
+    name: str
+    key: str
+    state: str
+    runs: int
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """What one run costs; `length.estimated` names the figures that are not exact yet."""
+
+    label: str
+    checkpoints: PlannedStage
+    length: Length
+    parameters: int
+    hours: Hours | None
+    """Device-hours of its training; None where the speed is not known."""
+    throughput: Throughput
+    global_batch: int
+    disk_bytes: int
+    memory: int | None
+    """Bytes of one training process on its device; None where there is no formula."""
+    gpu: bool
+    """Whether that device is taken to be a GPU."""
+    padded: bool
+    """Whether contexts may be padded, so that a step may read less than is estimated."""
+    max_epochs: float | None
+    text_source: str = ""
+    """What its bytes a token are estimated from; empty where they were counted."""
+    too_few: str | None = None
+    """What is wrong where its steps leave fewer checkpoints than are to be scored."""
+    steps_at_least: bool = False
+    """Whether a budget of tokens or text takes more steps where contexts are padded."""
+    pairs: bool = False
+    """Whether rows are pairs, which are taken to be as long as the context."""
+
+    @property
+    def trained(self) -> bool:
+        """Whether nothing of its training is left."""
+        return self.checkpoints.state == "cached"
+
+    @property
+    def refused(self) -> bool:
+        """Whether its budget takes more epochs than it may."""
+        epochs = self.length.epochs
+        return self.max_epochs is not None and epochs is not None and epochs > self.max_epochs
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Everything a command would do."""
+
+    stages: tuple[PlannedStage, ...]
+    runs: tuple[PlannedRun, ...]
+    config: PlanConfig
+    devices: int
+    """At hand, for wall time."""
+    others: OtherStages
+    """Hours of all stages but training."""
+    problems: tuple[str, ...]
+    unfair: FairnessError | None
+    """Why the comparison table, and so `paribus run`, would refuse these runs."""
+
+    @property
+    def trainings(self) -> list[PlannedRun]:
+        """A run of each training that is still to be done, each once."""
+        unique = {run.checkpoints.key: run for run in self.runs}
+        return [run for run in unique.values() if not run.trained]
+
+    @property
+    def flops(self) -> float:
+        """Training FLOPs that are still to be spent, each training once."""
+        return sum(run.length.flops for run in self.trainings)
+
+    @property
+    def training_hours(self) -> Hours | None:
+        """Device-hours for those FLOPs; None where the speed of one of them is not known."""
+        hours = [run.hours for run in self.trainings]
+        return None if None in hours else total(part for part in hours if part is not None)
+
+    @property
+    def device_hours(self) -> Hours | None:
+        """Device-hours of training and, as far as they are known, of scoring and fine-tuning."""
+        training = self.training_hours
+        return None if training is None else total([training, self.others.after.hours])
+
+    @property
+    def wall_hours(self) -> float | None:
+        """Hours until all trainings are done on `devices` devices."""
+        jobs = [(run.hours.value, run.global_batch) for run in self.trainings if run.hours is not None]
+        return wall_hours(jobs, self.devices) if len(jobs) == len(self.trainings) else None
+
+    @property
+    def disk_bytes(self) -> int:
+        """Bytes of checkpoints and optimizer states still to be written."""
+        return sum(run.disk_bytes for run in self.trainings)
+
+
+def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan:
+    """The plan of prepared runs; `say` is told of probes, which take their time."""
+    config = runs[0].job.config
+    layout = Layout.of(config)
+    needed = Counter((node.name, node.key) for run in runs for node in run.nodes.values())
+    nodes = unique_nodes(runs)
+    stages = {
+        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, layout), needed[node.name, node.key])
+        for node in nodes
+    }
+    throughputs = Throughputs(layout.cache, say)
+    planned = [
+        _run(label, run, stages["checkpoints", run.nodes["checkpoints"].key], throughputs, layout)
+        for label, run in zip(labels(runs), runs, strict=True)
+    ]
+    missing = {key for key, stage in stages.items() if stage.state != "cached"}
+    speeds = {run.checkpoints.key: run.throughput for run in planned}
+    return Plan(
+        stages=tuple(stages.values()),
+        runs=tuple(planned),
+        config=config.plan,
+        devices=config.plan.devices or _processes(config),
+        others=OtherStages.of(runs, missing, speeds, layout),
+        problems=tuple(sorted({node.problem for node in nodes if node.problem})),
+        unfair=undeclared(runs),
+    )
+
+
+def _state(node: Node, layout: Layout) -> str:
+    if node.problem:
+        return "unknown"
+    if layout.store.find(node.name, node.key):
+        return "cached"
+    if read_holder(layout.store.claim_path(node.name, node.key)):
+        return "running"
+    return "failed" if layout.failure(node).is_file() else "missing"
+
+
+def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Throughputs, layout: Layout) -> PlannedRun:
+    config = run.job.config
+    size = known_vocabulary_size(config, run.nodes["vocabulary"], layout)
+    vocabulary, parameters = size.value, parameter_count(config.model, size.value)
+    trained = layout.store.find("checkpoints", stage.key)
+    if trained:
+        result, source = trained.record()["result"], ""
+        config = trained_sizes(config, result)
+        length, throughput = trained_length(result), trained_throughput(result)
+        parameters = int(result["parameters"])
+        hours: Hours | None = Hours(float(result["device_hours"]))
+    else:
+        text = known_text(run, layout)
+        source, length = text.source, planned_length(config, size, text)
+        config = sized(config, text)
+        throughput = throughputs.of(config, vocabulary)
+        hours = throughput.hours(length.flops)
+    return PlannedRun(
+        label=label,
+        checkpoints=stage,
+        length=length,
+        parameters=parameters,
+        hours=hours,
+        throughput=throughput,
+        global_batch=config.training.global_batch,
+        disk_bytes=artefact_bytes(config.model, vocabulary, len(kept_steps(config.training, length.steps))),
+        memory=_memory(config, vocabulary),
+        gpu=_gpu(config),
+        padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
+        max_epochs=config.budget.max_epochs,
+        text_source=source,
+        too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
+        steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
+        pairs=isinstance(config.packing, PairPacking),
+    )
+
+
+def _gpu(config: RunConfig) -> bool:
+    """Every device with a known peak is a GPU."""
+    return config.plan.device is not None or has_gpu(config.training)
+
+
+def _processes(config: RunConfig) -> int:
+    return max(1, config.training.processes) * max(1, config.training.nodes)
+
+
+def _memory(config: RunConfig, vocabulary: int) -> int | None:
+    """With training.micro_batch as it is configured; precision=auto is bf16 on a GPU."""
+    gpu, training = _gpu(config), config.training
+    precision = ("bf16" if gpu else "fp32") if training.precision == "auto" else training.precision
+    how = training_setting(training, precision, _processes(config), gpu=gpu, documents=within_documents(config.packing))
+    memory = training_memory(config.model, vocabulary, how)
+    return memory.device if memory else None

@@ -1,0 +1,116 @@
+"""A plan on the terminal."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from paribus.config.units import format_count, format_hours, format_size
+from paribus.planning.bill import bill
+from paribus.planning.plan import Plan, PlannedRun
+
+STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
+READ = ("tokens", "text", "steps", "epochs")
+COST = ("params", "FLOPs", "hours", "disk", "memory")
+WIDE = 110
+"""Columns of a terminal from which on all figures of a run fit beside each other."""
+
+
+def show_plan(plan: Plan, console: Console) -> None:
+    """Print the unique stages, what each run costs, and the bill."""
+    for problem in plan.problems:
+        console.print(f"not here: {problem}", style="yellow", markup=False)
+    if plan.unfair:
+        console.print(f"paribus run would refuse this: {plan.unfair}", style="yellow", markup=False, soft_wrap=True)
+    console.print(_stage_table(plan))
+    for headings in (READ + COST,) if console.width >= WIDE else (READ, COST):
+        console.print(_run_table(plan, headings))
+    for line in (*_remarks(plan), *bill(plan)):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _remarks(plan: Plan) -> Iterator[str]:
+    """How to read the figures of the runs."""
+    padded = [run for run in plan.runs if run.padded and "tokens" in run.length.estimated]
+    yield from _memory_remarks(plan)
+    if any(run.length.estimated for run in plan.runs):
+        yield "~ estimated: exact once trained"
+    if any("parameters" in run.length.estimated for run in plan.runs):
+        yield "a vocabulary that is not there yet is taken to have as many tokens as it is asked to; it may have fewer"
+    for source in dict.fromkeys(run.text_source for run in plan.runs if run.text_source):
+        yield f"bytes a token: {source}"
+    if any(run.steps_at_least for run in padded):
+        yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
+    if any(not run.steps_at_least for run in padded):
+        yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
+    if any(run.pairs and run.length.estimated for run in plan.runs):
+        yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
+    if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
+        yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
+    for run in plan.runs:
+        if run.refused:
+            shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
+            yield f"paribus run would refuse {run.label}: {shown}"
+        if run.too_few:
+            exactly = "would" if "steps" not in run.length.estimated else "may"
+            yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
+
+
+def _memory_remarks(plan: Plan) -> Iterator[str]:
+    """What the column of memory is about."""
+    shown = sorted({run.gpu for run in plan.runs if run.memory is not None})
+    devices = {True: "a GPU (bf16 unless training.precision says fp32)", False: "a CPU (fp32 unless it says bf16)"}
+    if shown:
+        where = " or ".join(devices[gpu] for gpu in shown)
+        yield (
+            f"memory: of one training process on {where}, with training.micro_batch contexts at once; a micro-batch "
+            "that does not fit there is lowered when training begins"
+        )
+
+
+def _stage_table(plan: Plan) -> Table:
+    table = Table(title="Unique stages", title_justify="left")
+    table.add_column("stage")
+    for heading in ("unique", "for runs"):
+        table.add_column(heading, justify="right")
+    table.add_column("state")
+    states: dict[str, Counter[str]] = defaultdict(Counter)
+    needed: Counter[str] = Counter()
+    for stage in plan.stages:
+        states[stage.name][stage.state] += 1
+        needed[stage.name] += stage.runs
+    for name, counted in states.items():
+        shown = ", ".join(f"[{STYLES.get(state, 'default')}]{number} {state}[/]" for state, number in counted.items())
+        table.add_row(name, str(counted.total()), str(needed[name]), shown)
+    return table
+
+
+def _run_table(plan: Plan, headings: Sequence[str]) -> Table:
+    table = Table(title="Runs", title_justify="left")
+    for heading in ("run", *headings):
+        table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
+    for run in plan.runs:
+        figures = _figures(run)
+        table.add_row(Text(run.label), *(figures[heading] for heading in headings))
+    return table
+
+
+def _figures(run: PlannedRun) -> dict[str, str]:
+    length = run.length
+    return {
+        "tokens": _mark(run, "tokens") + format_count(length.tokens),
+        "text": _mark(run, "text_bytes") + format_size(length.text_bytes),
+        "steps": _mark(run, "steps") + f"{length.steps:,}",
+        "epochs": "—" if length.epochs is None else _mark(run, "epochs") + f"{length.epochs:.3g}",
+        "params": _mark(run, "parameters") + format_count(run.parameters),
+        "FLOPs": _mark(run, "flops") + f"{length.flops:.3g}",
+        "hours": "—" if run.hours is None else _mark(run, "device_hours") + format_hours(run.hours.value),
+        "disk": _mark(run, "disk") + format_size(run.disk_bytes),
+        "memory": "—" if run.memory is None else _mark(run, "memory") + format_size(run.memory),
+    }
+
+
+def _mark(run: PlannedRun, figure: str) -> str:
+    return "~" if figure in run.length.estimated else ""

@@ -1,0 +1,109 @@
+"""What stages that are not made yet will take, from those of their kind that were timed in this output root.
+
+Stages that read the corpus take time by its bytes, those that read a model by its parameters. What was made in the same
+way counts: with the same kinds of groups, or where there is no such artefact, all of the stage; for scores and
+fine-tuning only what has the same items and settings.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paribus.modeling.counts import parameter_count
+from paribus.pipeline.graph import Node
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.planning.length import known_vocabulary_size
+from paribus.store.record import RECORD
+
+ITEMS_OF = {SCORES: "tasks", FINETUNED: "finetuning_data"}
+"""Stages that read a model, and their input of items."""
+Record = Mapping[str, Any]
+
+
+@dataclass
+class StageTimes:
+    """The records of an output root, read once a stage."""
+
+    layout: Layout
+    _records: dict[str, list[Record]] = field(default_factory=dict, init=False)
+
+    def seconds(self, node: Node) -> float | None:
+        """Estimated seconds of making a node; None where nothing like it was timed, or its input is not known yet."""
+        amount = self._planned_amount(node)
+        if amount is None:
+            return None
+        timed = self._timed(node)
+        work = sum(done for _, done in timed)
+        return sum(seconds for seconds, _ in timed) / work * amount if work else None
+
+    def _timed(self, node: Node) -> list[tuple[float, float]]:
+        """Seconds and amount of what the node is estimated from."""
+        way = _way(node.name, _as_record(node))
+        alike, others = list[tuple[float, float]](), list[tuple[float, float]]()
+        for record in self._of(node.name):
+            amount = self._amount(node.name, record)
+            if amount is not None:
+                same = _way(node.name, record) == way
+                (alike if same else others).append((float(record["seconds"]), amount))
+        return alike or ([] if node.name in ITEMS_OF else others)
+
+    def _planned_amount(self, node: Node) -> float | None:
+        if node.name in ITEMS_OF:
+            vocabulary = node.inputs["checkpoints"].inputs["tokens"].inputs["vocabulary"]
+            size = known_vocabulary_size(node.config, vocabulary, self.layout)
+            return parameter_count(node.config.model, size.value)
+        return self._corpus_bytes(_as_record(node))
+
+    def _amount(self, stage: str, record: Record) -> float | None:
+        """Bytes of the corpus that an artefact was made of, or parameters of the model."""
+        if stage not in ITEMS_OF:
+            return self._own_bytes(record) if stage == "corpus" else self._corpus_bytes(record)
+        trained = self._find("checkpoints", record["inputs"]["checkpoints"])
+        return None if trained is None else float(trained["result"]["parameters"])
+
+    def _corpus_bytes(self, record: Record) -> float | None:
+        """Through inputs, and inputs of inputs, to the corpus."""
+        for stage, key in record["inputs"].items():
+            found = self._find(stage, key)
+            if found is not None:
+                size = self._own_bytes(found) if stage == "corpus" else self._corpus_bytes(found)
+                if size is not None:
+                    return size
+        return None
+
+    def _own_bytes(self, record: Record) -> float | None:
+        return float(record["result"]["train"]["bytes"]) or None
+
+    def _find(self, stage: str, key: str) -> Record | None:
+        artifact = self.layout.store.find(stage, key)
+        return artifact.record() if artifact else None
+
+    def _of(self, stage: str) -> list[Record]:
+        if stage not in self._records:
+            self._records[stage] = list(self._read(stage))
+        return self._records[stage]
+
+    def _read(self, stage: str) -> Iterator[Record]:
+        """Records that can be read; `paribus doctor` is for the others."""
+        for path in sorted((self.layout.store.root / stage).glob(f"*/{RECORD}")):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if float(record["seconds"]) > 0 and record["inputs"] is not None and record["identity"] is not None:
+                    yield record
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+
+
+def _as_record(node: Node) -> Record:
+    return {**node.identity, "inputs": {name: other.key for name, other in node.inputs.items()}}
+
+
+def _way(stage: str, record: Record) -> Any:
+    """What two artefacts of a stage must have in common to take time alike."""
+    groups = record["identity"]
+    if stage in ITEMS_OF:
+        settings = {name: value for name, value in groups.items() if name != "seeds"}
+        return settings, record["inputs"][ITEMS_OF[stage]]
+    return {name: value.get("kind") for name, value in groups.items() if isinstance(value, dict)}

@@ -1,0 +1,1 @@
+"""All else being equal: the rule, and the proof that runs keep to it."""

@@ -1,0 +1,1 @@
+"""A written report, in each of its formats."""

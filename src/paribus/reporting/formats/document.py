@@ -1,0 +1,26 @@
+"""Everything a written report says, before it has a format."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.reporting.paper.block import Paper
+from paribus.reporting.paper.paper import Beside
+from paribus.reporting.plots.picture import Plot
+from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.layout import Layout
+
+
+@dataclass(frozen=True)
+class Document:
+    """Title, tables, notes and plots of one comparison; `directory` is where links start."""
+
+    title: str
+    question: str
+    comparison: Comparison
+    tables: Sequence[Layout]
+    notes: Sequence[str]
+    plots: Sequence[Plot]
+    paper: Paper | None
+    beside: Beside
+    directory: Path

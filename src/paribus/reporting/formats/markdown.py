@@ -1,0 +1,75 @@
+"""The report as GitHub-flavoured Markdown."""
+
+import re
+from collections.abc import Sequence
+
+from paribus.reporting.formats.document import Document
+from paribus.reporting.paper.paper import sentence, side_by_side
+from paribus.reporting.table.comparison import Row
+from paribus.reporting.table.layout import Entry, Layout, heading, link
+
+
+def markdown_report(document: Document) -> str:
+    """The whole report as text; plots are files beside it."""
+    parts = [f"# {markdown(document.title)}", *([markdown(document.question)] if document.question else [])]
+    for table in document.tables:
+        note = [f"*{markdown(table.note)}.*"] if table.note else []
+        parts += [f"## {table.title}", *note, markdown_table(table).rstrip()]
+    parts.append("\n".join(f"- {markdown(note)}" for note in document.notes))
+    parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
+    parts += _paper(document)
+    for plot in document.plots:
+        parts.append(f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*")
+    lines = [_runs(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
+    return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
+
+
+def markdown_table(layout: Layout) -> str:
+    """A GitHub-flavoured Markdown table whose cells are links."""
+    headings = [*map(markdown, layout.factors), *(markdown(heading(column)) for column in layout.columns)]
+    rules = [":--"] * len(layout.factors) + ["--:"] * len(layout.columns)
+    rows = [headings, rules]
+    rows += [[*map(markdown, line.labels), *map(_markdown_entry, line.entries)] for line in layout.lines]
+    if layout.chance and layout.factors:
+        blanks = [""] * (len(layout.factors) - 1)
+        rows.append(["*chance*", *blanks, *(entry.text for entry in layout.chance)])
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def markdown(text: str) -> str:
+    """Text with everything escaped that Markdown or HTML would interpret."""
+    return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
+
+
+def _markdown_entry(entry: Entry) -> str:
+    text = f"**{entry.text}**" if entry.best else entry.text
+    text += f" ± {entry.spreads}" if entry.spread else ""
+    text += markdown(entry.mark)
+    text = f"[{text}]({entry.href})" if entry.href else text
+    return f"{text} {markdown(entry.beside)}" if entry.paper else text
+
+
+def _paper(document: Document) -> list[str]:
+    if document.paper is None:
+        return []
+    parts = ["## The paper", markdown(sentence(document.paper))]
+    return [*parts, _table(side_by_side(document.paper, document.comparison))] if document.paper.numbers else parts
+
+
+def _table(lines: Sequence[Sequence[str]]) -> str:
+    rows = [lines[0], [":--", *["--:"] * (len(lines[0]) - 1)], *lines[1:]]
+    return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
+
+
+def _cell(text: str) -> str:
+    return text if set(text) <= {":", "-"} else markdown(text)
+
+
+def _runs(number: int, row: Row, document: Document) -> str:
+    entries = []
+    for run in row.runs:
+        shown = f", [MLflow]({run.mlflow_url})" if run.mlflow_url else ""
+        target = link(run.directory, document.directory)
+        entries.append(f"[{markdown(run.run_id)}]({target}) (seed {run.seed}{shown})")
+    entries += [markdown(f"missing: {reason}") for reason in row.missing]
+    return f'- <a id="row-{number}"></a>{markdown(", ".join(row.labels) or "all runs")}: {", ".join(entries)}'

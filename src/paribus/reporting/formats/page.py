@@ -1,0 +1,134 @@
+"""The report as one HTML page that needs nothing else: style, script and plots are inside."""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from paribus.reporting.formats.document import Document
+from paribus.reporting.paper.block import Paper
+from paribus.reporting.paper.paper import sentence, side_by_side
+from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.layout import Layout, Line, change, heading, link
+from paribus.reporting.table.measures import Column
+
+TEMPLATE, SCRIPT = "page.html.j2", "page.js"
+_MOST_TESTS = 2_000
+"""Lines of the table of differences; more make a page slow, and the tidy table has all."""
+
+
+def page(document: Document) -> str:
+    """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
+    environment = Environment(
+        loader=PackageLoader("paribus.reporting.formats", "."),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    comparison, script = document.comparison, environment.get_template(SCRIPT).render()
+    several = len(comparison.baseline_rows) > 1
+    return environment.get_template(TEMPLATE).render(
+        title=document.title,
+        question=document.question,
+        tables=[_table(table) for table in document.tables],
+        notes=document.notes,
+        tests=_tests(comparison),
+        baseline="each row's baseline" if several else f"the first row ({comparison.row_name(comparison.rows[0])})",
+        pictures=[
+            {"light": _embedded(plot.svg), "dark": _embedded(plot.dark), "plot": plot} for plot in document.plots
+        ],
+        paper=_paper(document.paper, comparison) if document.paper else None,
+        rows=_rows(comparison, document.directory),
+        script=Markup(script),
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )
+
+
+def _table(layout: Layout) -> dict[str, Any]:
+    groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
+    return {
+        "layout": layout,
+        "groups": groups,
+        "bodies": _bodies(layout.lines),
+        "width": len(layout.factors),
+        "scored": any(column.scored for column in layout.columns),
+    }
+
+
+def _bodies(lines: Sequence[Line]) -> list[list[Line]]:
+    bodies: list[list[Line]] = []
+    for line in lines:
+        if line.starts_group or not bodies:
+            bodies.append([])
+        bodies[-1].append(line)
+    return bodies
+
+
+def _tests(comparison: Comparison) -> dict[str, Any]:
+    tested = [
+        (column, row, row.cells[column.key])
+        for column in comparison.columns
+        for row in comparison.finished
+        if row.cells[column.key].test is not None
+    ][:_MOST_TESTS]
+    judged = any(cell.p_value is not None for _, _, cell in tested)
+    plain = any(cell.plain_p is not None for _, _, cell in tested)
+    header = ["measure", "row", "difference", *(["95 % interval", "p", "p (Holm)", "detectable"] if judged else [])]
+    header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
+    lines = [
+        {"measure": heading(column), "row": comparison.row_name(row), "cells": _test(cell, column, judged, plain)}
+        for column, row, cell in tested
+    ]
+    return {"header": header, "lines": lines}
+
+
+def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
+    """Texts of a line with what they are sorted by."""
+    test, difference, interval = cell.test, cell.difference, cell.interval
+    if test is None or difference is None:
+        return []
+    cells: list[tuple[str, float | str | None]] = [(change(difference, column), difference)]
+    if judged:
+        cells.append((_interval(*interval, column), interval[0]) if interval else ("", None))
+        cells += [_p(cell.p_value), _p(cell.p_holm)]
+        cells.append((change(cell.mde, column).replace("+", "±"), cell.mde) if cell.mde else ("", None))
+    cells += [(_interval(test.low, test.high, column), test.low), _p(test.p_value), (test.test, None)]
+    return cells + ([_p(cell.plain_p)] if plain else [])
+
+
+def _interval(low: float, high: float, column: Column) -> str:
+    return f"{change(low, column)} to {change(high, column)}"
+
+
+def _p(value: float | None) -> tuple[str, float | None]:
+    return ("" if value is None else f"{value:.3g}"), value
+
+
+def _embedded(svg: bytes) -> str:
+    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+
+
+def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:
+    return {"sentence": sentence(paper), "lines": side_by_side(paper, comparison) if paper.numbers else []}
+
+
+def _rows(comparison: Comparison, directory: Path) -> list[dict[str, Any]]:
+    return [
+        {
+            "number": number,
+            "labels": ", ".join(map(comparison.name, row.labels)) or "all runs",
+            "missing": row.missing,
+            "runs": [
+                {"id": run.run_id, "seed": run.seed, "href": link(run.directory, directory), "mlflow": run.mlflow_url}
+                for run in row.runs
+            ],
+        }
+        for number, row in enumerate(comparison.rows, start=1)
+    ]

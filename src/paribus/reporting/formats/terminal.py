@@ -1,0 +1,124 @@
+"""The comparison table for the terminal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from paribus.reporting.table.layout import Entry, Layout
+
+_TERMINAL_WIDTH, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
+_STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
+
+
+def terminal_table(whole: Layout) -> Table:
+    """The table for a terminal; where measures or rows are many, the main and the first ones only."""
+    layout = _fitting(whole)
+    shown = _shown(layout)
+    table = Table(title=layout.caption, title_justify="left", title_style="bold", **_STYLE)
+    table.caption, table.caption_justify = _left_out(len(shown), layout, whole), "left"
+    for factor, width in zip(layout.factors, _label_widths(layout), strict=True):
+        table.add_column(Text(factor), min_width=width, overflow="fold")
+    cells = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
+    for index in shown:
+        words = _heading_words(layout, index)
+        table.add_column(Text("\n".join(words), justify="right"), justify="right", no_wrap=True, vertical="bottom")
+    previous: tuple[str, ...] = ()
+    for number, line in enumerate(layout.lines):
+        if line.starts_group:
+            table.add_section()
+        labels = map(Text, unrepeated(line.labels, previous))
+        table.add_row(*labels, *(column[number] for column in cells))
+        previous = line.labels
+    if layout.chance and layout.factors:
+        table.add_section()
+        blanks = [""] * (len(layout.factors) - 1)
+        table.add_row("chance", *blanks, *(layout.chance[index].text for index in shown), style="dim")
+    return table
+
+
+def lines_table(lines: Sequence[Sequence[str]]) -> Table:
+    """Ready text for a terminal: a header line, then lines that begin with a label; turned on its side if too wide."""
+    table = Table(**_STYLE)
+    if sum(2 + max(map(len, column)) for column in zip(*lines, strict=True)) > _TERMINAL_WIDTH:
+        lines = list(zip(*lines, strict=True))
+    for index, text in enumerate(lines[0]):
+        table.add_column(Text(text), justify="right" if index else "left")
+    for line in lines[1:]:
+        table.add_row(*map(Text, line))
+    return table
+
+
+def unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:
+    """Labels with the leading ones blank that the row above has too; the last one always stands."""
+    same = 0
+    while same < len(labels) - 1 and same < len(previous) and labels[same] == previous[same]:
+        same += 1
+    return [""] * same + list(labels[same:])
+
+
+def _fitting(layout: Layout) -> Layout:
+    """The first rows; without the spread over checkpoints where that makes room for a column."""
+    layout = replace(layout, lines=layout.lines[:_LONGEST_TABLE])
+    everything = list(range(len(layout.columns)))
+    if _width(layout, everything) <= _TERMINAL_WIDTH:
+        return layout
+    bare = [replace(line, entries=tuple(replace(e, checkpoints="") for e in line.entries)) for line in layout.lines]
+    return replace(layout, lines=tuple(bare))
+
+
+def _left_out(columns: int, layout: Layout, whole: Layout) -> str | None:
+    """What the terminal has no room for."""
+    lines = len(layout.lines)
+    fewer = [f"{columns} of {len(whole.columns)} columns"] if columns < len(whole.columns) else []
+    fewer += [f"{lines} of {len(whole.lines):,} rows"] if lines < len(whole.lines) else []
+    if layout.lines[0].entries != whole.lines[0].entries:
+        fewer.append("no spread over checkpoints")
+    return f"{', '.join(fewer)}; the report's files have all" if fewer else None
+
+
+def _shown(layout: Layout) -> list[int]:
+    """All columns where they fit, else the main ones; single tasks give way to averages and bits per byte."""
+    shown = list(range(len(layout.columns)))
+    if _width(layout, shown) > _TERMINAL_WIDTH:
+        shown = [i for i in shown if not layout.columns[i].key.endswith("_shot") and layout.columns[i].main]
+    while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
+        shown.pop(0 if layout.columns[shown[0]].scored else -1)
+    return shown
+
+
+def _width(layout: Layout, shown: Sequence[int]) -> int:
+    styled = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
+    entries = [max(map(len, column)) for column in styled]
+    headings = [max(map(len, _heading_words(layout, index))) for index in shown]
+    measures = sum(max(pair) + 2 for pair in zip(entries, headings, strict=True))
+    return measures + sum(_label_widths(layout)) + 2 * len(layout.factors)
+
+
+def _heading_words(layout: Layout, index: int) -> list[str]:
+    column = layout.columns[index]
+    return [column.group, column.label] if column.scored else column.label.rsplit(" ", 1)
+
+
+def _label_widths(layout: Layout) -> list[int]:
+    """Characters each factor's column takes, at most 16."""
+    columns = [[factor, *(line.labels[i] for line in layout.lines)] for i, factor in enumerate(layout.factors)]
+    return [min(_LONGEST_LABEL, max(map(len, labels))) for labels in columns]
+
+
+def _styled(entries: Sequence[Entry]) -> list[Text]:
+    """The cells of a column, with the marks hanging to the right so that the digits stand below each other."""
+    width = max((len(entry.mark) for entry in entries), default=0)
+    texts = []
+    for entry in entries:
+        text = Text(entry.text, style="bold" if entry.best else "")
+        if entry.spread:
+            text.append(f"±{entry.spreads}", style="not bold dim")
+        if entry.paper:
+            text.append(f" {entry.beside}", style="not bold dim")
+        texts.append(text.append(entry.mark).append("\u2007" * (width - len(entry.mark))))
+    return texts

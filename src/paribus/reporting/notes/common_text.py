@@ -1,0 +1,131 @@
+"""The text that trainings of one seed have in common, whose difference is else one of texts too."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.config.groups.packing import SHUFFLED_TEXT
+from paribus.reporting.table.frame import RunRecord
+
+Readings = npt.NDArray[np.int64]
+_ORDER = ("ordering", "duplicates", "embedder", "neighbours")
+LOW = 0.9
+"""Below this share of common text, a table warns."""
+
+
+@dataclass(frozen=True)
+class CommonText:
+    """What two runs of one seed, of a row and of the one it is compared with, both read in training."""
+
+    row: int
+    """Place of the row in the table."""
+    seed: int
+    share: float
+    """Of the text that the one that read less has read, each reading of a byte counted."""
+    shuffled_contexts: bool
+    """Whether one of them shuffles contexts instead of text."""
+    other_order: bool
+    """Whether their documents are in different orders."""
+    best_fit: bool
+    epochs: float
+    """Of the one that read less of its corpus."""
+    straddling: float
+    """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
+
+
+def common_text(row: int, runs: Sequence[RunRecord], baseline: Sequence[RunRecord]) -> list[CommonText]:
+    """For every seed that a row and the one it is compared with share, where the records say what was read."""
+    found, others = [], {run.seed: run for run in baseline}
+    for run in runs:
+        if run.seed in others and (share := _share(run, others[run.seed])) is not None:
+            found.append(_described(row, run, others[run.seed], share))
+    return found
+
+
+def _share(run: RunRecord, other: RunRecord) -> float | None:
+    """None where one of them does not say what it read, or they read different corpora."""
+    if run.readings is None or other.readings is None:
+        return None
+    one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
+    return common_share(one, two) if len(one) == len(two) else None
+
+
+def common_share(one: Readings, other: Readings) -> float:
+    """Share of the text of the training that read less which the other read too.
+
+    Both (places,) say how often each of a sample of the corpus' bytes was read.
+    """
+    fewer = min(int(one.sum()), int(other.sum()))
+    return int(np.minimum(one, other).sum()) / fewer if fewer else 0.0
+
+
+def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> CommonText:
+    both = (run, other)
+    return CommonText(
+        row=place,
+        seed=run.seed,
+        share=share,
+        shuffled_contexts=any(_shuffle(each) != SHUFFLED_TEXT for each in both),
+        other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER) or _order_seeds_differ(both),
+        best_fit=any((each.config.get("packing") or {}).get("kind") == "best_fit" for each in both),
+        straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
+        epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
+    )
+
+
+def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
+    seeds = [(run.config.get("seeds") or {}).get("order") for run in runs]
+    return len(set(seeds)) > 1
+
+
+def _shuffle(run: RunRecord) -> str | None:
+    packing = run.config.get("packing") or {}
+    shuffle: str | None = packing.get("shuffle")
+    return shuffle
+
+
+def in_words(found: Sequence[CommonText]) -> list[str]:
+    """For the proof under a table: how much is common."""
+    if not found:
+        return []
+    low, high = min(each.share for each in found), max(each.share for each in found)
+    shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{low:.1%} to {high:.1%}"
+    told = (
+        "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
+        f"read: {shares}."
+    )
+    if straddling := max(each.straddling for each in found):
+        told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
+    return [told]
+
+
+def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
+    """For above other notes of a table whose rows have `names`: which have little in common, and what would help."""
+    little = [each for each in found if each.share < LOW]
+    if not little:
+        return []
+    rows = list(dict.fromkeys(names[each.row] for each in little))
+    remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each)))
+    remedy = f" ({'; '.join(remedies)})" if remedies else ""
+    return [
+        f"Warning: below {LOW:.0%} of the text that these rows read in training is that of the row they are compared "
+        f"with, so they differ in text too, and it takes more seeds to see anything{remedy}: {'; '.join(rows)}."
+    ]
+
+
+def _remedy(each: CommonText) -> str | None:
+    """What would let both read the same; None where nothing is known."""
+    if each.shuffled_contexts:
+        return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
+    if each.epochs >= 1:
+        return None
+    if each.other_order:
+        return (
+            "a budget below an epoch takes other documents from each order: let corpus.sample keep what it reads, "
+            f"about {each.epochs:.2g} of what is there"
+        )
+    if each.best_fit:
+        return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
+    return "the budget reads only a few contexts of each stretch of text: a larger one has more in common"

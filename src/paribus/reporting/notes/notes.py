@@ -1,0 +1,351 @@
+"""What stands under the table: what ± means, what was tested on what, what is missing, and what was equal."""
+
+import math
+from collections.abc import Iterator
+
+from paribus.reporting.notes.common_text import in_words, warning
+from paribus.reporting.notes.prompts import crossed, some, truncated
+from paribus.reporting.notes.sizes import other_sizes
+from paribus.reporting.significance.judgement import (
+    ITEMS_TO_JUDGE,
+    SEEDS_TO_JUDGE,
+    fewest_seeds,
+    too_few_items,
+    unjudged,
+)
+from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.columns import AVERAGE
+from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.layout import EXPLORATORY, change, heading
+from paribus.reporting.table.measures import HELDOUT_SETS, Column
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """Sentences for under the table, in the order in which a reader needs them."""
+    lines = [
+        *_reading(comparison),
+        *_spread(comparison),
+        *_tests(comparison),
+        *_few_items(comparison),
+        *_detectable(comparison),
+        *_plain(comparison),
+        *_beside(comparison),
+        *_smaller(comparison),
+        *truncated(comparison),
+        *crossed(comparison),
+        *_overlap(comparison),
+        *_repeated(comparison),
+        *other_sizes(comparison),
+        *_gaps(comparison),
+    ]
+    names = [_name(comparison, row) for row in comparison.rows]
+    return [
+        *warning(comparison.common_text, names),
+        *lines,
+        *comparison.proof.sentences(),
+        *in_words(comparison.common_text),
+    ]
+
+
+def _smaller(comparison: Comparison) -> list[str]:
+    """Which vocabularies ended before the size that was asked for, which the labels of rows may name."""
+    ended = []
+    for row in comparison.finished:
+        for run in row.runs[:1]:
+            asked = (run.config.get("tokenizer") or {}).get("vocab_size")
+            if asked is not None and run.vocabulary_size is not None and run.vocabulary_size < asked:
+                ended.append(f"{comparison.row_name(row)}: {run.vocabulary_size:,} of {asked:,}")
+    if not ended:
+        return []
+    return [f"Vocabularies with fewer tokens than were asked for, as the text has no more: {'; '.join(some(ended))}."]
+
+
+def _reading(comparison: Comparison) -> list[str]:
+    parts, counts, seen = [], [], set()
+    for column in comparison.columns:
+        items = max((row.cells[column.key].items for row in comparison.finished), default=0)
+        if len(column.parts) == 1 and items and column.parts[0].task not in seen:
+            seen.add(column.parts[0].task)
+            counts.append(f"{items:,} items of {comparison.name(column.parts[0].task)}")
+        elif column.kind == "bits_per_byte" and items:
+            counts.append(f"{items:,} {_documents(column)}")
+    shares = dict.fromkeys(
+        family for column in comparison.columns if column.kind == "accuracy" for family in column.families
+    )
+    if shares:
+        named = ", ".join(shares)
+        parts.append(f"{named[0].upper()}{named[1:]} in %, 'mean' is over the shots, of tasks over the tasks")
+    if whole := [column.label for column in comparison.columns if column.kind == "percent" and len(column.parts) == 1]:
+        parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
+    if any(column.kind == "bits_per_byte" for column in comparison.columns):
+        parts.append("bits per byte of the original UTF-8, lower is better")
+    lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else []
+    if counts:
+        last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
+        lines.append(f"Scored on {', '.join(counts)}, at {last}.")
+    lines += _averages(comparison)
+    if any(column.kind == "perplexity" for column in comparison.columns):
+        lines.append(
+            "Perplexity is 2 to the mean bits of the text that should follow, whatever its tokens (over seeds, too, of "
+            "the mean bits); it is compared and tested in bits."
+        )
+    return lines
+
+
+def _documents(column: Column) -> str:
+    """What bits per byte are of."""
+    if column.field in HELDOUT_SETS:
+        return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
+    return f"documents of {column.group}" if column.field else "held-out documents"
+
+
+def _averages(comparison: Comparison) -> list[str]:
+    """What each mean over tasks is of, and what the mean over all tasks leaves out."""
+    lines = []
+    every = {part.task: part for column in comparison.columns for part in column.parts}
+    for column in comparison.columns:
+        tasks = list(dict.fromkeys(part.task for part in column.parts))
+        if len(tasks) < 2 and column.key != AVERAGE:
+            continue
+        others = [part for task, part in every.items() if task not in tasks] if column.key == AVERAGE else []
+        left = ", ".join(f"{comparison.name(part.task)} ({part.family})" for part in others)
+        named = ", ".join(map(comparison.name, tasks))
+        lines.append(
+            f"{column.group}: the mean of {named} by {' and '.join(column.families)}, each task weighing the same"
+            f"{f'; not in it: {left}' if left else ''}."
+        )
+    return lines
+
+
+def _bold(comparison: Comparison) -> str:
+    if not any(cell.best for _, column, cell in _cells(comparison) if column.scored):
+        return ""
+    best = {"table": " Bold: best of the column.", "group": " Bold: best of the column in each group of rows."}
+    return best.get(comparison.table.bold, "")
+
+
+def _spread(comparison: Comparison) -> list[str]:
+    scored = [(column, cell) for _, column, cell in _cells(comparison) if column.scored and cell.half_width is not None]
+    over = {cell.over for _, cell in scored if cell.over}
+    lines = []
+    if "seeds" in over:
+        seeds = sorted({cell.seeds for column, cell in scored if cell.over == "seeds"})
+        lines.append(
+            "± is half the 95 % interval of a number, over other seeds and other items "
+            f"({' or '.join(map(str, seeds))} seeds a row; what a seed does to a row is taken from all rows)."
+        )
+    if "items" in over:
+        which = "± in columns of one seed" if "seeds" in over else "±"
+        of_models = any(column.of_model for column, cell in scored if cell.over == "items")
+        limit = ": one seed cannot say how much another would change the model" if of_models else ""
+        lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
+    if any(cell.checkpoint_spread is not None for _, _, cell in _cells(comparison)):
+        lines.append(
+            f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints of a "
+            "run, which says how far it still moves and not what another seed would give."
+        )
+    return lines
+
+
+def _tests(comparison: Comparison) -> list[str]:
+    tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
+    if not tested:
+        nothing = len(comparison.finished) < 2
+        told = "No significance test: there is nothing to compare the first row with."
+        return [told] if nothing else [f"No significance test: no score allows one against {_baseline(comparison)}."]
+    judged = [cell for cell in tested if cell.p_holm is not None]
+    lines = []
+    if judged:
+        lines.append(
+            f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted by Holm over the "
+            f"{len(judged)} test{'s' if len(judged) > 1 else ''} of {_primary(comparison)}."
+        )
+    elif any(cell.crossed for cell in tested):
+        lines.append(
+            f"Differences from {_baseline(comparison)} have two-sided p-values and intervals, which are not adjusted; "
+            f"none of {_primary(comparison)} can be judged, so none is marked."
+        )
+    else:
+        lines.append(f"No difference of {_primary(comparison)} can be judged, so none is marked.")
+    if comparison.exploratory:
+        lines.append(
+            f"{EXPLORATORY} Exploratory: these measures do not decide the question (experiment.table.primary names "
+            "those that do); their differences are not adjusted for each other, so none is marked."
+        )
+    if any(cell.crossed for cell in tested):
+        lines.append(
+            "A difference of models is tested over seeds and items, both taken as random (each item's score averaged "
+            "over checkpoints and, for the mean, shots); what seeds do to one row and not to another is pooled over "
+            "the rows, without rows that seeds move far beyond the others, unless a pair's own seeds differ by more "
+            "than luck explains."
+        )
+    if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
+        lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
+    return [*lines, *_few_seeds(comparison)]
+
+
+def _primary(comparison: Comparison) -> str:
+    """The measures that decide, in words."""
+    scored = [column for column in comparison.columns if column.scored]
+    decide = [heading(column) for column in scored if column.key in comparison.primary]
+    return "the table" if len(decide) == len(scored) else ", ".join(decide or comparison.table.primary)
+
+
+def _few_items(comparison: Comparison) -> list[str]:
+    """Which measures are of so few items that they allow no inference."""
+    few: dict[str, int] = {}
+    for _, column, cell in _cells(comparison):
+        if too_few_items(column, cell):
+            few[heading(column)] = min(cell.fewest, few.get(heading(column), cell.fewest))
+    if not few:
+        return []
+    named = ", ".join(f"{name} ({items})" for name, items in few.items())
+    return [
+        f"Fewer than {ITEMS_TO_JUDGE} items, of a mean in its smallest task, so no interval, no test and no best "
+        f"number: {named}."
+    ]
+
+
+def _few_seeds(comparison: Comparison) -> list[str]:
+    """That too few seeds cannot say which row is better, and what enough of them would cost."""
+    if not any(column.scored and column.of_model for column in comparison.columns):
+        return []
+    found = [(row, fewest_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
+    few = [row for row, seeds in found if seeds < SEEDS_TO_JUDGE]
+    if not few:
+        return _few_shared(comparison)
+    counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
+    seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
+    lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
+    hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * _device_hours(row) for row in few)
+    where = "" if len(few) == len(comparison.finished) else " in some rows"
+    cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
+    cost += f", about {_duration(hours)} of training as these took." if hours else "."
+    scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
+    return [
+        f"{seeds}{where}: this cannot say which is better, so no score of these is marked and no number of their "
+        f"columns bold. {cost if lacking else scored}"
+    ]
+
+
+def _few_shared(comparison: Comparison) -> list[str]:
+    """Which rows have enough seeds, and too few that the row they are compared with has too."""
+    names = dict.fromkeys(_name(comparison, row) for row, column, cell in _cells(comparison) if unjudged(column, cell))
+    if not names:
+        return []
+    return [
+        f"Rows that share fewer than three seeds with the row they are compared with, and are not judged: "
+        f"{'; '.join(some(list(names)))}. Seeds are paired: give all rows the same."
+    ]
+
+
+def _device_hours(row: Row) -> float:
+    """Of one training, in the mean of the row's."""
+    hours = [float(run.training.get("device_hours") or 0.0) for run in row.runs]
+    return sum(hours) / len(hours)
+
+
+def _duration(hours: float) -> str:
+    if hours >= 1:
+        return f"{hours:,.1f} device-hours"
+    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 60 else f"{3600 * hours:.0f} device-seconds"
+
+
+def _baseline(comparison: Comparison) -> str:
+    if comparison.table.baseline:
+        wanted = ", ".join(" ".join(map(comparison.name, pair)) for pair in comparison.table.baseline.items())
+        return f"the row with {wanted} and otherwise the same labels"
+    return f"the first row ({', '.join(map(comparison.name, comparison.rows[0].labels)) or 'the only one'})"
+
+
+def _detectable(comparison: Comparison) -> list[str]:
+    found = []
+    for column in comparison.columns:
+        cells = [row.cells[column.key] for row in comparison.finished]
+        known = [cell.mde for cell in cells if cell.mde is not None]
+        if known and column.main and not column.key.endswith("_shot"):
+            low, high = (_size(bound, column) for bound in (min(known), max(known)))
+            found.append(f"{heading(column)} {low if low == high else f'{low} to {high}'}")
+    if not found:
+        return []
+    return [
+        "The smallest true difference that so many seeds and items would show with a probability of 80 % at p < 0.05, "
+        f"before adjustment: {'; '.join(found)}."
+    ]
+
+
+def _size(bound: float, column: Column) -> str:
+    return change(bound, column).removeprefix("+")
+
+
+def _plain(comparison: Comparison) -> list[str]:
+    if not comparison.table.plain_t_test:
+        return []
+    counts = {cell.seeds * cell.checkpoints for _, column, cell in _cells(comparison) if column.scored}
+    if max(counts, default=0) < 2:
+        return ["No plain t-test: it needs two seeds or checkpoints."]
+    numbers = " or ".join(map(str, sorted(counts)))
+    return [
+        f"p (plain t): unpaired t-test over the means of each seed and checkpoint ({numbers} numbers a row), as papers "
+        "have it. Checkpoints of one run are not independent, so it finds too much."
+    ]
+
+
+def _beside(comparison: Comparison) -> list[str]:
+    return ["In brackets: the paper's number, and ours minus it."] if comparison.table.paper else []
+
+
+def _repeated(comparison: Comparison) -> list[str]:
+    """Which rows read text more than once; a row that repeats it has seen less text than its budget says."""
+    epochs = [
+        (_name(comparison, row), max(float(run.training.get("epochs", 0.0)) for run in row.runs))
+        for row in comparison.finished
+    ]
+    repeating = [(name, count) for name, count in epochs if count > 1]
+    if not repeating:
+        return []
+    counts = [count for _, count in repeating]
+    low, high = (f"{count:.3g}" for count in (min(counts), max(counts)))
+    between = low if low == high else f"{low} to {high}"
+    who = "every run" if len(repeating) == len(epochs) else "; ".join(some([name for name, _ in repeating]))
+    return [f"Text was repeated, {between} epochs: {who}."]
+
+
+def _overlap(comparison: Comparison) -> list[str]:
+    """How much of the held-out text stands in training text, which `fairness` proved to be the same in all runs."""
+    corpora = [run.corpus for row in comparison.finished for run in row.runs if "overlap" in run.corpus]
+    if not corpora:
+        return []
+    overlap, moved = corpora[0]["overlap"], corpora[0]["moved"]["documents"]
+    above = ", ".join(f"above {level} % in {overlap[f'above_{level}']:,}" for level in (80, 50, 20))
+    mean = f"{100 * overlap['mean']:.1f} % in the mean"
+    near = f"{moved:,} near copies of training text, or of one group with one, had been moved to training"
+    return [
+        f"Overlap with training text, as the share of a held-out document's 8-grams in one training document: {above} "
+        f"of the corpus' {overlap['documents']:,} held-out documents, {mean}; {near if moved else 'none was moved'}."
+    ]
+
+
+def _gaps(comparison: Comparison) -> list[str]:
+    return some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
+
+
+def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
+    name = _name(comparison, row)
+    lines = [f"— {name}: {reason}" for reason in row.missing]
+    values = {heading(column): row.cells[column.key].value for column in comparison.columns}
+    if row.runs and not row.missing:
+        absent = [measure for measure, value in values.items() if value is None]
+        lines += [f"— {name}: no value for {', '.join(absent)}"] if absent else []
+    broken = [measure for measure, value in values.items() if not math.isfinite(value or 0.0)] if row.runs else []
+    return lines + ([f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else [])
+
+
+def _name(comparison: Comparison, row: Row) -> str:
+    return ", ".join(map(comparison.name, row.labels))
+
+
+def _cells(comparison: Comparison) -> Iterator[tuple[Row, Column, Cell]]:
+    for row in comparison.finished:
+        for column in comparison.columns:
+            yield row, column, row.cells[column.key]

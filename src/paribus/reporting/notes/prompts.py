@@ -1,0 +1,87 @@
+"""What stands under the table about prompts: which were cut, and where tokens cross into a choice."""
+
+from collections.abc import Sequence
+
+from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.scores import Scores
+
+_NAMED = 40
+"""Rows that are named one by one."""
+
+
+def truncated(comparison: Comparison) -> list[str]:
+    """Which tasks have prompts that lost their beginning, and what was left out for it."""
+    lines = []
+    for task, found in comparison.left_out.items():
+        name = comparison.name(task)
+        if found.kept:
+            lines.append(
+                f"{name}: of {found.items:,} items {found.cut:,} have a prompt that does not fit the context of some "
+                "run; all are scored as they were cut, which is not alike in all rows."
+            )
+        else:
+            lines.append(
+                f"{name}: {found.cut:,} of {found.items:,} items are left out in all rows, since their prompt does not "
+                "fit the context of some run."
+            )
+    return lines or _cut_alike(comparison)
+
+
+def _cut_alike(comparison: Comparison) -> list[str]:
+    """Of runs with the same tokens, which lose the same."""
+    counts: dict[tuple[str, int], list[int]] = {}
+    for row in comparison.finished:
+        for run in row.runs:
+            score = comparison.scores.get(run.run_id)
+            for place, items in score.truncated.items() if score else ():
+                counts.setdefault(place, []).append(len(items))
+    return [
+        f"{comparison.name(task)}, {shots}-shot: the prompts of {_between(found)} items a run were cut to fit the "
+        "context, in all rows alike."
+        for (task, shots), found in sorted(counts.items())
+        if max(found)
+    ]
+
+
+def crossed(comparison: Comparison) -> list[str]:
+    """Which rows have tokens across the boundary of context and choice, and how well those were scored."""
+    named, omitted = [], 0.0
+    for row in comparison.finished:
+        scores = [comparison.scores[run.run_id] for run in row.runs if run.run_id in comparison.scores]
+        places = sorted({place for score in scores for place, count in score.crossed_choices.items() if count})
+        omitted = max([omitted, *(score.omitted for score in scores)])
+        counts = [_crossing(comparison, scores, place) for place in places]
+        named += [f"{comparison.row_name(row)}: {', '.join(counts)}"] if counts else []
+    if not named:
+        return []
+    left = f"at most a share of {omitted:.1g} of a probability was left out" if omitted else "nothing was left out"
+    return [
+        "A token crosses from the context into the choice; these are scored as text, by the sum over all tokens that "
+        f"spell it ({left}): {'; '.join(some(named))}."
+    ]
+
+
+def _crossing(comparison: Comparison, scores: Sequence[Scores], place: tuple[str, int]) -> str:
+    """Choices and items of a task and number of shots that have such a token, in the runs of a row."""
+    task, shots = place
+    choices, items = (
+        [found.get(place, 0) for found in counts]
+        for counts in ([score.crossed_choices for score in scores], [score.crossed_items for score in scores])
+    )
+    total = max(
+        (len(block.items) for score in scores for key, block in score.blocks.items() if key[:2] == place), default=0
+    )
+    total = comparison.left_out[task].items if task in comparison.left_out else total
+    name = f"{comparison.name(task)} {shots}-shot"
+    return f"{name} {_between(choices)} choices in {_between(items)} of {total:,} items"
+
+
+def some(lines: Sequence[str]) -> list[str]:
+    """The first lines, and how many more there are."""
+    more = len(lines) - _NAMED
+    return [*lines[:_NAMED], *([f"and {more:,} more; report.csv names all"] if more > 0 else [])]
+
+
+def _between(counts: list[int]) -> str:
+    low, high = min(counts), max(counts)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"

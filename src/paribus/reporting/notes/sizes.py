@@ -1,0 +1,43 @@
+"""What stands under the table where runs divide their text into other steps, batches or contexts."""
+
+from collections.abc import Callable
+
+from paribus.config.units import format_size
+from paribus.reporting.table.columns import unequal
+from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.measures import BATCH_BYTES, CONTEXT_BYTES, STEPS, Column
+
+_WORDS: tuple[tuple[Column, str, Callable[[float], str]], ...] = (
+    (STEPS, "steps", "{:,.0f}".format),
+    (BATCH_BYTES, "text a step", format_size),
+    (CONTEXT_BYTES, "text a context", format_size),
+)
+_MEANING = {
+    STEPS.key: "more steps are more updates of the weights",
+    BATCH_BYTES.key: "more text a step is a less noisy update",
+    CONTEXT_BYTES.key: "more text a context is more to predict from",
+}
+_REMEDIES = {BATCH_BYTES.key: "training.batch_bytes", CONTEXT_BYTES.key: "model.context_bytes"}
+
+
+def other_sizes(comparison: Comparison) -> list[str]:
+    """Where runs differ in steps, text a step or text a context: the ranges, what that does, and what takes it out."""
+    training = [run.training for row in comparison.finished for run in row.runs]
+    found = [(column, name, words) for column, name, words in _WORDS if unequal(column, training)]
+    if not found or len(comparison.finished) < 2:
+        return []
+    ranges = []
+    for column, name, words in found:
+        values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
+        ranges.append(f"{name} {words(min(values))} to {words(max(values))}")
+    meaning = ", ".join(_MEANING[column.key] for column, _, _ in found)
+    remedies = [_REMEDIES[column.key] for column, _, _ in found if _can_be_made_alike(comparison, column)]
+    alike = f" {' and '.join(remedies)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
+    return [f"Not alike in all runs: {'; '.join(ranges)}. This is part of every difference: {meaning}.{alike}"]
+
+
+def _can_be_made_alike(comparison: Comparison, column: Column) -> bool:
+    """Whether some run does not give the size in bytes; where all do, what is left is rounding."""
+    remedy = _REMEDIES.get(column.key)
+    given = [run.fields.get(remedy, "null") for row in comparison.finished for run in row.runs] if remedy else []
+    return "null" in given

@@ -1,0 +1,1 @@
+"""A paper's own table beside ours."""

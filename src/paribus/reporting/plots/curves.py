@@ -1,0 +1,128 @@
+"""Learning curves: training loss in bits per byte of text, against what was read and computed."""
+
+import itertools
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
+from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.frame import RunRecord
+
+EVENTS, LOSS = "events.jsonl", "train/loss"
+_AXES = {
+    "train/tokens": (1e-6, "tokens read (millions)"),
+    "train/text_bytes": (1e-6, "text read (MB)"),
+    "train/flops": (1e-15, "FLOPs (10¹⁵)"),
+}
+_POINTS = 400
+"""Points of a curve that a picture can show."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """What a run logged while training: equally long sequences."""
+
+    steps: Sequence[int]
+    losses: Sequence[float]
+    """Nats a token."""
+    amounts: Mapping[str, Sequence[float]]
+    """`train/tokens`, `train/text_bytes`, `train/flops` so far; empty where a run did not say."""
+
+    @property
+    def convertible(self) -> bool:
+        """Whether tokens and bytes are known, so that the loss has a unit that vocabularies share."""
+        return all(self.amounts.get(name) for name in ("train/tokens", "train/text_bytes"))
+
+
+def read_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
+    """Curves from the runs' events, by run id; runs without events have none."""
+    curves = {run.run_id: _read(run) for run in runs}
+    return {run_id: curve for run_id, curve in curves.items() if curve is not None}
+
+
+def learning_curves(comparison: Comparison, rows: Sequence[Row], curves: Mapping[str, Curve]) -> Plot | None:
+    """One line a run against tokens, bytes and FLOPs; where the runs did not say those, the loss against steps."""
+    shown = [
+        (row, run, curves[run.run_id])
+        for row in rows
+        for run in row.runs
+        if run.run_id in curves and len(curves[run.run_id].steps) > 1
+    ]
+    if not shown:
+        return None
+    convertible = all(curve.convertible for _, _, curve in shown)
+    names = [name for name in _AXES if all(curve.amounts.get(name) for _, _, curve in shown)] if convertible else []
+    places = {row.labels: place for place, row in enumerate(comparison.rows)}
+
+    def draw(figure: Figure) -> None:
+        panels = figure.subplots(1, max(1, len(names)), sharey=True, squeeze=False)[0]
+        for panel, name in zip(panels, names or [""], strict=True):
+            for row, run, curve in shown:
+                index = places[row.labels]
+                x, y = _line(curve, name)
+                label = comparison.row_name(row) if panel is panels[0] and run is row.runs[0] else None
+                style = {"color": COLOURS[index % len(COLOURS)], "linewidth": 1.4, "label": label}
+                panel.plot(x, y, DASHES[index % len(DASHES)], **style)
+            panel.set_xlabel(_AXES[name][1] if name else "step")
+        panels[0].set_ylabel("training loss (bits per byte)" if names else "training loss (nats per token)")
+        figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
+
+    unit = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
+    caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
+    ends = "; ".join(
+        f"{comparison.row_name(row)} (seed {run.seed}) ends at {_line(curve, names[0] if names else '')[1][-1]:.3f}"
+        for row, run, curve in shown
+    )
+    height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
+    return picture("learning_curves", caption, f"{caption} {ends}.", (9.2, height), draw)
+
+
+def _read(run: RunRecord) -> Curve | None:
+    """Metrics of training only: most lines of a log are others, and need not be parsed."""
+    path = run.directory / EVENTS
+    if not path.is_file():
+        return None
+    found: dict[str, dict[int, float]] = {name: {} for name in (LOSS, *_AXES)}
+    wanted = tuple(f'"{name}"'.encode() for name in found)
+    for line in path.read_bytes().splitlines():
+        if not any(name in line for name in wanted):
+            continue
+        try:
+            event = json.loads(line)
+        except ValueError:
+            continue
+        if event.get("event") == "metric" and event.get("name") in found and math.isfinite(event["value"]):
+            found[event["name"]][int(event["step"])] = float(event["value"])
+    steps = sorted(found[LOSS])
+    amounts = {
+        name: [found[name][step] for step in steps]
+        for name in _AXES
+        if steps and all(step in found[name] for step in steps)
+    }
+    return Curve(steps, [found[LOSS][step] for step in steps], amounts) if steps else None
+
+
+def _line(curve: Curve, name: str) -> tuple[list[float], list[float]]:
+    """Running means over a tenth of the points, at their last one; single batches are noise."""
+    window = max(1, len(curve.losses) // 10)
+    sums = list(itertools.accumulate(curve.losses, initial=0.0))
+    places = range(window - 1, len(curve.losses), max(1, len(curve.losses) // _POINTS))
+    means = [(sums[place + 1] - sums[place + 1 - window]) / window for place in places]
+    if not name:
+        return [float(curve.steps[place]) for place in places], means
+    scale = [_bits_per_nat(curve, place, window) for place in places]
+    x = [_AXES[name][0] * curve.amounts[name][place] for place in places]
+    return x, [mean * factor for mean, factor in zip(means, scale, strict=True)]
+
+
+def _bits_per_nat(curve: Curve, place: int, window: int) -> float:
+    """Bits a byte for a nat a token in the text of a window, from the tokens and bytes that were read in it."""
+    tokens, size = curve.amounts["train/tokens"], curve.amounts["train/text_bytes"]
+    before = place - window
+    read = tokens[place] - (tokens[before] if before >= 0 else 0.0)
+    text = size[place] - (size[before] if before >= 0 else 0.0)
+    return read / text / math.log(2) if text > 0 else math.nan

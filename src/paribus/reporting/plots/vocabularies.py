@@ -1,0 +1,96 @@
+"""The overlap of a comparison's vocabularies, as numbers and as a picture."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from paribus.reporting.plots.picture import ON_DARK, ON_LIGHT, Plot, picture
+
+_DARK = 0.6
+"""Share from which on the text in a cell is white."""
+_LABEL_LENGTH = 90
+"""Characters of a vocabulary's name in that of a metric: two of them and what is between fit in MLflow's 250."""
+
+
+@dataclass(frozen=True)
+class OverlapMatrix:
+    """Vocabularies of a comparison by name, their tokens without special ones, and the overlap of each two."""
+
+    names: Sequence[str]
+    sizes: Sequence[int]
+    shares: Sequence[Sequence[float]]
+    """shares[i][j]: of the tokens of vocabulary i, the share that vocabulary j has too."""
+    frequencies: Sequence[Sequence[float | None]]
+    """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
+    there is none, or nothing was counted."""
+
+    def metrics(self) -> dict[str, float]:
+        """Every share and frequency of two different vocabularies, named for a tracker."""
+        numbers = {}
+        labels = _metric_labels(self.names)
+        for i, first in enumerate(labels):
+            for j, second in enumerate(labels):
+                frequency = self.frequencies[i][j]
+                if i != j:
+                    numbers[f"vocabulary_overlap/{first} in {second}"] = self.shares[i][j]
+                if i != j and frequency is not None:
+                    numbers[f"vocabulary_overlap/occurrences per million of {first} not in {second}"] = frequency
+        return numbers
+
+
+def overlap_plot(overlap: OverlapMatrix) -> Plot:
+    """A square for each pair of vocabularies."""
+    count = len(overlap.names)
+    labels = [f"{name}\n{size:,} tokens" for name, size in zip(overlap.names, overlap.sizes, strict=True)]
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots()
+        axes.imshow(overlap.shares, vmin=0, vmax=1, cmap="Blues")
+        for row, shares in enumerate(overlap.shares):
+            for column, share in enumerate(shares):
+                colour = ON_DARK if share > _DARK else ON_LIGHT
+                frequency = overlap.frequencies[row][column]
+                text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
+                axes.text(column, row, text, ha="center", va="center", color=colour)
+        axes.set_xticks(
+            range(count), overlap.names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center"
+        )
+        axes.set_yticks(range(count), labels)
+        axes.set_xlabel("are in the vocabulary of")
+        axes.set_ylabel("% of the tokens of")
+        axes.grid(visible=False)
+
+    caption = "Tokens that vocabularies share, by their bytes: of the tokens of each row, the percentage that the "
+    caption += "vocabulary of the column has too. Special tokens and scaffolds are out. Others: how often each of the "
+    caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
+    told = "; ".join(
+        f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %{_told(overlap.frequencies[i][j])}"
+        for i, first in enumerate(overlap.names)
+        for j, second in enumerate(overlap.names)
+        if i != j
+    )
+    return picture("vocabulary_overlap", caption, f"{caption} {told}.", (3.2 + 1.1 * count, 1.6 + 0.9 * count), draw)
+
+
+def _told(frequency: float | None) -> str:
+    return "" if frequency is None else f", others {frequency:.1f} in a million"
+
+
+def _metric_labels(names: Sequence[str]) -> list[str]:
+    """Distinct names with nothing in them that a tracker refuses.
+
+    One that is too long, or like another once the refused characters are replaced, ends in its digest.
+    """
+    plain = [re.sub(r"[^\w. -]", "_", name) for name in names]
+    return [
+        label if len(label) <= _LABEL_LENGTH and plain.count(label) == 1 else _with_digest(label, name)
+        for label, name in zip(plain, names, strict=True)
+    ]
+
+
+def _with_digest(label: str, name: str) -> str:
+    ending = f" {hashlib.sha256(name.encode()).hexdigest()[:8]}"
+    return label[: _LABEL_LENGTH - len(ending)] + ending

@@ -1,0 +1,1 @@
+"""Whether a difference is more than luck: of items, of seeds, of both."""

@@ -1,0 +1,1 @@
+"""The comparison as numbers: rows by factors, columns by measure, cells that know their runs."""

@@ -1,0 +1,234 @@
+"""The comparison itself, as numbers: rows are combinations of factors, columns are measures, cells know their runs."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.errors import ConfigurationError, DataError
+from paribus.reporting.fairness import fairness
+from paribus.reporting.notes.common_text import CommonText, common_text
+from paribus.reporting.significance.judgement import tested, with_best
+from paribus.reporting.table.arrangement import baselines, factors_of, ordered
+from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
+from paribus.reporting.table.columns import columns_of, primary_of
+from paribus.reporting.table.fitting import LeftOut, cut_alike, fitting
+from paribus.reporting.table.frame import MissingRun, RunRecord
+from paribus.reporting.table.measures import Column, fewest_items, measure
+from paribus.reporting.table.score_lines import Remembered
+from paribus.reporting.table.scores import Scores, load
+
+_READERS = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One combination of factors: its labels, its runs (one a seed) and its cells by column key."""
+
+    labels: tuple[str, ...]
+    runs: tuple[RunRecord, ...]
+    cells: Mapping[str, Cell]
+    missing: tuple[str, ...] = ()
+    """Why runs, or scores of them, that were asked for are not there."""
+    baseline: int | None = None
+    """Place of the row that this one is compared with; None for such a row itself."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of numbers with the proof that it is fair and what a reader has to know."""
+
+    factors: tuple[str, ...]
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    chance: Mapping[str, float]
+    """Accuracy of guessing, by column key."""
+    checkpoints: int
+    proof: fairness.Proof
+    scores: Mapping[str, Scores]
+    """By run id."""
+    table: TableConfig
+    primary: frozenset[str]
+    """Keys of the columns that decide the question; others are exploratory."""
+    common_text: Sequence[CommonText]
+    """What rows read in training that the rows they are compared with read too."""
+    left_out: Mapping[str, LeftOut]
+    """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
+
+    @property
+    def exploratory(self) -> bool:
+        """Whether there are tests of columns that do not decide the question."""
+        others = [column.key for column in self.columns if column.scored and column.key not in self.primary]
+        return any(row.cells[key].p_value is not None for row in self.finished for key in others)
+
+    @property
+    def finished(self) -> tuple[Row, ...]:
+        """Rows that have runs."""
+        return tuple(row for row in self.rows if row.runs)
+
+    @property
+    def baseline_rows(self) -> tuple[Row, ...]:
+        """The rows that others are compared with."""
+        places = dict.fromkeys(row.baseline for row in self.rows if row.baseline is not None)
+        return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
+
+    def name(self, text: str) -> str:
+        """What the table says for a label, a factor or a task."""
+        return (self.table.names or {}).get(text, text)
+
+    def row_name(self, row: Row) -> str:
+        """A row in a sentence, a legend or on an axis."""
+        return " · ".join(map(self.name, row.labels)) or "all runs"
+
+
+def compare(
+    runs: Sequence[RunRecord],
+    factors: Sequence[str],
+    missing: Sequence[MissingRun] = (),
+    table: TableConfig | None = None,
+) -> Comparison:
+    """Build the table that `table` describes: without it, one of all measures, compared with the first row.
+
+    A run whose scores are gone or unreadable keeps its row, with a gap and the reason.
+
+    Raises:
+        FairnessError: the runs differ in more than the factors and the seed.
+        ConfigurationError: there are no runs, a label is missing, a combination has a seed twice, or `table` names what
+            is not there.
+    """
+    if not runs:
+        raise ConfigurationError(
+            "no finished run was found to report; `paribus status` says what has run and what failed"
+            + "".join(f"\n  {', '.join(run.factors.values()) or 'the run'}: {run.reason}" for run in missing[:10])
+        )
+    table = table or default_table()
+    factors = factors_of(factors, table)
+    scores, gone = _load(runs)
+    fairness.refuse(runs, factors, scores)
+    groups = fairness.by_labels(runs, factors)
+    _refuse_repeated_seeds(groups)
+    sizes = ("model.context_length", "model.context_bytes")
+    lengths = {tuple(run.fields.get(size) for size in sizes) for run in runs}
+    alike = len(lengths) == 1 and fairness.tokenized_alike(runs) and cut_alike(scores)
+    scores, left_out = (scores, {}) if alike else fitting(scores)
+    columns = columns_of(list(scores.values()), [run.training for run in runs], table)
+    columns = _comparable(columns, runs, table)
+    primary = primary_of(columns, list(scores.values()), table)
+    rows = _rows(groups, missing, gone, factors, table)
+    values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
+    averages = item_averages(values)
+    compared = [row.baseline for row in rows]
+    cells = _with_fewest(cells_of(values, averages), rows, columns, scores)
+    cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
+    cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
+    return Comparison(
+        factors=factors,
+        columns=tuple(columns),
+        rows=tuple(replace(row, cells=by_column) for row, by_column in zip(rows, cells, strict=True)),
+        chance=_chance(columns, list(scores.values())),
+        checkpoints=max((score.checkpoints for score in scores.values()), default=0),
+        proof=fairness.proof(runs, factors),
+        scores=scores,
+        table=table,
+        primary=primary,
+        common_text=[
+            text
+            for place, row in enumerate(rows)
+            if row.baseline is not None
+            for text in common_text(place, row.runs, rows[row.baseline].runs)
+        ],
+        left_out=left_out,
+    )
+
+
+def _with_fewest(
+    cells: Sequence[Cells], rows: Sequence[Row], columns: Sequence[Column], scores: Mapping[str, Scores]
+) -> list[Cells]:
+    """The cells of means over tasks with the items of the smallest, which alone may say too little."""
+    found = [dict(row) for row in cells]
+    for row, by_column in zip(rows, found, strict=True):
+        for column in columns:
+            known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
+            sizes = [size for size in known if size is not None]
+            if sizes and by_column[column.key].value is not None:
+                by_column[column.key] = replace(by_column[column.key], fewest=min(sizes))
+    return found
+
+
+def _comparable(columns: Sequence[Column], runs: Sequence[RunRecord], table: TableConfig) -> list[Column]:
+    """The columns without a loss per token where runs have different tokens; ConfigurationError if one was named."""
+    losses = [column.key for column in columns if column.kind == "loss"]
+    if not losses or fairness.tokenized_alike(runs):
+        return list(columns)
+    if named := [key for key in losses if key in table.columns]:
+        raise ConfigurationError(
+            f"experiment.table.columns: {named[0]} is per token, and these runs have different tokens; name "
+            "bits_per_byte"
+        )
+    return [column for column in columns if column.kind != "loss"]
+
+
+def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]:
+    """Scores by run id, and why there are none for runs that should have them."""
+
+    remembered = Remembered()
+
+    def read(run: RunRecord) -> Scores | str | None:
+        try:
+            return load(run.scores, run.finetuned, remembered) if run.scores else None
+        except DataError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(_READERS) as readers:
+        found = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
+    scores = {run_id: result for run_id, result in found.items() if isinstance(result, Scores)}
+    return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
+
+
+def _rows(
+    groups: Mapping[tuple[str, ...], Sequence[RunRecord]],
+    missing: Sequence[MissingRun],
+    gone: Mapping[str, str],
+    factors: Sequence[str],
+    table: TableConfig,
+) -> list[Row]:
+    reasons: dict[tuple[str, ...], list[str]] = {labels: [] for labels in groups}
+    for run in missing:
+        reasons.setdefault(tuple(run.factors.get(factor, "?") for factor in factors), []).append(run.reason)
+    for labels, group in groups.items():
+        for record in group:
+            lost = [*record.gone, *([gone[record.run_id]] if record.run_id in gone else [])]
+            reasons[labels] += [f"run {record.run_id} (seed {record.seed}): {reason}" for reason in lost]
+    places = ordered(list(reasons), factors, table)
+    compared = baselines(places, factors, table)
+    return [
+        Row(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), baseline)
+        for labels, baseline in zip(places, compared, strict=True)
+    ]
+
+
+def _measured(row: Row, column: Column, scores: Mapping[str, Scores]) -> Values:
+    """Values for a column by seed, without the runs that have none."""
+    values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
+    return {seed: value for seed, value in values.items() if value is not None}
+
+
+def _refuse_repeated_seeds(groups: Mapping[tuple[str, ...], Sequence[RunRecord]]) -> None:
+    for labels, group in groups.items():
+        seeds = [run.seed for run in group]
+        for seed in sorted(set(seeds)):
+            if seeds.count(seed) > 1:
+                ids = ", ".join(run.run_id for run in group if run.seed == seed)
+                raise ConfigurationError(f"{', '.join(labels)} with seed {seed} was given twice: runs {ids}")
+
+
+def _chance(columns: Sequence[Column], scores: Sequence[Scores]) -> dict[str, float]:
+    known = {task: level for score in scores for task, level in score.chance.items()}
+    levels: dict[str, float] = {}
+    for column in columns:
+        right = all(part.metric.startswith("acc") and part.task in known for part in column.parts)
+        if column.parts and right:
+            levels[column.key] = float(np.mean([known[part.task] for part in column.parts]))
+    return levels

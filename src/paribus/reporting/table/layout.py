@@ -1,0 +1,236 @@
+"""A comparison as text: the same words, numbers, marks and links for every output format."""
+
+import math
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from urllib.parse import quote
+
+from paribus.config.units import format_count, format_hours, format_size
+from paribus.reporting.paper.paper import ABSENT, Beside
+from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, fewest_seeds
+from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.measures import Column, Kind
+
+_ROUNDING = 1e-9
+_FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
+    {
+        "count": format_count,
+        "size": format_size,
+        "flops": "{:.2e}".format,
+        "hours": format_hours,
+        "perplexity": lambda value: f"{value:,.2f}" if value < 1_000 else f"{value:,.0f}",
+    }
+)
+_DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
+EXPLORATORY = "†"
+LEVELS = ((0.01, "**"), (0.05, "*"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The text of one cell: value, spreads without their signs, significance mark, the paper's, and where it leads."""
+
+    text: str = ABSENT
+    spread: str = ""
+    checkpoints: str = ""
+    """Spread over checkpoints."""
+    mark: str = ""
+    best: bool = False
+    href: str = ""
+    paper: str = ""
+    """The paper's number."""
+    gap: str = ""
+    """Ours minus the paper's, with its sign."""
+    sort: float | None = None
+    """What a column of entries is sorted by."""
+
+    @property
+    def spreads(self) -> str:
+        """Both spreads: `0.4`, or `0.4/0.2` with that over checkpoints."""
+        return f"{self.spread}/{self.checkpoints}" if self.checkpoints else self.spread
+
+    @property
+    def beside(self) -> str:
+        """The paper's number and our difference from it."""
+        return f"[{self.paper}, {self.gap}]" if self.paper else ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One row of text. `number` counts from 1 and names the row's place in the list of runs."""
+
+    number: int
+    labels: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    run_ids: tuple[str, ...]
+    starts_group: bool
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """One table of text; `note` is what its caption says beside its title."""
+
+    title: str
+    factors: tuple[str, ...]
+    columns: tuple[Column, ...]
+    lines: tuple[Line, ...]
+    chance: tuple[Entry, ...] | None = None
+    note: str = ""
+
+    @property
+    def caption(self) -> str:
+        """Title and note."""
+        return f"{self.title}. {self.note}" if self.note else self.title
+
+
+def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[Layout]:
+    """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
+    scored = [column for column in comparison.columns if column.scored]
+    other = [column for column in comparison.columns if not column.scored]
+    chance = tuple(
+        Entry(quantity(comparison.chance.get(column.key), column)) if column.key in comparison.chance else Entry("")
+        for column in scored
+    )
+    maker = _Maker(comparison, directory, beside or {})
+    tables = []
+    if scored:
+        tables.append(maker.layout("Scores", scored, chance if any(entry.text for entry in chance) else None))
+    if other:
+        tables.append(maker.layout("Text and training", other, None))
+    return tables
+
+
+def quantity(value: float | None, column: Column) -> str:
+    """A number as it stands in a table: shares in percent, sizes and counts with units."""
+    if value is None:
+        return ABSENT
+    if not math.isfinite(value):
+        return "NaN" if math.isnan(value) else ("∞" if value > 0 else "−∞")
+    if column.decimals is None and column.kind in _FORMATS:
+        return _FORMATS[column.kind](value)
+    decimals = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    return f"{column.factor * value:.{decimals}f}"
+
+
+def signed(value: float, column: Column) -> str:
+    """A difference with its sign."""
+    text = quantity(abs(value), column)
+    return f"−{text}" if value < 0 else f"+{text}"
+
+
+def change(value: float, column: Column) -> str:
+    """A difference between runs as it was tested, with its sign: of perplexities in bits, as their ratio is 2 to it."""
+    if column.kind != "perplexity":
+        return signed(value, column)
+    return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
+
+
+def mark_of(p_value: float | None) -> str:
+    """The significance mark of an adjusted p-value."""
+    return next((mark for level, mark in LEVELS if p_value is not None and p_value < level), "")
+
+
+def link(target: Path, directory: Path) -> str:
+    """A relative URL from the report's directory to a run's."""
+    return quote(Path(os.path.relpath(target.resolve(), directory.resolve())).as_posix())
+
+
+def heading(column: Column) -> str:
+    """Name of a column where there is one line for it."""
+    return f"{column.group} {column.label}" if column.scored else column.label
+
+
+def seeds_note(comparison: Comparison) -> str:
+    """What a caption says of ± and of the seeds: how few, where there are too few to judge by."""
+    scored = [column for column in comparison.columns if column.scored]
+    cells = [row.cells[column.key] for row in comparison.finished for column in scored]
+    over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
+    interval = {
+        frozenset({"seeds"}): "±: half the 95 % interval over seeds and items",
+        frozenset({"items"}): "±: half the 95 % interval over items alone",
+    }.get(frozenset(over), "±: half the 95 % interval" if over else "")
+    found = [fewest_seeds(row.cells, scored) for row in comparison.finished]
+    few = [seeds for seeds in found if seeds is not None and seeds < SEEDS_TO_JUDGE]
+    seeds = comparison.proof.seeds
+    if not few:
+        return interval
+    if len(seeds) == 1:
+        told = f"One seed ({seeds[0]}) a row: this cannot say which is better"
+    else:
+        told = (
+            f"{'' if len(few) == len(comparison.finished) else 'Some '}rows have fewer than three seeds: these cannot "
+        )
+        told = told[0].upper() + told[1:] + "say which is better"
+    return f"{interval}. {told}" if interval else told
+
+
+class _Maker:
+    """Writes tables of one comparison."""
+
+    def __init__(self, comparison: Comparison, directory: Path, beside: Beside) -> None:
+        self.comparison, self.beside = comparison, beside
+        self.links = [
+            link(row.runs[0].directory, directory) if len(row.runs) == 1 else f"#row-{number}"
+            for number, row in enumerate(comparison.rows, start=1)
+        ]
+
+    def layout(self, title: str, columns: Sequence[Column], chance: tuple[Entry, ...] | None) -> Layout:
+        lines, previous = [], None
+        for place, row in enumerate(self.comparison.rows):
+            entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
+            starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
+            previous = row.labels[0] if row.labels else None
+            ids = tuple(run.run_id for run in row.runs)
+            lines.append(Line(place + 1, self._labels(row), entries, ids, starts, row.missing))
+        factors = tuple(map(self.comparison.name, self.comparison.factors))
+        note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
+        return Layout(title, factors, self._headed(columns), tuple(lines), chance, note)
+
+    def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """The columns, those that are exploratory with a mark."""
+        if not self.comparison.exploratory:
+            return tuple(columns)
+        primary = self.comparison.primary
+        return tuple(
+            replace(column, label=f"{column.label} {EXPLORATORY}")
+            if column.scored and column.key not in primary
+            else column
+            for column in columns
+        )
+
+    def _labels(self, row: Row) -> tuple[str, ...]:
+        """The labels; the last one says how many runs a row with numbers lacks."""
+        labels = tuple(map(self.comparison.name, row.labels))
+        if not (row.missing and row.runs and labels):
+            return labels
+        return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
+
+    def _entry(self, cell: Cell, column: Column, place: int) -> Entry:
+        if cell.value is None:
+            return Entry()
+        spread = (
+            quantity(cell.half_width, column) if cell.half_width is not None and _spread_shows(column, cell) else ""
+        )
+        steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
+        paper = self.beside.get((place, column.key))
+        return Entry(
+            text=quantity(cell.value, column),
+            spread=spread,
+            checkpoints=steps if spread else "",
+            mark=mark_of(cell.p_holm),
+            best=cell.best,
+            href=self.links[place],
+            paper="" if paper is None else f"{paper.number:g}",
+            gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
+            sort=cell.value if math.isfinite(cell.value) else None,
+        )
+
+
+def _spread_shows(column: Column, cell: Cell) -> bool:
+    """A measure of the whole run that no seed changed has no spread worth a place."""
+    return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)

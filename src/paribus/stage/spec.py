@@ -1,0 +1,82 @@
+"""What a stage is: its name and version, its inputs, what of a configuration decides its output, and its function.
+
+Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.stages` lists them. A function imports
+what it computes with when it is called, so that a command that makes nothing starts without that.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paribus.config.groups.seeds import Part
+from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
+from paribus.stage.context import JSON, StageContext
+from paribus.store.file_digests import FileDigests
+
+Identity = Callable[[RunConfig], dict[str, Any]]
+"""Identity fields of a configuration, by group."""
+
+
+@dataclass(frozen=True)
+class Outside:
+    """What a stage depends on that is not in the configuration."""
+
+    part: Callable[[RunConfig], Any]
+    """The part of the configuration that names it."""
+    fingerprint: Callable[[Any, FileDigests], dict[str, JSON]]
+    """What identifies it, from that part; DataError where it is missing."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One kind of artefact."""
+
+    name: str
+    code_version: int
+    """Raised when a change alters the output; pinned digests make a forgotten change a failing test."""
+    inputs: Callable[[RunConfig], tuple[str, ...]]
+    identity: Identity
+    build: Callable[[StageContext], dict[str, JSON]]
+    outside: Outside | None = None
+
+    def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
+        """Identity of what is outside the configuration; DataError where it is missing."""
+        return {} if self.outside is None else self.outside.fingerprint(self.outside.part(config), digests)
+
+
+def always(*names: str) -> Callable[[RunConfig], tuple[str, ...]]:
+    """Inputs that do not depend on the configuration."""
+    return lambda config: names
+
+
+def fields(group: str, *names: str) -> Identity:
+    """The named fields of a group, all of them where none is named."""
+
+    def select(config: RunConfig) -> dict[str, Any]:
+        values = identity(getattr(config, group))
+        return {group: {name: values[name] for name in names or values}}
+
+    return select
+
+
+def all_but(group: str, *names: str) -> Identity:
+    """The fields of a group without those named."""
+    return lambda config: {
+        group: {name: value for name, value in identity(getattr(config, group)).items() if name not in names}
+    }
+
+
+def seeds(drawn: Callable[[RunConfig], Mapping[Part, int]]) -> Identity:
+    """The seeds that a stage draws by, wherever they are set."""
+    return lambda config: {"seeds": dict(drawn(config))}
+
+
+def seed_of(part: Part) -> Identity:
+    """The seed of one part."""
+    return seeds(lambda config: {part: config.seed_of(part)})
+
+
+def together(*parts: Identity) -> Identity:
+    """All of them."""
+    return lambda config: {key: value for part in parts for key, value in part(config).items()}

@@ -1,0 +1,233 @@
+"""The stages `vocabulary` and `tokens`."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from paribus.config.groups.tokenization import (
+    BytesTokenizer,
+    DropoutEncoder,
+    EncoderConfig,
+    ExistingTokenizer,
+    LongestFirstEncoder,
+    PredictiveEntropyPretokenizer,
+    PretokenizerConfig,
+    ScaffoldBPETokenizer,
+    SpansPretokenizer,
+    TrainableTokenizerConfig,
+)
+from paribus.corpus.artifact import CorpusArtifact, has_pairs
+from paribus.errors import DataError
+from paribus.native.announce import compile_kernels
+from paribus.stage.context import JSON, StageContext
+from paribus.store import atomic
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
+from paribus.tokenization.interchange.existing import open_existing
+from paribus.tokenization.learn.sample import Sample
+from paribus.tokenization.pretokenize.cutter import Cutter
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer as ModelPretokenizer
+from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
+from paribus.tokenization.pretokenize.spans.settings import SpanSettings
+from paribus.tokenization.settings import check_lossless
+from paribus.tokenization.tokenizer import Tokenizer
+
+_PART_BYTES = 8 * 2**20
+"""Text of one unit of work; it decides what is repeated after a kill, never what is written."""
+
+
+def build_vocabulary(context: StageContext) -> dict[str, JSON]:
+    """Train the tokenizer of the configuration on the training split, or take the existing one; `tokenizer/` has it.
+
+    Raises ConfigurationError for a size below the alphabet, DataError for an empty training split.
+    """
+    config = context.config.tokenizer
+    if isinstance(config, ExistingTokenizer):
+        tokenizer = open_existing(Path(config.path))
+        if config.lossless:
+            check_lossless(tokenizer.settings)
+        return _save(tokenizer, context.output)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    sample = None if isinstance(config, BytesTokenizer) else config.sample
+    total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
+    texts = Sample(corpus, total, context.report)
+    compile_kernels("tokenization", context.report)
+    pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
+    tokenizer = _train(config, pretokenizer, texts, context)
+    if texts.documents == 0 and not isinstance(config, BytesTokenizer):
+        raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
+    if not isinstance(config, BytesTokenizer) and tokenizer.vocab_size < config.vocab_size:
+        context.report.message(
+            f"the vocabulary has {tokenizer.vocab_size:,} tokens, and tokenizer.vocab_size asks for "
+            f"{config.vocab_size:,}: no pair of the text is left to merge"
+        )
+    return _save(tokenizer, context.output) | {"documents": texts.documents, "bytes": texts.bytes}
+
+
+def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
+    tokenizer.save(output / "tokenizer")
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "units": sum(entry.kind in ("unit", "fallback") for entry in tokenizer.vocabulary),
+        "merges": len(tokenizer.merges),
+        "scaffolds": len(tokenizer.vocabulary) - tokenizer.vocab_size,
+        "string_equal_pairs": tokenizer.settings.string_equal_pairs,
+        "stopped": tokenizer.settings.stopped,
+        "unknown": tokenizer.settings.unknown,
+    }
+
+
+def _pretokenizer(config: PretokenizerConfig, texts: Sample) -> str | Cutter:
+    if isinstance(config, SpansPretokenizer):
+        settings = SpanSettings(
+            max_length=config.max_length,
+            min_count=config.min_count,
+            entropy_weight=config.entropy_weight,
+            entropy_only=config.entropy_only,
+        )
+        return SpanPretokenizer.train(texts, settings)
+    if isinstance(config, PredictiveEntropyPretokenizer):
+        return ModelPretokenizer(Path(config.model).expanduser(), threshold=config.threshold)
+    return config.kind
+
+
+def _train(
+    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: Sample, context: StageContext
+) -> Tokenizer:
+    if isinstance(config, BytesTokenizer):
+        return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
+
+    def progress(done: int) -> None:
+        context.report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
+
+    counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
+    return Tokenizer.train(
+        counted,
+        algorithm=config.kind,
+        vocab_size=config.vocab_size,
+        unit=config.unit,
+        pretokenizer=pretokenizer,
+        special_tokens=config.special_tokens,
+        unknown=config.unknown,
+        demolish=config.demolish if isinstance(config, ScaffoldBPETokenizer) else "parents",
+        lossless=config.lossless,
+        threads=context.engine.workers if context.engine.shares_memory else 1,
+        progress=progress,
+    )
+
+
+@dataclass(frozen=True)
+class _Part:
+    """Row groups of one shard, and where their encoding is kept until it is all there."""
+
+    shard: Path
+    groups: tuple[int, ...]
+    target: Path
+
+
+def build_tokens(context: StageContext) -> dict[str, JSON]:
+    """Encode the training split in corpus order with the encoder of the configuration."""
+    compile_kernels("tokenization", context.report)
+    tokenizer = with_encoder(Tokenizer.load(context.inputs["vocabulary"] / "tokenizer"), context.config.encoder)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    total, done = corpus.bytes("train"), 0
+    parts = context.work / "parts"
+    parts.mkdir(parents=True, exist_ok=True)
+    with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus)) as writer:
+        context.report.progress(0, total, unit="bytes", doing="encoding")
+        encode = partial(_encode_part, tokenizer)
+        for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
+            with np.load(target, allow_pickle=False) as part:
+                sources = part.get("source_lengths")
+                writer.append(part["ids"], part["lengths"], part["source_bytes"], sources)
+                done += int(part["source_bytes"].sum())
+            context.report.progress(done, total, unit="bytes", doing="encoding")
+    pairs: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
+    return pairs | {
+        "tokens": writer.tokens,
+        "documents": writer.documents,
+        "bytes": done,
+        "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
+        "vocab_size": tokenizer.vocab_size,
+    }
+
+
+def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:
+    """The tokenizer with a configured encoder; ConfigurationError where it cannot have that."""
+    if isinstance(config, LongestFirstEncoder):
+        return tokenizer.with_encoder(config.kind, candidates=config.candidates)
+    if isinstance(config, DropoutEncoder):
+        return tokenizer.with_encoder(config.kind, dropout=config.probability, seed=config.seed)
+    return tokenizer.with_encoder(config.kind)
+
+
+def _parts(corpus: CorpusArtifact, directory: Path) -> list[_Part]:
+    found: list[tuple[Path, tuple[int, ...]]] = []
+    for shard in corpus.shards("train"):
+        metadata = pq.read_metadata(shard)
+        groups: list[int] = []
+        size = 0
+        for group in range(metadata.num_row_groups):
+            groups.append(group)
+            size += metadata.row_group(group).total_byte_size
+            if size >= _PART_BYTES or group == metadata.num_row_groups - 1:
+                found.append((shard, tuple(groups)))
+                groups, size = [], 0
+    return [_Part(shard, groups, directory / f"{_named(shard, groups)}.npz") for shard, groups in found]
+
+
+def _named(shard: Path, groups: Sequence[int]) -> str:
+    """Its range: what another size of parts left behind must not be taken for a part of this one."""
+    return f"{shard.stem}-{groups[0]:06d}-{groups[-1]:06d}"
+
+
+def _encode_part(tokenizer: Tokenizer, part: _Part) -> Path:
+    if part.target.exists():
+        return part.target
+    dtype = id_dtype(tokenizer.vocab_size)
+    ids, lengths, source_bytes = [np.zeros(0, dtype)], [np.zeros((0, 1), np.int64)], [np.zeros(0, np.int64)]
+    with pq.ParquetFile(part.shard) as file:
+        sides = [name for name in ("text", "target") if name in file.schema_arrow.names]
+        lengths[0] = np.zeros((0, len(sides)), np.int64)
+        columns = ["id", *sides, "bytes"]
+        for batch in file.iter_batches(batch_size=1024, row_groups=list(part.groups), columns=columns):
+            found, offsets = _encode(tokenizer, batch, sides)
+            ids.append(found.astype(dtype))
+            lengths.append(np.diff(offsets).reshape(-1, len(sides)))
+            source_bytes.append(batch.column("bytes").to_numpy())
+    of_sides = np.concatenate(lengths)
+    pairs = {"source_lengths": of_sides[:, 0]} if len(sides) > 1 else {}
+    whole = {"lengths": of_sides.sum(axis=1), "source_bytes": np.concatenate(source_bytes)}
+    _publish(part.target, ids=np.concatenate(ids), **whole, **pairs)
+    return part.target
+
+
+def _encode(
+    tokenizer: Tokenizer, batch: pa.RecordBatch, sides: Sequence[str] = ("text",)
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and offsets of the texts, document by document and in a pair side by side."""
+    texts = batch.column(sides[0])
+    if len(sides) > 1:
+        columns = pa.concat_arrays([batch.column(side) for side in sides])
+        texts = columns.take(pa.array(np.arange(len(columns)).reshape(len(sides), -1).T.reshape(-1)))
+    try:
+        return tokenizer.encode_arrow(texts)
+    except DataError:
+        names = np.repeat(batch.column("id").to_pylist(), len(sides)).tolist()
+        for name, text in zip(names, texts.to_pylist(), strict=True):
+            if text is None:
+                raise DataError(f"document {name!r}: its text is null") from None
+            try:
+                tokenizer.encode(text)
+            except DataError as error:
+                raise DataError(f"document {name!r}: {error}") from error
+        raise
+
+
+def _publish(target: Path, **arrays: np.ndarray) -> None:
+    with atomic.replacing(target) as aside, aside.open("wb") as file:
+        np.savez(file, **arrays)  # type: ignore[arg-type]  # its stub takes a name for allow_pickle

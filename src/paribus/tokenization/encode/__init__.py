@@ -1,0 +1,1 @@
+"""Text to ids with compiled kernels, whatever the encoder: tables made once, scratch memory a thread."""

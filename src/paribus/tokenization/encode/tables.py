@@ -1,0 +1,139 @@
+"""What encoding kernels know of a tokenizer: hash tables, a trie and children, behind one array of slots."""
+
+from typing import Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.native.loader import address, kernel
+from paribus.native.table_memory import CACHE_LINE, table_zeros
+from paribus.tokenization.encode.trie import table_bits, token_trie
+from paribus.tokenization.encode.unit_sequences import UnitTable, unit_sequences, unit_table
+from paribus.tokenization.kernels import layout
+from paribus.tokenization.learn.demolition import child_sequences
+from paribus.tokenization.pretokenize.unicode_classes import class_table
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.vocabulary.units import Unknown
+from paribus.tokenization.vocabulary.vocabulary import SPECIAL, Vocabulary
+
+UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
+_MERGING = (layout.MERGE_RANK, layout.DROPOUT)
+
+
+class EncodingTables:
+    """The tables of one vocabulary with one encoder; `slots` is what kernels are given."""
+
+    def __init__(self, vocabulary: Vocabulary, settings: Settings) -> None:
+        self.slots = np.zeros(layout.MODEL_SLOTS, dtype=np.int64)
+        self._arrays: dict[int, npt.NDArray[Any]] = {}
+        encoder = layout.ENCODERS.index(settings.encoder)
+        self._set(layout.ENCODER, encoder)
+        pattern = settings.pretokenizer if settings.pretokenizer in layout.PATTERNS else "none"
+        self._set(layout.PATTERN, layout.PATTERNS.index(pattern))
+        self._set(layout.CLASSES, class_table())
+        units = unit_table(vocabulary)
+        self._set_units(units, UNKNOWN_RULES[settings.unknown])
+        self._set_children(vocabulary, settings)
+        if encoder in _MERGING:
+            self._set_pairs(vocabulary)
+        if encoder not in _MERGING or (settings.whole_pretokens and encoder == layout.MERGE_RANK):
+            self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
+            self._set(layout.SCORES, vocabulary.columns.scores)
+        self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
+        self._set(layout.SEED, settings.seed)
+        self._lay_out()
+
+    def _set(self, slot: int, value: npt.NDArray[Any] | int) -> None:
+        if isinstance(value, int):
+            self.slots[slot] = value
+        else:
+            self._arrays[slot] = value
+
+    def _lay_out(self) -> None:
+        """Put all arrays next to each other, the smallest first, each from the start of a cache line."""
+        arrays = sorted(self._arrays.items(), key=lambda item: item[1].nbytes)
+        sizes = [-(-array.nbytes // CACHE_LINE) * CACHE_LINE for _, array in arrays]
+        self._memory = table_zeros((sum(sizes),), np.uint8)
+        for (slot, array), end, size in zip(arrays, np.cumsum(sizes).tolist(), sizes, strict=True):
+            place = self._memory[end - size : end - size + array.nbytes]
+            place.view(array.dtype)[:] = array.ravel()
+            self.slots[slot] = address(place)
+        self._arrays.clear()
+
+    def _set_units(self, units: UnitTable, rule: int) -> None:
+        if units.bytes is not None:
+            self._set(layout.BYTE_UNITS, units.bytes)
+        if units.characters is not None:
+            _check_outside(units, rule)
+            self._set(layout.CHARACTER_UNITS, units.characters)
+        self._set(layout.FALLBACK_UNITS, units.fallback)
+        self._set(layout.UNKNOWN_RULE, rule)
+        self._set(layout.UNKNOWN_UNIT, units.unknown)
+        self._set(layout.CONTINUATION, units.continuation)
+
+    def _set_children(self, vocabulary: Vocabulary, settings: Settings) -> None:
+        offsets, ids = child_sequences(vocabulary, settings.demolish)
+        if len(ids) != len(vocabulary):
+            self._set(layout.CHILD_OFFSETS, offsets)
+        if not np.array_equal(ids, np.arange(len(vocabulary))):
+            self._set(layout.CHILD_IDS, ids)
+
+    def _set_pairs(self, vocabulary: Vocabulary) -> None:
+        merges = np.ascontiguousarray(vocabulary.merge_ranks)
+        if len(vocabulary) >= 1 << layout.RANK_BITS or len(merges) >= (1 << layout.PRIORITY_BITS) - 1:
+            raise ConfigurationError(
+                f"tokenizer.vocab_size: {len(vocabulary)} tokens and {len(merges)} merges are more than merging takes "
+                f"({1 << layout.RANK_BITS} tokens, {1 << layout.PRIORITY_BITS} merges)"
+            )
+        direct = np.full(layout.DIRECT_RANKS**2, np.iinfo(np.int32).max, dtype=np.int32)
+        bits = table_bits(len(merges))
+        pairs = np.zeros(1 << bits, dtype=np.uint64)
+        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits)
+        self._set(layout.DIRECT, direct)
+        self._set(layout.PAIRS, pairs)
+        self._set(layout.PAIRS_SHIFT, 64 - bits)
+        self._set(layout.RESULTS, merges[:, 2])
+
+    def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, *, expanded: bool) -> None:
+        columns = vocabulary.columns
+        wanted = (columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0))
+        ranks = np.flatnonzero(wanted)
+        flat, offsets = unit_sequences(vocabulary, units, ranks)
+        trie = token_trie(flat, offsets, ranks.astype(np.int32), len(vocabulary))
+        lengths = np.zeros(len(vocabulary), dtype=np.int32)
+        lengths[ranks] = np.diff(offsets)
+        self._set(layout.NODES, trie.nodes)
+        self._set(layout.EDGES, trie.edges)
+        self._set(layout.EDGES_SHIFT, 65 - len(trie.edges).bit_length())
+        self._set(layout.HEADS, trie.heads)
+        self._set(layout.LENGTHS, lengths)
+        self._set(layout.SHORTER, trie.shorter)
+
+
+def _check_outside(units: UnitTable, rule: int) -> None:
+    """DataError where a character outside the alphabet has nothing to become."""
+    if rule == layout.BYTE_FALLBACK and (units.fallback < 0).any():
+        byte = int(np.argmin(units.fallback))
+        raise DataError(f"vocabulary: unknown=byte_fallback, but byte {byte} has no fallback entry")
+    if rule == layout.UNKNOWN_TOKEN and units.unknown < 0:
+        raise DataError("vocabulary: unknown=token, but there is no unknown token")
+
+
+def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
+    """ConfigurationError where the vocabulary cannot serve the encoder."""
+    if settings.encoder in ("merge_rank", "dropout") and settings.algorithm == "unigram":
+        raise ConfigurationError(
+            f"encoder={settings.encoder} needs merges, and a Unigram vocabulary has none; "
+            "use viterbi, longest_first, left_to_right or fewest"
+        )
+    if settings.encoder == "dropout" and settings.pretokenizer not in layout.PATTERNS:
+        raise ConfigurationError(
+            f"encoder=dropout needs a pre-tokenizer by pattern ({', '.join(layout.PATTERNS)}), not "
+            f"{settings.pretokenizer}"
+        )
+    if settings.encoder == "viterbi" and not vocabulary.columns.scores.any():
+        raise ConfigurationError(
+            f"encoder=viterbi needs the scores of a Unigram vocabulary, and {settings.algorithm} has none; "
+            "encoder=fewest finds the fewest tokens of any vocabulary"
+        )

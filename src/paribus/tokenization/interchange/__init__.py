@@ -1,0 +1,1 @@
+"""Tokenizers of other libraries, taken and given with identical ids, or refused."""

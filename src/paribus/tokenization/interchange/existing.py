@@ -1,0 +1,80 @@
+"""Tokenizers that are there already, in whatever directory a person names; nothing heavy is imported to find one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from paribus.config.names import proper_path
+from paribus.errors import DataError
+from paribus.stage.context import JSON
+from paribus.store.file_digests import FileDigests
+from paribus.store.json_file import read_object
+
+if TYPE_CHECKING:
+    from paribus.tokenization.tokenizer import Tokenizer
+
+SETTINGS, TOKENIZER_JSON, RUN_RECORD = "settings.json", "tokenizer.json", "run.json"
+_OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
+_THEIRS = "tokenizer_config.json"
+
+
+def locate(path: Path) -> Path:
+    """Our tokenizer directory or the `tokenizer.json` that `path` leads to.
+
+    `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or Hugging Face's
+    directory or file. DataError where it is none of them.
+    """
+    try:
+        path = Path(proper_path(str(path))).expanduser()
+    except ValueError as error:
+        raise DataError(f"no tokenizer: {error}") from error
+    if (path / RUN_RECORD).is_file():
+        path = _of_run(path)
+    if path.name == TOKENIZER_JSON and path.is_file():
+        return path
+    within = [*sorted(path.glob("step_*/tokenizer"), reverse=True)[:1], path / "tokenizer", path]
+    ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
+    if ours is None and not (path / TOKENIZER_JSON).is_file():
+        raise DataError(
+            f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there"
+        )
+    return ours or path / TOKENIZER_JSON
+
+
+def open_existing(path: Path) -> "Tokenizer":
+    """The tokenizer at `path`, see `locate`; ConfigurationError for one that cannot be the same here."""
+    from paribus.tokenization.tokenizer import Tokenizer
+
+    found = locate(path)
+    return Tokenizer.from_huggingface(found) if found.name == TOKENIZER_JSON else Tokenizer.load(found)
+
+
+def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
+    """SHA-256 of each file of the tokenizer by name."""
+    found = locate(path)
+    names = (TOKENIZER_JSON, _THEIRS) if found.name == TOKENIZER_JSON else _OURS
+    directory = found.parent if found.name == TOKENIZER_JSON else found
+    return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
+
+
+def vocabulary_size(path: Path) -> int:
+    """Its number of tokens, special ones included, read from its files without building it."""
+    found = locate(path)
+    if found.name != TOKENIZER_JSON:
+        return int(read_object(found / SETTINGS)["vocab_size"])
+    described = read_object(found)
+    added = {token["content"] for token in described.get("added_tokens") or []}
+    return len(described["model"]["vocab"].keys() | added)
+
+
+def ended_early(path: Path) -> bool:
+    """Whether its training ended below the size that was asked for, as no pair was left."""
+    found = locate(path)
+    return found.name != TOKENIZER_JSON and read_object(found / SETTINGS).get("stopped") == "no_pair_left"
+
+
+def _of_run(path: Path) -> Path:
+    """The artefact of a run that holds its tokenizer with its encoder."""
+    stages = read_object(path / RUN_RECORD).get("stages")
+    if not isinstance(stages, dict) or "tokens" not in stages:
+        raise DataError(f"{path}: the run has encoded nothing yet (paribus status shows why)")
+    return path.resolve().parents[1] / "artifacts" / "tokens" / str(stages["tokens"]["key"])

@@ -1,0 +1,22 @@
+"""Pre-tokenizers that are made from data, by their kind."""
+
+from typing import Any
+
+from paribus.errors import DataError
+from paribus.tokenization.pretokenize.cutter import Cutter
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer
+from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
+
+
+def cutter_from_state(kind: str, state: Any) -> Cutter:
+    """What `to_state` gave. DataError where it is malformed or its model is not the one it was made with."""
+    if kind == "spans":
+        return SpanPretokenizer.from_state(state)
+    if kind == "predictive_entropy":
+        return PredictiveEntropyPretokenizer.from_state(state)
+    raise DataError(f"pretokenizer {kind!r} has no state")
+
+
+def kind_of(pretokenizer: str | Cutter) -> str:
+    """Its name in `PRETOKENIZERS`."""
+    return pretokenizer if isinstance(pretokenizer, str) else str(pretokenizer.to_state()["kind"])

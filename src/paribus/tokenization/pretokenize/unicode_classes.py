@@ -1,0 +1,28 @@
+"""Letters, numbers and spaces of Unicode, pinned, so that the same text has the same pre-tokens on every machine.
+
+`unicode_classes.json` holds the ranges of `\\p{L}`, `\\p{N}` and `\\s`; the version of Unicode is in it.
+"""
+
+import json
+from functools import cache
+from importlib.resources import files
+
+import numpy as np
+import numpy.typing as npt
+
+CODES = {"letters": 1, "numbers": 2, "spaces": 4}
+"""Codes of `kernels.classes`."""
+
+
+@cache
+def class_table() -> npt.NDArray[np.uint8]:
+    """Code of each codepoint, shape (0x110000,); 0 for everything else."""
+    described = json.loads(
+        (files("paribus.tokenization.pretokenize") / "unicode_classes.json").read_text(encoding="utf-8")
+    )
+    table = np.zeros(0x110000, dtype=np.uint8)
+    for name, code in CODES.items():
+        for first, last in described[name]:
+            table[first : last + 1] = code
+    table.flags.writeable = False
+    return table

@@ -1,0 +1,48 @@
+"""The stages `vocabulary` and `tokens`."""
+
+from typing import Any
+
+from paribus.config.groups.tokenization import ExistingTokenizer
+from paribus.config.schema import RunConfig
+from paribus.stage.context import JSON, StageContext
+from paribus.stage.spec import Outside, Stage, always, fields, together
+from paribus.store.file_digests import FileDigests
+
+
+def _named_files(config: RunConfig) -> Any:
+    return config.tokenizer if isinstance(config.tokenizer, ExistingTokenizer) else config.pretokenizer
+
+
+def _build_vocabulary(context: StageContext) -> dict[str, JSON]:
+    from paribus.tokenization.build import build_vocabulary
+
+    return build_vocabulary(context)
+
+
+def _build_tokens(context: StageContext) -> dict[str, JSON]:
+    from paribus.tokenization.build import build_tokens
+
+    return build_tokens(context)
+
+
+def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.tokenization.fingerprint import fingerprint
+
+    return fingerprint(config, digests)
+
+
+VOCABULARY = Stage(
+    "vocabulary",
+    code_version=2,
+    inputs=lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
+    identity=together(fields("pretokenizer"), fields("tokenizer")),
+    build=_build_vocabulary,
+    outside=Outside(_named_files, _fingerprint),
+)
+TOKENS = Stage(
+    "tokens",
+    code_version=2,
+    inputs=always("corpus", "vocabulary"),
+    identity=fields("encoder"),
+    build=_build_tokens,
+)

@@ -1,0 +1,211 @@
+"""A vocabulary, a pre-tokenizer and an encoder: text to token ids and back."""
+
+import dataclasses
+from collections.abc import Iterable
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization.arguments import (
+    listed_texts,
+    one_text,
+    plain_bytes,
+    token_ids,
+    whole_number,
+)
+from paribus.tokenization.encode.encoding import Encoding
+from paribus.tokenization.encode.workspace import Ids
+from paribus.tokenization.learn.demolition import Demolish
+from paribus.tokenization.pretokenize.cutter import Cutter
+from paribus.tokenization.pretokenize.patterns import PATTERNS
+from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
+from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN, Vocabulary
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_UNKNOWN_TEXT = "\ufffd".encode()
+NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi"}
+DROPOUT = 0.1
+"""Probability of the paper (Provilkov et al. 2020)."""
+
+
+class TextTokenizer:
+    """Text to token ids and back. Made by `load`, or as a `Tokenizer`; never changes.
+
+    Special tokens have ids but are never matched inside text: their spelling in a document is ordinary text.
+    """
+
+    def __init__(self, vocabulary: Vocabulary, settings: Settings, cutter: Cutter | None = None) -> None:
+        self.vocabulary = vocabulary
+        """Every token ever made, in order of creation, scaffolds and special tokens included."""
+        self.settings = settings
+        self.cutter = cutter
+        """The pre-tokenizer, where it was made from data; None for one by pattern."""
+        if (cutter is None) != (settings.pretokenizer in PATTERNS):
+            needed = "needs an object made from data" if cutter is None else "is a pattern and takes no object"
+            raise ConfigurationError(f"pretokenizer: {settings.pretokenizer} {needed}")
+        self._encoding = Encoding(vocabulary, settings, cutter)
+
+    def encode(self, text: str) -> Ids:
+        """Token ids of `text` in [0, vocab_size), shape (n,), int32. DataError for text that has no UTF-8, TypeError
+        for what is no string."""
+        return self._encoding.encode(text if type(text) is str else one_text(text, "encode"))
+
+    def encode_bytes(self, data: bytes) -> Ids:
+        """Ids of bytes that need not be UTF-8; what is none counts as one character a byte. Byte units only.
+
+        `decode_bytes` gives them back. Raises ConfigurationError for character units and for pre-tokenizers made from
+        data, which read characters.
+        """
+        if self.vocabulary.unit == "character" or self.cutter is not None:
+            raise ConfigurationError(
+                "bytes that are no text need byte units and a pre-tokenizer by pattern, "
+                f"not unit={self.vocabulary.unit} and pretokenizer={self.settings.pretokenizer}"
+            )
+        return self._encoding.encode_bytes(plain_bytes(data))
+
+    def encode_batch(self, texts: Iterable[str], *, threads: int = 1) -> tuple[Ids, npt.NDArray[np.int64]]:
+        """Flat token ids (int32) of n texts and their offsets (int64, n + 1); the same for any number of threads.
+
+        TypeError for a single string, and for a text that is none.
+        """
+        return self._encoding.encode_batch(listed_texts(texts, "encode_batch"), whole_number(threads, "threads"))
+
+    def encode_arrow(self, texts: "pa.StringArray | pa.LargeStringArray") -> tuple[Ids, npt.NDArray[np.int64]]:
+        """The same for the strings of an Arrow array, which no Python strings are made of.
+
+        DataError for an array of another type than string or large_string, a chunked array, or one with nulls.
+        """
+        return self._encoding.encode_arrow(texts)
+
+    def tokenize(self, text: str) -> list[bytes]:
+        """The bytes of each token; their concatenation is the text's UTF-8 (an unknown token stands as U+FFFD).
+
+        With the pre-tokenizer `stripped` the text's whitespace is not among them.
+        """
+        spellings = self._spellings
+        return [spellings[identity] for identity in self.encode(text).tolist()]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """Text of token ids; bytes that are no UTF-8 become U+FFFD.
+
+        DataError for an id outside [0, vocab_size), TypeError for what is no list or array of whole numbers.
+        """
+        return self.decode_bytes(ids).decode("utf-8", errors="replace")
+
+    def decode_bytes(self, ids: Iterable[int]) -> bytes:
+        """The bytes that token ids stand for. Raises as `decode`."""
+        listed = token_ids(ids, self.vocab_size)
+        spellings = self._spaced_spellings
+        joined = b"".join([spellings[identity] for identity in listed.tolist()])
+        return joined[1:] if self.settings.pretokenizer == "stripped" and joined.startswith(b" ") else joined
+
+    def with_encoder(
+        self,
+        encoder: EncoderName,
+        *,
+        candidates: Candidates = "normal",
+        demolish: Demolish | None = None,
+        dropout: float = DROPOUT,
+        seed: int = 0,
+    ) -> Self:
+        """The same vocabulary with another encoder; `dropout` and `seed` are for BPE-dropout alone.
+
+        Raises ConfigurationError where the vocabulary cannot serve the encoder.
+        """
+        settings = dataclasses.replace(
+            self.settings,
+            encoder=encoder,
+            candidates=candidates,
+            demolish=demolish or self.settings.demolish,
+            dropout=dropout if encoder == "dropout" else 0.0,
+            seed=seed if encoder == "dropout" else 0,
+        )
+        return type(self)(self.vocabulary, settings, self.cutter)
+
+    @property
+    def vocab_size(self) -> int:
+        """N: rows of the embedding table, units and special tokens included, scaffolds not."""
+        return self.vocabulary.size
+
+    @property
+    def merges(self) -> list[tuple[bytes, bytes]]:
+        """Merge rules in training order."""
+        spellings = self.vocabulary.columns.spellings
+        return [(spellings[left], spellings[right]) for left, right, _ in self.vocabulary.merges]
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        """Id of each special token, in the order they were given."""
+        columns = self.vocabulary.columns
+        ids = {
+            columns.spellings[rank].decode("utf-8"): int(columns.ids[rank])
+            for rank in np.flatnonzero(columns.kinds == SPECIAL).tolist()
+        }
+        return {name: ids[name] for name in self.settings.special_tokens}
+
+    @property
+    def eod_id(self) -> int:
+        """Id of the first special token, which ends a document. ConfigurationError where there is none."""
+        if not self.settings.special_tokens:
+            raise ConfigurationError("tokenizer.special_tokens is empty: no token ends a document")
+        return self.special_tokens[self.settings.special_tokens[0]]
+
+    def token_byte_lengths(self) -> npt.NDArray[np.int64]:
+        """UTF-8 bytes each token stands for, shape (vocab_size,); 0 for special and unknown tokens."""
+        columns, ranks = self.vocabulary.columns, self.vocabulary.rank_of_id
+        lengths = np.fromiter(map(len, columns.spellings), dtype=np.int64, count=len(columns.spellings))
+        return np.where(np.isin(columns.kinds, (SPECIAL, UNKNOWN)), 0, lengths)[ranks]
+
+    def token_bytes(self) -> list[bytes]:
+        """The bytes each id stands for in text, as `decode_bytes` joins them; none for special tokens.
+
+        An unknown token stands as U+FFFD. With the pre-tokenizer `stripped` a token that begins a word has a space.
+        """
+        special = set(self.special_tokens.values())
+        return [b"" if identity in special else text for identity, text in enumerate(self._spaced_spellings)]
+
+    def save(self, path: str | Path) -> None:
+        """Write a self-contained directory of JSON; equal tokenizers make equal bytes.
+
+        DataError where there can be no directory: `path` is a file, lies below one, or may not be made.
+        """
+        from paribus.tokenization.storage import save
+
+        save(self.vocabulary, self.settings, self.cutter, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read a directory written by `save`. DataError where it is missing, incomplete or contradicts itself."""
+        from paribus.tokenization.storage import load
+
+        return cls(*load(Path(path)))
+
+    @cached_property
+    def _spellings(self) -> list[bytes]:
+        columns, kinds = self.vocabulary.columns, self.vocabulary.columns.kinds
+        return [
+            _UNKNOWN_TEXT if kinds[rank] == UNKNOWN else columns.spellings[rank]
+            for rank in self.vocabulary.rank_of_id.tolist()
+        ]
+
+    @cached_property
+    def _spaced_spellings(self) -> list[bytes]:
+        """Where whitespace is lost, every token that begins a word brings one space."""
+        if self.settings.pretokenizer != "stripped":
+            return self._spellings
+        inside = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()
+        return [
+            spelling if within else b" " + spelling for spelling, within in zip(self._spellings, inside, strict=True)
+        ]
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"vocabulary": self.vocabulary, "settings": self.settings, "cutter": self.cutter}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(state["vocabulary"], state["settings"], state["cutter"])  # type: ignore[misc]

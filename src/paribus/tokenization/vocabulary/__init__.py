@@ -1,0 +1,1 @@
+"""What a tokenizer knows: every token ever made, in order of creation, and the files that hold it."""

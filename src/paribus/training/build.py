@@ -1,0 +1,205 @@
+"""The stage `checkpoints`: (tokens, order) -> the last models of a training run.
+
+Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
+the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how
+often each of a sample of the corpus' bytes was read).
+"""
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from accelerate.utils import broadcast_object_list, gather_object
+
+from paribus.config.groups.packing import within_documents
+from paribus.config.schema import RunConfig
+from paribus.modeling.build import load_model
+from paribus.modeling.counts import parameter_count
+from paribus.modeling.memory import training_setting
+from paribus.ordering.arrays import save_array
+from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.traversal.readings import READINGS, readings
+from paribus.ordering.traversal.text import OrderedText
+from paribus.ordering.traversal.traversal import straddling
+from paribus.stage.context import JSON, StageContext
+from paribus.store.atomic import write_json
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.training.data.fingerprint import contexts_digest
+from paribus.training.data.prepare import METRICS, open_data, prepare
+from paribus.training.fit.available import available_bytes
+from paribus.training.fit.device import device_name, make_accelerator
+from paribus.training.fit.fit import Fit, fit
+from paribus.training.loop import Run, train
+from paribus.training.processes.processes import resolve_processes
+from paribus.training.start.initial import initial_model
+from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
+from paribus.training.state.meter import device_hours
+
+MICRO_BATCH = "micro_batch.json"
+"""In the working directory: the micro-batch that is used, by the one that is configured."""
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Train the model of `context.config` on the ordered tokens, going on from what `context.work` holds."""
+    processes = resolve_processes(context.config.training)
+    if processes.total == 1:
+        return train_in_process(context, 1)
+    from paribus.training.processes.launch import train_in_processes
+
+    return train_in_processes(context, processes)
+
+
+def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
+    """Train as one of `processes` processes; the main one fills the output, and its result is the stage's."""
+    tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
+    accelerator, precision = make_accelerator(context.config.training, processes)
+    data = open_data(context, tokenizer, accelerator)
+    config = data.config
+    fitted = fitted_to_memory(replace(context, config=config), tokenizer.vocab_size, accelerator, precision)
+    training = replace(config.training, micro_batch=fitted.micro_batch)
+    run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator)
+    resumed = _newest(run)
+    run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
+    seconds = train(run, _weights(config, tokenizer, resumed), resumed)
+    if not run.main:
+        return {}
+    export(run, context.inputs["tokens"] / "tokenizer", context.output)
+    text = ordered_text(run, context.inputs["tokens"])
+    save_readings(run, text, context.output)
+    return pair_numbers(run) | {
+        "steps": run.budget.steps,
+        "global_batch": run.batches.global_batch,
+        "context_length": run.batches.contexts.context_length,
+        "tokens": run.budget.tokens,
+        "positions": run.budget.positions,
+        "text_bytes": run.budget.text_bytes,
+        "batch_bytes": run.budget.text_bytes / run.budget.steps,
+        "context_bytes": run.budget.text_bytes / (run.budget.steps * run.batches.global_batch),
+        "epochs": run.budget.epochs,
+        "straddling": straddling(run.batches.contexts, text, run.batches.traversal),
+        "parameters": parameter_count(config.model, tokenizer.vocab_size),
+        "flops": run.budget.flops,
+        "final_loss": run.metrics.recent("train/loss"),
+        "skipped_steps": run.metrics.last("train/skipped_steps"),
+        "micro_batch": fitted.micro_batch,
+        "memory": fitted.memory,
+        "precision": precision,
+        "device": device_name(accelerator.device),
+        "computed_on": list(run.checkpoints.computed_on),
+        "devices": processes,
+        "seconds": seconds,
+        "device_hours": device_hours(seconds, processes),
+        "damaged_checkpoints": list(run.checkpoints.damaged),
+    }
+
+
+def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, precision: str) -> Fit:
+    """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
+
+    It decides how sums are rounded, so what was lowered stays so when the run goes on. Raises OutOfMemoryError where
+    not even one context fits.
+    """
+    config, device, kept = context.config, accelerator.device, context.work / MICRO_BATCH
+    before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
+    given = str(config.training.micro_batch)
+    how = training_setting(
+        replace(config.training, micro_batch=before.get(given, config.training.micro_batch)),
+        precision,
+        accelerator.num_processes,
+        gpu=device.type == "cuda",
+        documents=within_documents(config.packing),
+    )
+    on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    free = gather_object([available_bytes(device, on_this_node)])
+    known = [size for size in free if size is not None]
+    fitted = fit(config.model, vocab_size, how, min(known, default=None))
+    if fitted.lowered and accelerator.is_main_process:
+        context.report.message(fitted.lowered)
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        write_json(kept, {given: fitted.micro_batch})
+    return fitted
+
+
+def _newest(run: Run) -> Checkpoint | None:
+    """The checkpoint to go on from, found and verified by the main process for all."""
+    found: list[int | None] = [None]
+    if run.main:
+        newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
+        found = [newest.step if newest else None]
+    step = broadcast_object_list(found)[0]
+    return None if step is None else run.checkpoints.read(step)
+
+
+def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:
+    """Those of the newest whole checkpoint, else where `start` says."""
+    if resumed:
+        return load_model(resumed.path)
+    return initial_model(config, tokenizer)
+
+
+def export(run: Run, tokenizer: Path, output: Path) -> None:
+    """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
+    exported = Tokenizer.load(tokenizer).to_huggingface()
+    for step in sorted(run.checkpoints.kept):
+        target = output / step_name(step)
+        target.mkdir()
+        for file in run.checkpoints.read(step).model_files():
+            _link_or_copy(file, target / file.name)
+        exported.save_pretrained(target)
+        shutil.copytree(tokenizer, target / "tokenizer", dirs_exist_ok=True)
+    last = run.checkpoints.read(run.budget.steps).path
+    (output / "state").mkdir()
+    for name in (OPTIMIZER, STATE):
+        _link_or_copy(last / name, output / "state" / name)
+    shutil.copy2(run.metrics.path, output / METRICS)
+    write_json(output / "contexts.json", contexts_record(run))
+
+
+def ordered_text(run: Run, tokens: Path) -> OrderedText:
+    """The text that contexts are made of; `tokens` is the encoded corpus."""
+    corpus = EncodedCorpus(tokens)
+    lengths = corpus.tokenizer.token_byte_lengths()
+    return OrderedText(run.batches.contexts.documents, corpus.source_bytes, lengths)
+
+
+def save_readings(run: Run, text: OrderedText, output: Path) -> None:
+    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
+    found = readings(run.batches.contexts, text, run.batches.times_read(run.budget.steps))
+    save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
+
+
+def pair_numbers(run: Run) -> dict[str, JSON]:
+    """What only a training on pairs has."""
+    pairs = isinstance(run.batches.contexts, PairContexts)
+    return {"source_tokens": run.budget.source_tokens} if pairs else {}
+
+
+def contexts_record(run: Run) -> dict[str, JSON]:
+    """Which contexts were read, and of how many."""
+    batches = run.batches
+    return pair_numbers(run) | {
+        "contexts": batches.contexts.count,
+        "context_length": batches.contexts.context_length,
+        "global_batch": batches.global_batch,
+        "steps": run.budget.steps,
+        "epochs": run.budget.epochs,
+        "tokens": run.budget.tokens,
+        "tokens_per_epoch": int(run.targets.sum()),
+        "text_bytes": run.budget.text_bytes,
+        "text_bytes_per_epoch": int(run.text_bytes.sum()),
+        "indices_sha256": contexts_digest(batches, run.budget.steps),
+    }
+
+
+def _link_or_copy(source: Path, target: Path) -> None:
+    """A hard link spares a copy of the weights; file systems without links get the copy."""
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copy2(source, target)

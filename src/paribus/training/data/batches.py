@@ -1,0 +1,102 @@
+"""Which contexts a step trains on: a pure function of (order, tokens, packing, seed, global batch, step).
+
+There is no sampler state. Resuming, another micro-batch or another number of processes gives the same global batches.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pairs import PairContexts
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
+from paribus.ordering.traversal.traversal import Traversal
+
+Integers = npt.NDArray[np.int64]
+STEPS_AT_ONCE = 64
+
+
+@dataclass(frozen=True)
+class Batches:
+    """Batches of `global_batch` contexts out of the endless repetition of packed contexts.
+
+    Context number g = step · global_batch + row is the one that `traversal` has at place g mod count of epoch
+    g div count.
+    """
+
+    contexts: Contexts
+    global_batch: int
+    traversal: Traversal
+
+    def indices(self, step: int) -> Integers:
+        """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""
+        return self.numbered(np.arange(step * self.global_batch, (step + 1) * self.global_batch, dtype=np.int64))
+
+    def each(self, start: int, stop: int) -> Iterator[tuple[int, Integers]]:
+        """Steps `start` to `stop`, each with its indices; a permutation costs as much for many steps as for one."""
+        for first in range(start, stop, STEPS_AT_ONCE):
+            last = min(first + STEPS_AT_ONCE, stop)
+            numbers = np.arange(first * self.global_batch, last * self.global_batch, dtype=np.int64)
+            yield from zip(range(first, last), self.numbered(numbers).reshape(-1, self.global_batch), strict=True)
+
+    def numbered(self, numbers: Integers) -> Integers:
+        """Indices of the contexts with the global context numbers `numbers`, same shape."""
+        epochs, places = np.divmod(numbers, self.contexts.count)
+        indices = np.empty_like(places)
+        for epoch in np.unique(epochs):
+            inside = epochs == epoch
+            indices[inside] = self.traversal.at(places[inside], int(epoch))
+        return indices
+
+    def rows(self, step: int, start: int = 0, stop: int | None = None) -> tuple[Integers, Integers]:
+        """Rows `start` to `stop` of the batch of `step`: inputs and targets as `Contexts.rows` gives them."""
+        return self.contexts.rows(self.indices(step)[start:stop])
+
+    def times_read(self, steps: int) -> Integers:
+        """How often each context is read in the first `steps` steps, int64 (count,)."""
+        count = self.contexts.count
+        epochs, rest = divmod(steps * self.global_batch, count)
+        last = self.numbered(epochs * count + np.arange(rest, dtype=np.int64))
+        return epochs + np.bincount(last, minlength=count)
+
+    def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
+        """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
+
+        Sorted; a context that a step reads twice is listed twice. With `Contexts.contexts_of` this says when a
+        document was seen.
+        """
+        contexts, count = np.unique(np.asarray(indices, dtype=np.int64)), self.contexts.count
+        last = steps * self.global_batch
+        found: list[tuple[int, int]] = []
+        for epoch in range(-(-last // count)):
+            numbers = epoch * count + self.traversal.places_of(contexts, epoch)
+            read = numbers < last
+            found += zip((numbers[read] // self.global_batch).tolist(), contexts[read].tolist(), strict=True)
+        return sorted(found)
+
+
+def context_text_bytes(contexts: Contexts, token_byte_lengths: npt.NDArray[np.integer]) -> Integers:
+    """Bytes of source text that the targets of each context cover, int64 (count,)."""
+    return _of_each(contexts, lambda indices: contexts.source_bytes(token_byte_lengths, indices))
+
+
+def context_targets(contexts: Contexts) -> Integers:
+    """Tokens that each context predicts, int64 (count,); a constant without memory where all predict as many."""
+    if contexts.full:
+        return np.broadcast_to(np.int64(contexts.context_length), (contexts.count,))
+    return _of_each(contexts, contexts.target_tokens)
+
+
+def context_sources(contexts: Contexts) -> Integers | None:
+    """Tokens of the source of each pair, int64 (count,); None for contexts of documents."""
+    return _of_each(contexts, contexts.source_tokens) if isinstance(contexts, PairContexts) else None
+
+
+def _of_each(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:
+    measured = np.empty(contexts.count, dtype=np.int64)
+    for start in range(0, contexts.count, CONTEXTS_AT_ONCE):
+        indices = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts.count), dtype=np.int64)
+        measured[indices] = measure(indices)
+    return measured

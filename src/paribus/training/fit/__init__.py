@@ -1,0 +1,1 @@
+"""What a training runs on: device, precision, memory, and the largest micro-batch that finds room."""

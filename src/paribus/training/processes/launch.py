@@ -1,0 +1,136 @@
+"""Trains one model in several processes: PyTorch's elastic agent on each node, on several started by SLURM or Ray.
+
+Hydra runs in none of them: they read the frozen configuration from a file. A process that dies ends all.
+"""
+
+import json
+import os
+import shutil
+import signal
+import sys
+import uuid
+from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
+from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
+from torch.distributed.launcher.api import LaunchConfig, launch_agent
+
+from paribus.engine.memory_kills import out_of_memory_kills
+from paribus.engine.parent import die_with_parent
+from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
+from paribus.stage.context import JSON, StageContext
+from paribus.training.processes.group import (
+    REPORTS,
+    RESULT,
+    forwarded,
+    read_failures,
+    read_job,
+    report_failure,
+    write_job,
+)
+from paribus.training.processes.nodes import launcher_of_nodes
+from paribus.training.processes.processes import Processes
+
+PORTS = range(20_000, 30_000)
+"""Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
+
+
+def train_in_processes(context: StageContext, processes: Processes) -> dict[str, JSON]:
+    """Train as `train_in_process` does, in several processes; the stage's result.
+
+    Raises what the first failing process raised; for one that was killed OutOfMemoryError where the kernel did so for
+    want of memory, else InfrastructureError.
+    """
+    directory = context.work / "group"
+    shutil.rmtree(directory, ignore_errors=True)
+    directory.mkdir()
+    identifier = uuid.uuid4()
+    job = partial(write_job, directory, context, processes, id=identifier.hex)
+    with forwarded(directory / REPORTS, context.report):
+        if processes.nodes == 1:
+            job(endpoint="127.0.0.1:0")
+            run_node(directory, 0)
+        else:
+            nodes = launcher_of_nodes(context.config.training, processes)
+            job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
+            if not nodes.run(directory):
+                raise _failure(directory, {})
+    result: dict[str, JSON] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
+    return result
+
+
+def run_node(directory: Path, number: int) -> None:
+    """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
+    job = read_job(directory)
+    os.environ.update(_environment(job))
+    config = LaunchConfig(
+        min_nodes=job["nodes"],
+        max_nodes=job["nodes"],
+        nproc_per_node=job["processes_a_node"],
+        run_id=job["id"],
+        rdzv_backend="c10d",
+        rdzv_endpoint=job["endpoint"],
+        rdzv_configs={"is_host": number == 0},
+        max_restarts=0,
+        shutdown_timeout=5,
+        logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
+    )
+    killed_before = out_of_memory_kills()
+    try:
+        launch_agent(config, sys.executable, ["-m", "paribus.training.processes.rank", str(directory)])
+    except ChildFailedError as error:
+        exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
+        raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
+
+
+def _environment(job: dict[str, Any]) -> dict[str, str]:
+    """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU."""
+    threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
+    cpu = job["config"]["training"]["device"] == "cpu"
+    return {"OMP_NUM_THREADS": str(threads)} | ({"ACCELERATE_USE_CPU": "true"} if cpu else {})
+
+
+def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
+    """The first failure that a process explained; one that was killed could not.
+
+    `exits` are exit codes by rank, `memory_kills` how many processes the kernel of this node killed meanwhile.
+    """
+    failures = read_failures(directory)
+    killed = [rank for rank, code in exits.items() if code == -signal.SIGKILL]
+    if killed and not any(failure["class"] != "infrastructure" for failure in failures):
+        if memory_kills > 0:
+            return OutOfMemoryError(
+                f"the kernel killed process {killed[0]} for want of memory (signal 9); all others were ended"
+            )
+        return InfrastructureError(
+            f"process {killed[0]} was killed from outside (signal 9), and not by the kernel for want of memory; all "
+            "others were ended"
+        )
+    if failures and failures[0]["full_disk"]:
+        return FullDiskError(failures[0]["message"])
+    if failures:
+        return FAILURE_CLASSES[failures[0]["class"]](failures[0]["message"])
+    listed = ", ".join(f"process {rank} with exit code {code}" for rank, code in exits.items()) or "an agent of a node"
+    return InfrastructureError(f"training died without a word: {listed}; all processes were ended")
+
+
+def main() -> int:
+    """The agent of a node, by the job's directory and the node's number; 0 unless one of its processes failed.
+
+    A step of SLURM, which runs the same command on every node, leaves out the number.
+    """
+    die_with_parent()
+    directory, number = Path(sys.argv[1]), int((*sys.argv, os.environ.get("SLURM_NODEID", "0"))[2])
+    try:
+        run_node(directory, number)
+    except ParibusError as error:
+        report_failure(directory, f"the agent of node {number}", error)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""What starts an agent of `launch` on each of several nodes: SLURM or Ray."""
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError
+from paribus.training.processes.processes import Processes
+
+
+class Nodes(Protocol):
+    """Several nodes that see the same directories."""
+
+    def first_host(self) -> str:
+        """Name or address of the node where agents meet; ConfigurationError where there are no such nodes."""
+
+    def run(self, directory: Path) -> bool:
+        """Run an agent for the job in `directory` on each node; whether all ended well. One that fails ends all."""
+
+
+def launcher_of_nodes(training: TrainingConfig, processes: Processes) -> Nodes:
+    """The nodes that the configuration asks for."""
+    if training.nodes_by == "slurm":
+        return SlurmNodes(processes)
+    return RayNodes(processes, gpus=0 if training.device == "cpu" else processes.a_node)
+
+
+def agent_command(directory: Path) -> list[str]:
+    """What runs on each node."""
+    return [sys.executable, "-m", "paribus.training.processes.launch", str(directory)]
+
+
+@dataclass(frozen=True)
+class SlurmNodes:
+    """The nodes of the SLURM allocation that this process is in."""
+
+    processes: Processes
+
+    def first_host(self) -> str:
+        """The allocation's first node."""
+        nodes = os.environ.get("SLURM_JOB_NODELIST")
+        if nodes is None or shutil.which("scontrol") is None:
+            raise ConfigurationError(
+                "training.nodes is above 1, but this is no SLURM allocation (SLURM_JOB_NODELIST and scontrol); run it "
+                "in one (salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray"
+            )
+        command = ["scontrol", "show", "hostnames", nodes]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
+
+    def run(self, directory: Path) -> bool:
+        """By one step of the allocation."""
+        nodes = self.processes.nodes
+        one_a_node = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+        return subprocess.run(["srun", *one_a_node, *agent_command(directory)], check=False).returncode == 0
+
+
+@dataclass(frozen=True)
+class RayNodes:
+    """Nodes of the Ray cluster that RAY_ADDRESS names, or that this machine belongs to."""
+
+    processes: Processes
+    gpus: int
+    """GPUs that an agent asks for where the node has any; Ray hides them from tasks that ask for none."""
+
+    def first_host(self) -> str:
+        """The address of this machine, which must be one of the cluster's and have a process of its own."""
+        ray = self._connected()
+        return str(ray.util.get_node_ip_address())
+
+    def run(self, directory: Path) -> bool:
+        """By a task on each of so many different nodes, this one among them."""
+        ray = self._connected()
+        here, tasks = ray.get_runtime_context().get_node_id(), []
+        alive = {node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]}
+        chosen = [here, *sorted(alive.keys() - {here})][: self.processes.nodes]
+        if len(chosen) < self.processes.nodes:
+            raise ConfigurationError(
+                f"training.nodes is {self.processes.nodes}, but the Ray cluster has {len(chosen)} nodes alive"
+            )
+        strategy = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy
+        for number, node in enumerate(chosen):
+            gpus = self.gpus if "GPU" in alive[node] else 0
+            there = strategy(node_id=node, soft=False)
+            task = _agent(ray).options(scheduling_strategy=there, max_retries=0, num_gpus=gpus)
+            tasks.append(task.remote([*agent_command(directory), str(number)]))
+        return self._all_well(ray, tasks)
+
+    def _all_well(self, ray: Any, tasks: list[Any]) -> bool:
+        """Wait for all agents; the first that fails ends the others, whose processes die with them."""
+        while tasks:
+            done, tasks = ray.wait(tasks)
+            try:
+                failed = ray.get(done[0])
+            except ray.exceptions.RayError:
+                failed = 1
+            if failed:
+                for task in tasks:
+                    ray.cancel(task, force=True)
+                return False
+        return True
+
+    def _connected(self) -> Any:
+        try:
+            import ray
+        except ImportError as error:
+            raise ConfigurationError("training.nodes_by=ray needs Ray: pip install ray") from error
+        if not ray.is_initialized():
+            try:
+                ray.init(address=os.environ.get("RAY_ADDRESS", "auto"), log_to_driver=False)
+            except ConnectionError as error:
+                raise ConfigurationError(
+                    f"training.nodes_by=ray finds no Ray cluster ({error}); ray start one, or set RAY_ADDRESS"
+                ) from error
+        return ray
+
+
+def _agent(ray: Any) -> Any:
+    """A Ray task that runs an agent and gives its exit code; it takes no share of the cluster's CPUs."""
+
+    def run(command: list[str]) -> int:
+        return subprocess.run(command, check=False).returncode
+
+    return ray.remote(num_cpus=0)(run)

@@ -1,0 +1,64 @@
+"""A model and its optimizer made ready for the device and for one or several processes."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.modeling.decoder import stacked_layers
+from paribus.training.step.loss import SummedLoss, SummedPairLoss, make_loss
+from paribus.training.step.optimizer import make_optimizer
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is trained."""
+
+    model: Any
+    """The transformers model inside."""
+    wrapped: Any
+    """Called with inputs and targets, gives the summed loss."""
+    optimizer: Any
+    unsynchronized: Callable[[], AbstractContextManager[Any]]
+    """In it, gradients stay in this process, to be summed over processes by the last backward pass of a step."""
+
+
+def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: int | None) -> Prepared:
+    """Move a transformers model to the device, compile and wrap it, and make its optimizer.
+
+    DDP is accelerate's. FSDP2 is PyTorch's `fully_shard` called directly, since accelerate trains with DDP on CPUs
+    where it is asked for FSDP: what runs on GPUs could not be tested on CPUs.
+    """
+    model.to(accelerator.device).train()
+    if training.activation_checkpointing:
+        model.activation_checkpointing_enable()
+    if is_compiled(training, accelerator.device):
+        for layer in stacked_layers(model):
+            layer.compile()
+    loss = make_loss(model, document_end, training.label_smoothing)
+    if training.parallel == "fsdp" and accelerator.num_processes > 1:
+        return _sharded(accelerator, loss, training)
+    wrapped = accelerator.prepare_model(loss)
+    return Prepared(model, wrapped, make_optimizer(model, training), partial(accelerator.no_sync, wrapped))
+
+
+def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
+    """Whether layers are compiled on `device`."""
+    return training.compile == "always" or (training.compile == "auto" and device.type == "cuda")
+
+
+def _sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
+    mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
+    half = accelerator.mixed_precision == "bf16"
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16 if half else None, reduce_dtype=torch.float32)
+    for layer in stacked_layers(loss.model):
+        fully_shard(layer, mesh=mesh, mp_policy=policy)
+    fully_shard(loss, mesh=mesh, mp_policy=policy)
+    # Gradients are summed after each backward pass: kept whole until the last one, they would take the memory saved.
+    return Prepared(loss.model, loss, make_optimizer(loss.model, training), nullcontext)

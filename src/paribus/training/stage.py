@@ -1,0 +1,30 @@
+"""The stage `checkpoints`."""
+
+from typing import Any
+
+from paribus.stage.context import JSON, StageContext
+from paribus.stage.spec import Outside, Stage, always, fields, seeds, together
+from paribus.store.file_digests import FileDigests
+from paribus.training.seeds import training_seeds
+
+
+def _build(context: StageContext) -> dict[str, JSON]:
+    from paribus.training.build import build
+
+    return build(context)
+
+
+def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
+    from paribus.training.start.files import fingerprint
+
+    return fingerprint(config, digests)
+
+
+CHECKPOINTS = Stage(
+    "checkpoints",
+    code_version=5,
+    inputs=always("tokens", "order"),
+    identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
+    build=_build,
+    outside=Outside(lambda config: config.start, _fingerprint),
+)

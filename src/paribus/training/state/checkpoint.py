@@ -1,0 +1,171 @@
+"""Checkpoints that appear whole or not at all, and from which training continues exactly.
+
+A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
+`state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file; seconds of training
+so far, and what it was computed on).
+"""
+
+import json
+import logging
+import re
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
+
+from paribus.errors import DataError
+from paribus.modeling.build import save_model
+from paribus.store.atomic import publish_directory, write_json
+from paribus.store.digest import sha256
+from paribus.training.state.snapshot import Snapshot
+
+OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
+STEP_NAME = re.compile(r"step_(\d{8,})")
+RESUMABLE = 2
+"""Checkpoints that keep their optimizer state: the newest, and one before it in case the newest is damaged."""
+
+logger = logging.getLogger(__name__)
+
+
+def step_name(step: int) -> str:
+    """Directory name of the checkpoint after `step` steps."""
+    return f"step_{step:08d}"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """One complete checkpoint on disk."""
+
+    path: Path
+    step: int
+    fingerprint: Mapping[str, Any]
+    seconds: float
+    computed_on: tuple[str, ...] = ()
+    """Device and precision of each part of the training up to here, each once."""
+
+    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
+        """The optimizer's part of the `Snapshot` given to `Checkpoints.save`."""
+        return load_file(self.path / OPTIMIZER)
+
+    def model_files(self) -> list[Path]:
+        """The files of the Hugging Face directory, sorted."""
+        return sorted(path for path in self.path.iterdir() if path.name not in (OPTIMIZER, STATE, COMPLETE))
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """The checkpoints of one run in `directory`; those after `kept` steps stay, of the others the newest two."""
+
+    directory: Path
+    kept: frozenset[int]
+    """Steps after which the checkpoints stand that the run is made for; others are there to go on from."""
+    fingerprint: Mapping[str, Any]
+    damaged: list[str] = field(default_factory=list)
+    """Names of checkpoints that `newest` found damaged and passed over."""
+    computed_on: list[str] = field(default_factory=list)
+    """Device and precision of each part of this training, those before it was resumed among them."""
+
+    def go_on(self, resumed: Checkpoint | None, here: str) -> None:
+        """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
+        self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
+
+    def save(self, step: int, snapshot: Snapshot, seconds: float) -> None:
+        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs."""
+        final = self.directory / step_name(step)
+        partial = self.directory / f"{final.name}.partial"
+        partial.mkdir()
+        with _disk_errors(partial):
+            save_model(snapshot.model, partial, snapshot.weights)
+            save_file(snapshot.optimizer, partial / OPTIMIZER)
+        write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
+        digests = {path.name: sha256(path) for path in sorted(partial.iterdir())}
+        about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
+        write_json(partial / COMPLETE, about)
+        publish_directory(partial, final)
+        self._drop_old()
+
+    def steps(self) -> list[int]:
+        """Steps of the checkpoints on disk, ascending."""
+        names = (STEP_NAME.fullmatch(path.name) for path in self.directory.iterdir())
+        return sorted(int(name[1]) for name in names if name)
+
+    def discard_after(self, step: int) -> None:
+        """Remove checkpoints of more than `step` steps and what a killed process left half written."""
+        keep = {step_name(kept) for kept in self.steps() if kept <= step}
+        for path in self.directory.glob("step_*"):
+            if path.name not in keep:
+                shutil.rmtree(path)
+
+    def newest(self, limit: int) -> Checkpoint | None:
+        """The newest undamaged checkpoint of at most `limit` steps; damaged ones are logged and passed over.
+
+        Raises DataError if it was trained on other data, or by another recipe, than `fingerprint` describes.
+        """
+        for step in reversed([step for step in self.steps() if step <= limit]):
+            problem = self._problem(step)
+            if problem is None:
+                return self._agreeing(self.read(step))
+            self.damaged.append(step_name(step))
+            logger.warning("checkpoint %s is damaged (%s): going back", self.directory / step_name(step), problem)
+        return None
+
+    def read(self, step: int) -> Checkpoint:
+        """The checkpoint after `step` steps, not verified."""
+        path = self.directory / step_name(step)
+        fingerprint = json.loads((path / STATE).read_text())["fingerprint"]
+        about = json.loads((path / COMPLETE).read_text())
+        return Checkpoint(path, step, fingerprint, about["seconds"], tuple(about.get("computed_on", ())))
+
+    def _problem(self, step: int) -> str | None:
+        path = self.directory / step_name(step)
+        try:
+            digests = json.loads((path / COMPLETE).read_text())["digests"]
+            changed = [name for name, digest in digests.items() if sha256(path / name) != digest]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            return str(error)
+        return f"{', '.join(changed)} changed" if changed else None
+
+    def _agreeing(self, checkpoint: Checkpoint) -> Checkpoint:
+        expected, found = dict(self.fingerprint), dict(checkpoint.fingerprint)
+        names = sorted(name for name in expected.keys() | found.keys() if expected.get(name) != found.get(name))
+        if names:
+            listed = "; ".join(
+                f"{name}: {_short(found.get(name))} there, {_short(expected.get(name))} here" for name in names
+            )
+            raise DataError(
+                f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); remove that "
+                "directory to train from the start"
+            )
+        return checkpoint
+
+    def _drop_old(self) -> None:
+        for step in self.steps()[:-RESUMABLE]:
+            path = self.directory / step_name(step)
+            if step in self.kept:
+                (path / OPTIMIZER).unlink(missing_ok=True)
+            else:
+                shutil.rmtree(path)
+
+
+def _short(value: Any) -> str:
+    """A value of a fingerprint for people; of a digest the start is enough."""
+    return textwrap.shorten(repr(value), 60) if not isinstance(value, str) else repr(value[:16])
+
+
+@contextmanager
+def _disk_errors(path: Path) -> Iterator[None]:
+    """Raise what safetensors says about a full or broken disk as the OSError it was."""
+    try:
+        yield
+    except SafetensorError as error:
+        code = re.search(r"os error (\d+)", str(error))
+        if code is None:
+            raise
+        raise OSError(int(code[1]), str(error), str(path)) from error

@@ -1,0 +1,1 @@
+"""What one step does: attention within documents, loss, dropout, learning rate, weight update."""

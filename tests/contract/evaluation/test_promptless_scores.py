@@ -1,0 +1,81 @@
+"""The stages `tasks` and `scores` on sets of texts and on segmented corpora."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.evaluation.segmenters.corpus import read_segmented, tokenizer_scores
+from paribus.evaluation.stage import build_scores, build_tasks
+from paribus.reporting.table.scores import load
+from paribus.tokenization import Tokenizer
+from support.evaluations import stage_context, write_checkpoints, write_drawn_corpus
+from support.real_data import RealData
+
+BYTES = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
+
+
+def scored(root: Path, tokenizer: Tokenizer = BYTES, **fields: Any) -> dict[str, float]:
+    """Metrics of a run of two checkpoints."""
+    chosen = {"tasks": (), "heldout_text": 1_500, "last_checkpoints": 2, "data": str(root / "data")} | fields
+    evaluation = EvaluationConfig(**chosen)
+    write_checkpoints(root, tokenizer)
+    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+    result = build_scores(stage_context(root, evaluation, "scores", "checkpoints", "tasks", "corpus"))
+    return result["metrics"]  # type: ignore[return-value]
+
+
+def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> None:
+    """A set of the held-out documents themselves has their sample, bits and bytes; half of it has others."""
+    write_drawn_corpus(tmp_path)
+    heldout = list(CorpusArtifact(tmp_path / "corpus").documents("heldout"))
+    for name, documents in (("same", heldout), ("half", heldout[::2])):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        lines = [json.dumps({"id": document.id, "text": document.text}) for document in documents]
+        (tmp_path / "data" / name / "test.jsonl").write_text("\n".join(lines))
+    metrics = scored(tmp_path, texts=("same", "half"))
+    assert metrics["eval/same/bits_per_byte"] == pytest.approx(metrics["eval/bits_per_byte"])
+    assert metrics["eval/half/bits_per_byte"] != pytest.approx(metrics["eval/bits_per_byte"])
+    assert (tmp_path / "tasks" / "same.texts.jsonl").read_bytes() == (tmp_path / "tasks" / "heldout.jsonl").read_bytes()
+    rows = pq.read_table(tmp_path / "scores" / "texts.parquet").to_pylist()
+    of_same = [
+        {key: row[key] for key in ("checkpoint", "document", "bytes")} for row in rows if row["text_set"] == "same"
+    ]
+    of_heldout = pq.read_table(tmp_path / "scores" / "heldout.parquet").drop_columns(["bits"]).to_pylist()
+    assert of_same == of_heldout
+    sums = [
+        sum(row[column] for row in rows if (row["text_set"], row["checkpoint"]) == ("half", 20))
+        for column in ("bits", "bytes")
+    ]
+    found = load(tmp_path / "scores").texts["half"]
+    assert (found.bits[1].sum(), found.bytes.sum()) == (pytest.approx(sums[0]), sums[1])
+    about = json.loads((tmp_path / "scores" / "statistics.json").read_text())["texts"]
+    assert about["half"] == {"documents": len(found), "bytes": sums[1]}
+    assert sums[1] == 1_500
+
+
+def test_a_run_scores_its_tokenizer_on_a_segmented_corpus_as_the_library_does(
+    tmp_path: Path, real_data: RealData
+) -> None:
+    gold = real_data.segmented
+    sentences = read_segmented(gold)
+    tokenizer = Tokenizer.train(
+        ("".join(words) for words in sentences[300:900]),
+        vocab_size=2_500,
+        unit="character",
+        unknown="token",
+        pretokenizer="gpt2",
+        special_tokens=["<|endoftext|>"],
+    )
+    write_drawn_corpus(tmp_path)
+    (tmp_path / "data" / "msr").mkdir(parents=True)
+    (tmp_path / "data" / "msr" / "test.seg.txt.gz").symlink_to(gold)
+    metrics = scored(tmp_path, tokenizer, tasks=("msr",), limit=300, last_checkpoints=1)
+    expected = tokenizer_scores(tokenizer, sentences[:300])
+    assert 0.4 < expected.f1 < 0.8
+    for name in ("precision", "recall", "f1"):
+        assert metrics[f"eval/msr/0shot/word_{name}"] == pytest.approx(getattr(expected, name), rel=1e-12)

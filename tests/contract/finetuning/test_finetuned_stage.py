@@ -1,0 +1,204 @@
+"""The stage `finetuned`: what it trains on, what it keeps, and that a killed one ends with the same bytes."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import torch
+from rouge_score.rouge_scorer import RougeScorer
+from torch.nn.functional import cross_entropy
+
+from paribus.finetuning import run as run_module
+from paribus.finetuning.data import read_task
+from paribus.modeling.build import load_model
+from paribus.ordering.traversal.traversal import ShuffledContexts
+from paribus.reporting.table.scores import load
+from paribus.tokenization import Tokenizer
+from paribus.training.data.batches import Batches
+from support.finetunings import (
+    MODEL,
+    STEP,
+    finetuned,
+    finetuning_config,
+    meeting,
+    run_data,
+    run_finetuned,
+    with_training,
+    write_checkpoint,
+    write_lines,
+    write_task,
+)
+from support.stages import files
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    write_task(tmp_path)
+    write_checkpoint(tmp_path)
+    return tmp_path
+
+
+def metrics(root: Path, name: str, artefact: str = "finetuned") -> list[float]:
+    lines = map(json.loads, (root / artefact / "metrics.jsonl").read_text().splitlines())
+    return [line[name] for line in lines if name in line]
+
+
+def table(root: Path, name: str = "items") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = pq.read_table(root / "finetuned" / f"{name}.parquet").to_pylist()
+    return found
+
+
+class Permuted:
+    """As many contexts as there are examples, to ask in which sequence they are read."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+
+def test_the_loss_is_that_of_the_answer_and_the_end_of_document_alone(root: Path) -> None:
+    finetuned(root, warmup_share=0.0)
+    data = read_task(root / "finetuning_data" / "qasper")
+    model = load_model(root / "checkpoints" / f"step_{STEP:08d}").eval()
+    longest = max(len(f" {question.answers[0]}") + 1 for question in data.train)
+    total, predicted = 0.0, 0
+    batches = Batches(Permuted(len(data.train)), 4, ShuffledContexts(len(data.train), 1))  # type: ignore[arg-type]
+    for place in batches.indices(0).tolist():
+        question = data.train[place]
+        asked = b"\n\nAnswer:"
+        room = MODEL.context_length - longest - len(asked) - len(b"What colour?\n\n")
+        prompt = b"What colour?\n\n" + data.documents[question.document].encode()[:room] + asked
+        row = [*prompt, *f" {question.answers[0]}".encode(), 256]
+        with torch.inference_mode():
+            logits = model(input_ids=torch.tensor([row[:-1]])).logits[0].double()
+        scored = range(len(prompt) - 1, len(row) - 1)
+        total += sum(float(cross_entropy(logits[column], torch.tensor(row[column + 1]))) for column in scored)
+        predicted += len(scored)
+    assert metrics(root, "finetuning/qasper/loss")[0] == pytest.approx(total / predicted, rel=1e-5)
+    assert metrics(root, "finetuning/qasper/tokens")[0] == predicted
+
+
+def test_a_model_learns_its_task_and_the_artefact_has_every_item_once(root: Path) -> None:
+    result = finetuned(root, epochs=12.0, learning_rate=0.02)
+    losses = metrics(root, "finetuning/qasper/loss")
+    assert len(losses) == math.ceil(12 * 10 / 4)
+    assert losses[-1] < 1 and losses[0] > 5
+    assert metrics(root, "finetuning/qasper/learning_rate")[-1] == 0.0
+    items = table(root)
+    assert [(row["checkpoint"], row["task"], row["shots"], row["metric"]) for row in items] == [
+        (STEP, "qasper", 0, "f1")
+    ] * 5
+    assert [row["item"] for row in items] == [f"validation{place}" for place in range(5)]
+    values = [row["value"] for row in items]
+    assert sum(values) / 5 == result["metrics"]["eval/qasper/0shot/f1"]  # type: ignore[index, call-overload]
+    answers = {row["item"]: row["prediction"] for row in table(root, "predictions")}
+    gold = {question.id: question.answers for question in read_task(root / "finetuning_data" / "qasper").scored}
+    assert [float(answers[item] in gold[item]) for item in answers] == values
+    reported = json.loads((root / "finetuned.reported.json").read_text())
+    assert ["eval/qasper/0shot/f1", sum(values) / 5, STEP] in reported
+    assert {name for name, _, _ in reported if name.endswith("loss")} == {"finetuning/qasper/loss"}
+
+
+def test_neither_micro_batch_nor_its_padding_changes_a_loss(root: Path) -> None:
+    config = finetuning_config(root)
+    run_data(root, config)
+    for size in (1, 4):
+        run_finetuned(root, with_training(config, micro_batch=size), f"micro{size}")
+    one, four = (metrics(root, "finetuning/qasper/loss", f"micro{size}") for size in (1, 4))
+    assert one == pytest.approx(four, rel=1e-5)
+
+
+def test_every_tokenizer_takes_the_same_steps_over_the_same_examples_and_is_asked_the_same(tmp_path: Path) -> None:
+    words = Tokenizer.train(["What colour? Box 1 is green."] * 9, vocab_size=300, special_tokens=["<|endoftext|>"])
+    found, read = [], []
+    for name, tokenizer in (("bytes", None), ("words", words)):
+        root = tmp_path / name
+        write_task(root)
+        write_checkpoint(root, tokenizer)
+        result = finetuned(root)
+        numbers: Any = result["tasks"]
+        items = [(row["item"], row["doc_hash"]) for row in table(root)]
+        training = numbers["qasper"]["training"]
+        found.append((items, training["steps"], training["examples"], training["epochs"]))
+        read.append(numbers["qasper"]["document_bytes"])
+    assert found[0] == found[1]
+    assert read[0] < read[1]
+
+
+def test_no_model_reads_more_of_a_document_than_is_allowed(root: Path) -> None:
+    numbers: Any = finetuned(root, document_characters=20)["tasks"]
+    assert numbers["qasper"]["documents_cut"] == 0
+    documents = read_task(root / "finetuning_data" / "qasper").documents
+    assert max(map(len, documents)) == 20
+    scored = read_task(root / "finetuning_data" / "qasper").scored
+    sizes = [len(documents[question.document]) for question in scored]
+    assert numbers["qasper"]["document_bytes"] == pytest.approx(np.mean(sizes))
+
+
+def test_rouge_in_the_artefact_is_that_of_rouge_score_and_its_geometric_mean_that_of_the_means(tmp_path: Path) -> None:
+    words = "Ann: Day 1. Sum up. we meet Answer: "
+    write_checkpoint(tmp_path, Tokenizer.train([words] * 9, vocab_size=300, special_tokens=["<|endoftext|>"]))
+    asked = [("Sum up.", "We meet and part."), ("Who?", "Ann and Bob."), ("When?", "It is not said when we meet.")]
+    learned = [meeting(("Sum up.", "we meet"), said=f"Day {day}.") for day in range(8)]
+    write_lines(tmp_path / "data/qmsum/train.jsonl", learned)
+    write_lines(tmp_path / "data/qmsum/validation.jsonl", [meeting(*asked)])
+    finetuned(tmp_path, tasks=("qmsum",), epochs=6.0, learning_rate=0.02)
+    predictions = {row["item"]: row["prediction"] for row in table(tmp_path, "predictions")}
+    assert list(predictions) == ["validation/1/general/1", "validation/1/specific/1", "validation/1/specific/2"]
+    scorer = RougeScorer(["rouge1", "rouge2", "rougeL"])
+    blocks = load_blocks(tmp_path)
+    means = []
+    for name in ("rouge1", "rouge2", "rougeL"):
+        expected = [
+            scorer.score(answer, predictions[item])[name].fmeasure
+            for item, (_, answer) in zip(predictions, asked, strict=True)
+        ]
+        assert blocks["qmsum", 0, name].values[0].tolist() == expected
+        means.append(np.mean(expected))
+    assert means[0] > 0.1
+    whole = blocks["qmsum", 0, "rouge_geometric_mean"].values[0]
+    assert whole.mean() == pytest.approx(np.prod(means) ** (1 / 3))
+
+
+def load_blocks(root: Path) -> Any:
+    """The blocks that a report reads, of a run without other tasks."""
+    scores = root / "scores"
+    scores.mkdir()
+    pq.write_table(pq.read_table(root / "finetuned/items.parquet").slice(0, 0), scores / "items.parquet")
+    heldout = {"checkpoint": [STEP], "document": ["d"], "bits": [1.0], "bytes": [1]}
+    pq.write_table(pa.table(heldout), scores / "heldout.parquet")
+    (scores / "statistics.json").write_text("{}")
+    return load(scores, root / "finetuned").blocks
+
+
+def test_a_stage_that_was_stopped_goes_on_and_ends_with_the_same_bytes(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_task(root, "narrative_qa", examples=6)
+    config = finetuning_config(root, tasks=("qasper", "narrative_qa"), epochs=2.0)
+    config = with_training(config, checkpoint_every=2)
+    run_data(root, config)
+    run_finetuned(root, config, "straight")
+    answer = run_module.write_answers
+    asked: list[int] = []
+
+    def stopping(*arguments: Any) -> list[str]:
+        asked.append(len(asked))
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return answer(*arguments)
+
+    monkeypatch.setattr(run_module, "write_answers", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        run_finetuned(root, config, "stopped")
+    work = root / "stopped.work"
+    assert (work / "qasper.json").is_file() and not (work / "qasper").exists()
+    assert not (work / "narrative_qa.json").exists() and list((work / "narrative_qa").glob("step_*"))
+    (root / "stopped").rename(root / "left")
+    run_finetuned(root, config, "stopped")
+    assert asked == [0, 1, 2]
+    assert files(root / "stopped") == files(root / "straight")

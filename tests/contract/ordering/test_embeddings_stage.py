@@ -1,0 +1,174 @@
+"""The stage `embeddings` on files: the same bytes whatever the workers and the kills."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import save_file
+from tokenizers import Tokenizer
+from transformers import BertModel
+
+from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
+from paribus.errors import DataError, NumericalError
+from paribus.ordering.embed.artifact import Embeddings
+from paribus.ordering.embed.build import build
+from paribus.ordering.embed.tfidf import TfidfSvd
+from support.corpora import SMALL_PARTS, write_corpus
+from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
+from support.stages import files
+
+TEXTS = [f"{' '.join(WORDS[5 + (i * j) % 5] for j in range(1, 2 + i % 7))} word{i}" for i in range(40)]
+TEXTS[7] = TEXTS[23] = ""
+KINDS = ["tfidf_svd", "transformers", "static"]
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    return write_corpus(tmp_path / "corpus", TEXTS, **SMALL_PARTS)
+
+
+@pytest.fixture
+def embedder(request: pytest.FixtureRequest, tmp_path: Path) -> EmbedderConfig:
+    if request.param == "tfidf_svd":
+        return TfidfEmbedder(dimensions=6, fit_documents=25)
+    encoder = write_encoder(tmp_path / "encoder")
+    if request.param == "transformers":
+        return encoder_config(encoder, max_tokens=3, max_chunks=2)
+    (tmp_path / "static").mkdir()
+    Tokenizer.from_file(str(encoder / "tokenizer.json")).save(str(tmp_path / "static" / "tokenizer.json"))
+    table = np.random.default_rng(0).normal(size=(len(WORDS), 6)).astype(np.float32)
+    save_file({"embeddings": table}, tmp_path / "static" / "model.safetensors")
+    return StaticEmbedder(path=str(tmp_path / "static"))
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig
+) -> None:
+    context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
+    record = build(context)
+    embeddings = Embeddings(context.output)
+    rows = embeddings.rows(0, len(embeddings))
+    lengths = np.linalg.norm(rows, axis=1)
+    zeros = np.flatnonzero(lengths == 0)
+    assert {7, 23} <= set(zeros.tolist())
+    assert np.allclose(np.delete(lengths, zeros), 1, atol=2e-3)
+    shards = sorted((corpus / "train").glob("*.parquet"))
+    assert len(embeddings.shards) == len(shards) > 2
+    assert {key: record[key] for key in ("documents", "dimensions", "zero_rows", "shards")} == {
+        "documents": 40,
+        "dimensions": embeddings.dimensions,
+        "zero_rows": len(zeros),
+        "shards": len(shards),
+    }
+    assert isinstance(record["embedder"], dict) and record["embedder"]["kind"] == embedder.kind
+    json.dumps(record)
+
+
+@pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
+def test_the_vector_of_a_document_does_not_depend_on_its_neighbours_in_the_corpus(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig
+) -> None:
+    build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))
+    alone = write_corpus(tmp_path / "alone", [TEXTS[11]])
+    assert build(stage_context(tmp_path / "one", {"embedder": embedder}, corpus=alone))["documents"] == 1
+    one, all_of_them = (Embeddings(tmp_path / name / "output") for name in ("one", "run"))
+    assert np.allclose(one.rows(0, 1), all_of_them.rows(11, 12), atol=1e-3)
+
+
+@pytest.mark.parametrize("embedder", ["transformers"], indirect=True)
+def test_an_encoder_embeds_a_row_group_in_pieces(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(stage_context(tmp_path / "groups", {"embedder": embedder}, corpus=corpus))
+    monkeypatch.setattr("paribus.ordering.embed.build.ENCODER_BYTES", 200)
+    build(stage_context(tmp_path / "pieces", {"embedder": embedder}, corpus=corpus))
+    groups, pieces = (list((tmp_path / name / "work" / "parts").iterdir()) for name in ("groups", "pieces"))
+    assert len(pieces) > len(groups)
+    one, other = (Embeddings(tmp_path / name / "output") for name in ("groups", "pieces"))
+    assert one.offsets.tolist() == other.offsets.tolist()
+    assert np.allclose(one.rows(0, 40), other.rows(0, 40), atol=1e-3)
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_one_worker_and_two_write_the_same_bytes(tmp_path: Path, corpus: Path, embedder: EmbedderConfig) -> None:
+    for workers in (1, 2):
+        build(stage_context(tmp_path / str(workers), {"embedder": embedder}, workers=workers, corpus=corpus))
+    assert files(tmp_path / "1" / "output") == files(tmp_path / "2" / "output")
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_what_was_finished_before_a_kill_is_not_computed_again(
+    tmp_path: Path, corpus: Path, embedder: EmbedderConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(stage_context(tmp_path / "straight", {"embedder": embedder}, corpus=corpus))
+    context = stage_context(tmp_path / "killed", {"embedder": embedder}, corpus=corpus)
+    parts = len(list((tmp_path / "straight" / "work" / "parts").iterdir()))
+    monkeypatch.setattr("paribus.ordering.embed.embedder.save_array", dying_after(4))
+    with pytest.raises(KeyboardInterrupt):
+        build(context)
+    monkeypatch.undo()
+    assert not any(context.output.iterdir())
+    (context.work / "parts" / ".00000-00009-00000000.npy.half").write_bytes(b"half")
+    read = read_parts(monkeypatch)
+    build(context)
+    assert len(read) == len(set(read)) == parts - 4 > 4
+    assert files(context.output) == files(tmp_path / "straight" / "output")
+
+
+def test_the_sample_is_spread_evenly_and_nothing_else_teaches_the_embedder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [f"red term{number}" for number in range(30)]
+    corpus = write_corpus(tmp_path / "corpus", texts, **SMALL_PARTS)
+    config = TfidfEmbedder(dimensions=4, fit_documents=7)
+    context = stage_context(tmp_path / "run", {"embedder": config}, corpus=corpus)
+    record = build(context)
+    fitted = TfidfSvd.load(context.work / "tfidf_svd", config)
+    chosen = [number * 30 // 7 for number in range(7)]
+    assert sorted(fitted.terms) == sorted(["red", *(f"term{number}" for number in chosen)])
+    assert record["embedder"] == {"kind": "tfidf_svd", "fit_documents": 7, "terms": 8, "directions": 4}
+    read = read_parts(monkeypatch)
+    all_texts = TfidfEmbedder(dimensions=4, fit_documents=1000)
+    build(stage_context(tmp_path / "all", {"embedder": all_texts}, corpus=corpus))
+    assert len(read) == 2 * len(set(read))
+
+
+@pytest.mark.parametrize("embedder", KINDS, indirect=True)
+def test_documents_that_are_all_the_same_have_all_the_same_vector(tmp_path: Path, embedder: EmbedderConfig) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["red green sea"] * 30, **SMALL_PARTS)
+    context = stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus)
+    assert build(context)["zero_rows"] == 0
+    rows = Embeddings(context.output).rows(0, 30)
+    assert np.array_equal(rows, np.repeat(rows[:1], 30, axis=0))
+
+
+@pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)
+def test_a_corpus_of_empty_documents_has_rows_of_zeros(tmp_path: Path, embedder: EmbedderConfig) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [""] * 3)
+    assert build(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus))["zero_rows"] == 3
+
+
+def test_a_corpus_without_a_word_is_refused_by_tfidf(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", ["", "!?"])
+    with pytest.raises(DataError, match="No document that TF-IDF is fitted on has a word"):
+        build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
+
+
+def test_an_empty_training_split_is_refused(tmp_path: Path) -> None:
+    corpus = write_corpus(tmp_path / "corpus", [])
+    with pytest.raises(DataError, match="training split has no documents"):
+        build(stage_context(tmp_path / "run", {"embedder": TfidfEmbedder()}, corpus=corpus))
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_an_encoder_of_numbers_that_are_not_finite_is_named(tmp_path: Path, corpus: Path, workers: int) -> None:
+    path = write_encoder(tmp_path / "encoder")
+    model = BertModel.from_pretrained(path)
+    torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
+    model.save_pretrained(path)
+    config = encoder_config(path)
+    with pytest.raises(NumericalError, match=rf"The encoder in {path} gives vectors that are not finite"):
+        build(stage_context(tmp_path / "run", {"embedder": config}, workers=workers, corpus=corpus))

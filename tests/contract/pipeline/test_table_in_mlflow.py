@@ -1,0 +1,244 @@
+"""Every cell of a sweep's table against what MLflow shows: on the run of the sweep, and on the runs that it is of."""
+
+import io
+import shutil
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.report import compare
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition
+from paribus.config.groups.execution import TrackingConfig
+from paribus.config.groups.experiment import ExperimentConfig, TableConfig
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.reporting.table.numbers import row_name
+from paribus.tracking.events import EventLog
+from paribus.tracking.mlflow_sink import mlflow_environment
+from paribus.tracking.reader import EventReader
+from paribus.tracking.sync import sync
+from support.finished_runs import finish
+
+SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
+PARTS = {"": "value"} | {f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_holm")}
+TRACKING = TrackingConfig(kind="mlflow")
+
+
+@pytest.fixture(scope="module")
+def root(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An output root with six finished runs, their report, and all of it in MLflow."""
+    found = tmp_path_factory.mktemp("root")
+    shutil.copy(empty_store, found)
+    composition, runs = sweep(found)
+    for number, run in enumerate(runs):
+        finish(run, number, found / "made")
+    assert report(composition, runs)
+    assert sync(found, TRACKING).complete
+    return found
+
+
+def sweep(root: Path, *more: str) -> tuple[Composition, list[PreparedRun]]:
+    composition = compose_command(parse([*SWEEP, *more, f"root={root}", "tracking.patience=60"]))
+    return composition, prepare(composition)
+
+
+def report(composition: Composition, runs: Sequence[PreparedRun]) -> bool:
+    return compare(composition, runs, Console(file=io.StringIO()))
+
+
+def client_of(root: Path) -> Any:
+    with mlflow_environment():
+        from mlflow import MlflowClient
+
+        return MlflowClient(f"sqlite:///{root}/mlflow.db")
+
+
+def metrics(root: Path) -> dict[str, dict[str, float]]:
+    """The latest values of each run by its id, of a sweep by its sweep's."""
+    client = client_of(root)
+    runs = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+    return {run.data.tags.get("paribus.run_id") or run.data.tags["paribus.sweep_id"]: run.data.metrics for run in runs}
+
+
+def cells(root: Path) -> list[dict[str, Any]]:
+    (path,) = root.glob("reports/*/report.parquet")
+    found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
+    return found
+
+
+def name_of(cell: dict[str, Any]) -> str:
+    task = " " not in (cell["tasks"] or " ") and "/" in cell["measure"]
+    return f"{cell['tasks']}/{cell['metric']}/{cell['measure'].rpartition('/')[2]}" if task else cell["measure"]
+
+
+def test_every_number_of_every_cell_is_a_metric_of_the_sweep_s_run(root: Path) -> None:
+    composition, runs = sweep(root)
+    shown = metrics(root)[describe_sweep(composition, runs).id]
+    wanted = {
+        f"table/{row_name([cell['encoder']])}/{name_of(cell)}{part}": cell[field]
+        for cell in cells(root)
+        for part, field in PARTS.items()
+        if cell[field] is not None
+    }
+    assert len([name for name in wanted if name.endswith("/p_holm")]) == 1
+    assert {name: shown[name] for name in wanted} == wanted
+
+
+def test_every_cell_is_the_mean_of_a_metric_of_its_runs(root: Path) -> None:
+    shown = metrics(root)
+    for cell in cells(root):
+        names = [name_of(cell)]
+        if cell["measure"] == "average":
+            names = [f"{task}/{cell['metric']}/mean" for task in cell["tasks"].split(" ")]
+            assert len(names) == 2
+        own = [shown[run]["table/" + name] for run in cell["run_ids"].split() for name in names]
+        assert len(own) == 3 * len(names)
+        assert np.mean(own) == pytest.approx(cell["value"], rel=1e-12), cell["measure"]
+
+
+def test_a_run_has_the_same_numbers_whatever_the_table_of_its_experiment(tmp_path: Path) -> None:
+    """The table is no part of a run's identity: the first of several would decide for all."""
+    tables = (
+        None,
+        TableConfig(columns=("boolq", "average")),
+        TableConfig(columns=("both",), groups={"both": ["boolq", "piqa"]}, shots="mean"),
+    )
+    logged = [logged_numbers(tmp_path / str(number), table) for number, table in enumerate(tables)]
+    assert logged[0] == logged[1] == logged[2]
+    assert {"table/boolq/acc/mean", "table/piqa/acc/5_shot", "table/bits_per_byte"} <= logged[0].keys()
+    assert {"table/average", "table/both"} & logged[0].keys() == set()
+
+
+def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
+    """The numbers of the table that a finished run has logged."""
+    _, (run, *_) = sweep(root)
+    config = replace(run.job.config, experiment=ExperimentConfig(name="one", title="One", table=table))
+    finish(replace(run, job=replace(run.job, config=config)), 0, root / "made")
+    return table_of(Layout.of(config).run(run.run_id))
+
+
+def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:
+    client, (_, runs) = client_of(root), sweep(root)
+    experiment = client.get_experiment_by_name("paribus").experiment_id
+    (found,) = client.search_runs([experiment], filter_string=f"tags.`paribus.run_id` = '{runs[0].run_id}'")
+    (value,) = client.get_metric_history(found.info.run_id, "table/boolq/acc/mean")
+    assert value.step == 125
+    assert sync(root, TRACKING).sent == 0
+
+
+def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    composition, runs = sweep(again)
+    identifier = describe_sweep(composition, runs).id
+    name = "table/longest_first/boolq/acc/mean"
+    before = metrics(again)[identifier]
+    layout = Layout.of(runs[-1].job.config)
+    shutil.rmtree(layout.store.path("scores", runs[-1].nodes["scores"].key))
+    assert not report(composition, runs)
+    after = metrics(again)[identifier]
+    assert after[name] != before[name]
+    history = [(0, before[name]), (1, after[name])]
+    assert shown_history(again, identifier, name) == history
+    assert not report(composition, runs)
+    assert sync(again, TRACKING).complete
+    assert shown_history(again, identifier, name) == history
+
+
+def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    before = metrics(again)[run.run_id]
+    shutil.rmtree(Layout.of(run.job.config).store.path("scores", run.nodes["scores"].key))
+    finish(run, 17, again / "made_again")
+    assert sync(again, TRACKING).complete
+    after = metrics(again)[run.run_id]
+    fresh = tmp_path / "fresh"
+    _, (same_run, *_) = sweep(fresh)
+    finish(same_run, 17, fresh / "made")
+    wanted = table_of(Layout.of(same_run.job.config).run(same_run.run_id))
+    assert {name: after[name] for name in wanted} == wanted
+    assert {name for name in wanted if before[name] != after[name]} >= {"table/boolq/acc/mean", "table/bits_per_byte"}
+
+
+def test_numbers_that_a_run_has_no_longer_do_not_pass_for_current(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    _, (run, *_) = sweep(again)
+    layout = Layout.of(run.job.config)
+    with EventLog(layout.run(run.run_id) / "events.jsonl") as events:
+        events.metric("table/gone/acc/mean", 0.5, 125)
+        events.metric("table/boolq/acc/mean", 0.5, 500)
+    wanted = metrics(again)[run.run_id]["table/boolq/acc/mean"]
+    finish(run, 0, again / "made_again")
+    assert sync(again, TRACKING).complete
+    after = metrics(again)[run.run_id]
+    assert after["table/boolq/acc/mean"] == wanted
+    assert np.isnan(after["table/gone/acc/mean"])
+
+
+def table_of(run_directory: Path) -> dict[str, float]:
+    """The numbers of the table that the log of a run says last."""
+    events = EventReader(run_directory / "events.jsonl").poll()
+    found = {event.fields["name"]: event.fields["value"] for event in events if event.event == "metric"}
+    return {name: value for name, value in found.items() if name.startswith("table/")}
+
+
+def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(root: Path, tmp_path: Path) -> None:
+    again = tmp_path / "root"
+    shutil.copytree(root, again)
+    first, runs = sweep(again)
+    second, same_runs = sweep(again, "factors=[tokenizer]")
+    assert [run.run_id for run in same_runs] == [run.run_id for run in runs]
+    before = metrics(again)
+    assert report(second, same_runs)
+    shown, (one, other) = metrics(again), (describe_sweep(first, runs).id, describe_sweep(second, same_runs).id)
+    assert shown[one] == before[one]
+    assert "table/longest_first bpe/boolq/acc/mean" in shown[other]
+    assert len(list(again.glob("reports/*/report.html"))) == 2
+    named = replace(runs[0].job.config, experiment=ExperimentConfig(name="one", title="One"))
+    jobs = (replace(first.jobs[0], config=named), *first.jobs[1:])
+    assert describe_sweep(replace(first, jobs=jobs), runs).id not in (one, other)
+
+
+def test_the_same_command_is_the_same_sweep_whatever_the_order_of_its_runs(root: Path) -> None:
+    composition, runs = sweep(root)
+    turned = [override.replace("0,1", "1,0") for override in SWEEP]
+    other = compose_command(parse([*turned, f"root={root}"]))
+    other_runs = prepare(other)
+    assert [run.run_id for run in other_runs] != [run.run_id for run in runs]
+    assert describe_sweep(other, other_runs).id == describe_sweep(composition, runs).id
+
+
+def shown_history(root: Path, identifier: str, name: str) -> list[tuple[int, float]]:
+    """Steps and values of a metric of the sweep's run."""
+    client = client_of(root)
+    found = client.search_runs([client.get_experiment_by_name("paribus").experiment_id])
+    (run,) = (
+        run
+        for run in found
+        if {"paribus.sweep_id": identifier}.items() <= run.data.tags.items() and "paribus.run_id" not in run.data.tags
+    )
+    return [(value.step, value.value) for value in client.get_metric_history(run.info.run_id, name)]
+
+
+def test_a_sweep_that_fixes_seeds_shares_runs_with_one_that_does_not(tmp_path: Path) -> None:
+    _, runs = sweep(tmp_path)
+    for number, run in enumerate(runs):
+        finish(run, number, tmp_path / "made")
+    composition, fixed = sweep(tmp_path, "seeds.order=0", "seeds.contexts=0")
+    new = [run for run in fixed if run.run_id not in {each.run_id for each in runs}]
+    assert (len(fixed), len(new)) == (6, 4)
+    for number, run in enumerate(new, start=len(runs)):
+        finish(run, number, tmp_path / "made")
+    assert report(composition, fixed)

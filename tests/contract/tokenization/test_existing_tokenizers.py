@@ -1,0 +1,140 @@
+"""`tokenizer=existing`: a tokenizer that is there already, found, copied and encoded with."""
+
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.checks.existing_tokenizer import problems
+from paribus.config.arguments import parse
+from paribus.config.groups.budget import EqualFlopsBudget
+from paribus.config.groups.tokenization import ExistingPretokenizer, ExistingTokenizer, ViterbiEncoder
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.counts import training_flops
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.prepare import prepare
+from paribus.planning.plan import make_plan
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.build import build_vocabulary
+from paribus.tokenization.interchange.existing import ended_early, locate, open_existing, vocabulary_size
+from support.run_config import run_config
+from support.stages import context_at, files
+
+TEXTS = ["all else being equal and nothing else in 1998"] * 3
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> Tokenizer:
+    return Tokenizer.train(TEXTS, vocab_size=270, pretokenizer="gpt4", special_tokens=("<|end|>", "<|pad|>"))
+
+
+@pytest.fixture(scope="module")
+def places(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Directories and files that all lead to one tokenizer."""
+    root = tmp_path_factory.mktemp("places")
+    tokenizer.save(root / "saved")
+    tokenizer.save(root / "artifacts" / "tokens" / "key" / "tokenizer")
+    (root / "runs" / "id").mkdir(parents=True)
+    (root / "runs" / "id" / "run.json").write_text(json.dumps({"stages": {"tokens": {"key": "key"}}}))
+    tokenizer.to_huggingface().save_pretrained(root / "theirs")
+    shutil.copytree(root / "theirs", root / "checkpoints" / "step_00000002")
+    tokenizer.save(root / "checkpoints" / "step_00000002" / "tokenizer")
+    return {
+        "directory": root / "saved",
+        "artefact": root / "artifacts" / "tokens" / "key",
+        "run": root / "runs" / "id",
+        "checkpoint": root / "checkpoints" / "step_00000002",
+        "checkpoints": root / "checkpoints",
+        "hugging face": root / "theirs",
+        "tokenizer.json": root / "theirs" / "tokenizer.json",
+    }
+
+
+def configured(path: Path) -> RunConfig:
+    return run_config(tokenizer=ExistingTokenizer(path=str(path)), pretokenizer=ExistingPretokenizer())
+
+
+def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
+    places: dict[str, Path], tokenizer: Tokenizer
+) -> None:
+    fitting = configured(places["directory"])
+    model = replace(fitting.model, match="total", reference_vocab_size=1)
+    step = training_flops(fitting.model, tokenizer.vocab_size, 1024 * fitting.model.context_length)
+    wanting: dict[str, dict[str, Any]] = {
+        "encoder.kind": {"encoder": ViterbiEncoder()},
+        "model.match": {"model": model},
+        "budget.flops": {"budget": EqualFlopsBudget(flops=step // 2)},
+    }
+    fitting = replace(fitting, budget=EqualFlopsBudget(flops=3_000 * step))
+    assert problems(fitting) == []
+    for path, groups in wanting.items():
+        found = problems(replace(fitting, **groups))
+        assert [field for field, _ in found] == [path], found
+
+
+def test_every_place_leads_to_the_same_tokens_and_their_number(places: dict[str, Path], tokenizer: Tokenizer) -> None:
+    for name, path in places.items():
+        found = open_existing(path)
+        assert np.array_equal(found.encode(TEXTS[0]), tokenizer.encode(TEXTS[0])), name
+        assert found.special_tokens == tokenizer.special_tokens, name
+        assert vocabulary_size(path) == tokenizer.vocab_size == 270, name
+    assert not ended_early(places["directory"])
+
+
+def test_a_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"no tokenizer: neither settings.json of ours nor tokenizer.json"):
+        locate(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["run", "hugging face"])
+def test_the_stage_copies_ids_and_pretokenizer(
+    name: str, places: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    context = context_at(tmp_path / "out", tmp_path / "work", configured(places[name]), {})
+    result = build_vocabulary(context)
+    copied = Tokenizer.load(tmp_path / "out" / "tokenizer")
+    assert result["vocab_size"] == 270
+    assert copied.settings.pretokenizer == "gpt4"
+    for encoder in ("merge_rank", "longest_first"):
+        ours, theirs = (found.with_encoder(encoder).encode(TEXTS[0]) for found in (copied, tokenizer))
+        assert np.array_equal(ours, theirs)
+    if name == "run":
+        assert files(tmp_path / "out" / "tokenizer") == files(places["directory"])
+
+
+def test_a_tokenizer_that_loses_text_is_refused_unless_said(tmp_path: Path) -> None:
+    Tokenizer.train(TEXTS, vocab_size=540, pretokenizer="stripped").save(tmp_path / "lossy")
+    config = configured(tmp_path / "lossy")
+    with pytest.raises(ConfigurationError, match="stripped loses whitespace"):
+        build_vocabulary(context_at(tmp_path / "out", tmp_path / "work", config, {}))
+
+
+def test_its_files_are_the_identity_and_not_where_they_are(places: dict[str, Path], tmp_path: Path) -> None:
+    def key(path: Path) -> str:
+        return build_graph(configured(path), tmp_path / "cache", targets=["vocabulary"])["vocabulary"].key
+
+    copy = Path(shutil.copytree(places["directory"], tmp_path / "copy"))
+    assert key(copy) == key(places["directory"]) == key(places["run"]) != key(places["hugging face"])
+    (copy / "settings.json").write_text((copy / "settings.json").read_text() + "\n")
+    assert key(copy) != key(places["directory"])
+    assert list(build_graph(configured(copy), tmp_path / "cache", targets=["vocabulary"])) == ["vocabulary"]
+
+
+def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[str, Path], tmp_path: Path) -> None:
+    base = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
+    command = [*base, f"tokenizer.path={places['hugging face']}", "encoder=longest_first"]
+    (run,) = make_plan(prepare(compose_command(parse(command)))).runs
+    assert run.parameters == 270 * 32 + 2 * (4 * 32**2 + 3 * 32 * 64 + 2 * 32) + 32
+    absent = [*base, f"tokenizer.path={tmp_path / 'absent'}"]
+    plan = make_plan(prepare(compose_command(parse(absent)), tolerate_missing=True))
+    assert ["no tokenizer" in problem for problem in plan.problems] == [True]
+    with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: gpt4 beside tokenizer=existing"):
+        compose_command(parse([*command, "pretokenizer=gpt4"]))
+    with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: existing goes with tokenizer=existing only"):
+        compose_command(parse(["scale=tiny", "pretokenizer=existing"]))

@@ -1,0 +1,54 @@
+"""Runs of the `checkpoints` stage in two processes: python process_scenarios.py ROOT NAME, which SCENARIOS describes.
+
+The launcher of processes handles signals and changes the environment, so each runs in a process of its own.
+"""
+
+import dataclasses
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from paribus.config.groups.budget import EqualTokensBudget
+from paribus.errors import ParibusError
+from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
+
+LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
+LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
+SCENARIOS: dict[str, tuple[Any, Any]] = {
+    "ddp": (dataclasses.replace(TRAINING, processes=2, micro_batch=2), BUDGET),
+    "fsdp": (dataclasses.replace(TRAINING, processes=1, nodes=2, micro_batch=2, parallel="fsdp"), BUDGET),
+    "long": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+}
+
+
+def kill_a_process_of_the_group(root: Path) -> None:
+    """Kill process 1 of the two once they have trained some steps."""
+    metrics = root / "killed" / "work" / "metrics.jsonl"
+    while not metrics.exists() or metrics.read_bytes().count(b"\n") < 60:
+        time.sleep(0.01)
+    for process in psutil.Process().children(recursive=True):
+        if process.environ().get("RANK") == "1":
+            os.kill(process.pid, signal.SIGKILL)
+
+
+def main(root: Path, name: str) -> None:
+    """Run a scenario; what it raises is printed. The one that is killed is so when it is run first."""
+    inputs = {stage: root / stage for stage in ("tokens", "order")}
+    training, budget = SCENARIOS[name]
+    if name == "killed" and not (root / name).exists():
+        threading.Thread(target=kill_a_process_of_the_group, args=(root,), daemon=True).start()
+    try:
+        execute(root, name, inputs, config(training=training, budget=budget))
+    except ParibusError as error:
+        print(f"{type(error).__name__}: {error}")  # noqa: T201
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -1,0 +1,122 @@
+"""Several processes that train one model."""
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+import pytest
+from safetensors.numpy import load_file
+
+from paribus.errors import ConfigurationError
+from paribus.training.processes.processes import resolve_processes
+from support.stages import files
+from support.training_inputs import TRAINING, config, execute, write_inputs
+
+SCENARIOS = Path(__file__).with_name("process_scenarios.py")
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("processes")
+    write_inputs(directory)
+    return directory
+
+
+SRUN = """#!/bin/sh
+# Starts what follows the options once a node, as SLURM does, on this machine.
+case "$1 $2" in "--nodes=2 --ntasks=2") ;; *) exit 64 ;; esac
+shift 4
+SLURM_NODEID=0 "$@" & SLURM_NODEID=1 "$@" & wait
+"""
+
+
+@pytest.fixture(scope="module")
+def allocation(root: Path) -> dict[str, str]:
+    """The environment of an allocation of two nodes that are both this machine; a real SLURM is not to be had here."""
+    tools = root / "tools"
+    tools.mkdir()
+    for name, script in (("srun", SRUN), ("scontrol", "#!/bin/sh\necho localhost; echo localhost\n")):
+        (tools / name).write_text(script)
+        (tools / name).chmod(0o755)
+    return {"PATH": f"{tools}:{os.environ['PATH']}", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NUM_NODES": "2"}
+
+
+def trained(root: Path, name: str, **environment: str) -> str:
+    """What running a scenario prints on standard output."""
+    environment = os.environ | {"OMP_NUM_THREADS": "2", "PYTHONPATH": str(SCENARIOS.parents[2])} | environment
+    command = [sys.executable, str(SCENARIOS), str(root), name]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def said(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def metrics(root: Path, name: str) -> list[dict[str, float]]:
+    lines = (root / name / "output" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.fixture(scope="module")
+def one(root: Path) -> Path:
+    execute(root, "one", {stage: root / stage for stage in ("tokens", "order")})
+    return root / "one"
+
+
+@pytest.mark.parametrize("name", ["ddp", "fsdp"])
+def test_two_processes_train_as_one_does_up_to_rounding(
+    root: Path, one: Path, allocation: dict[str, str], name: str
+) -> None:
+    """Of one node by DDP, and of two by FSDP2."""
+    assert trained(root, name, **allocation) == ""
+    for alone, together in zip(metrics(root, "one"), metrics(root, name), strict=True):
+        assert together.keys() == alone.keys()
+        assert list(together.values()) == pytest.approx(list(alone.values()), rel=1e-5)
+    outputs = one / "output", root / name / "output"
+    assert outputs[0].joinpath("contexts.json").read_bytes() == outputs[1].joinpath("contexts.json").read_bytes()
+    for file in ("step_00000014/model.safetensors", "state/optimizer.safetensors"):
+        alone, together = (load_file(output / file) for output in outputs)
+        assert together.keys() == alone.keys()
+        assert all(np.allclose(together[key], alone[key], rtol=1e-3, atol=1e-5) for key in alone)
+    assert said(root / name / "result.json")["devices"] == 2
+    reported = [[(name, step) for name, _, step in said(run / "reported.json")] for run in (one, root / name)]
+    assert reported[0] == reported[1]
+
+
+def test_processes_that_cannot_share_a_batch_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"training\.global_batch is 4, which 3 processes cannot share evenly"):
+        resolve_processes(dataclasses.replace(TRAINING, processes=3))
+
+
+def test_more_processes_than_gpus_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"training\.processes is 64, but \d+ CUDA devices are visible"):
+        resolve_processes(dataclasses.replace(TRAINING, processes=64, global_batch=64, device="cuda"))
+
+
+def test_several_nodes_outside_an_allocation_are_refused(
+    root: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    alone = config(training=dataclasses.replace(TRAINING, nodes=2, micro_batch=2))
+    with pytest.raises(ConfigurationError, match=r"training\.nodes is above 1, but this is no SLURM allocation"):
+        execute(tmp_path, "run", {stage: root / stage for stage in ("tokens", "order")}, alone)
+
+
+def test_a_killed_process_ends_all_and_resuming_ends_with_the_same_bytes(root: Path) -> None:
+    assert "InfrastructureError: process 1 was killed from outside (signal 9)" in trained(root, "killed")
+    commands = [" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"])]
+    assert not [
+        command for command in commands if "paribus.training.processes.rank" in command and str(root) in command
+    ]
+    assert not list((root / "killed" / "output").iterdir())
+    assert list((root / "killed" / "work").glob("step_*"))
+    assert trained(root, "killed") == trained(root, "long") == ""
+    assert files(root / "killed" / "output") == files(root / "long" / "output")

@@ -1,0 +1,1 @@
+"""What tests share: small inputs, runs that are finished already, slow references."""

@@ -1,0 +1,116 @@
+"""Every kind of artefact, small, made by the runner but in this process: starting a child costs a second a stage."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.validate import build_run
+from paribus.engine.local import LocalEngine
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.making import runner
+from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.show.display import Display
+from paribus.pipeline.stages import STAGES
+from paribus.stage.context import SilentReporter, StageContext
+from paribus.store.artifact import Artifact
+from paribus.tracking.text_axes import Point
+from support.command_line import write_corpus, write_meetings
+
+SMALL = (
+    "scale=tiny",
+    "corpus=files",
+    "corpus.heldout=0.2",
+    "corpus.near_duplicate=null",
+    "evaluation.continuation_items=4",
+    "evaluation.shots=[0]",
+    "evaluation.last_checkpoints=1",
+    "tokenizer.vocab_size=300",
+    "model.width=16",
+    "model.layers=1",
+    "model.heads=1",
+    "model.ffn_width=32",
+    "budget.tokens=4K",
+    "training.warmup_share=0",
+    "tracking=none",
+    "engine.workers=1",
+)
+FINETUNED = (
+    "finetuning=scrolls",
+    "finetuning.tasks=[qmsum]",
+    "finetuning.answer_characters=32",
+    "finetuning.global_batch=2",
+    "ordering=in_context",
+    "duplicates=embedding",
+)
+
+
+class Maker:
+    """Graphs of a corpus below `directory`, whose artefacts are made without child processes."""
+
+    def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(runner, "execute", in_this_process)
+        corpus = f"corpus.paths=['{directory}/texts/*.jsonl']"
+        self._common = (*SMALL, corpus, f"evaluation.data={directory}/benchmarks", f"root={directory}/root")
+        self.layout = Layout(directory / "root", 30.0)
+        self.console = Console(record=True, width=400)
+        self.nodes = self._nodes()
+
+    def _config(self, *overrides: str) -> Any:
+        return compose_command(parse([*self._common, *overrides])).jobs[0].config
+
+    def _nodes(self) -> dict[str, Node]:
+        """A node of every stage, inputs before what needs them."""
+        fine, lexical = self._config(*FINETUNED), self._config("ordering=lexical", "duplicates=off")
+        targets = ("scores", "finetuned", "contexts")
+        nodes = build_graph(fine, self.layout.cache, targets=targets)
+        nodes |= build_graph(lexical, self.layout.cache, targets=("lexical_neighbours",))
+        assert set(nodes) == set(STAGES), "a stage is in none of these graphs: add a configuration that needs it"
+        return nodes
+
+    def ensure(self, node: Node) -> Artifact:
+        """Find or make one artefact; what is said about it is appended to `console`."""
+        return StageRunner(self.layout, Display(self.console), _Unrecorded(self.layout.root)).ensure(node)
+
+
+@contextmanager
+def small_maker(directory: Path) -> Iterator[Maker]:
+    """A maker of artefacts of a small corpus, with meetings to fine-tune on, that are written into `directory`."""
+    write_corpus(directory)
+    write_meetings(directory)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        yield Maker(directory, monkeypatch)
+
+
+class _Unrecorded:
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        pass
+
+    def published(self, points: Iterable[Point]) -> None:
+        pass
+
+    def stage(self, node: Node, artifact: Artifact, state: str, seconds: float) -> None:
+        pass
+
+
+def in_this_process(job: dict[str, Any], *others: Any, **options: Any) -> Any:
+    """The result of a stage, as a child would report it."""
+    inputs = {name: Path(path) for name, path in job["inputs"].items()}
+    context = StageContext(
+        config=build_run(job["config"]),
+        inputs=inputs,
+        output=Path(job["output"]),
+        work=Path(job["work"]),
+        report=SilentReporter(),
+        engine=LocalEngine(1),
+    )
+    return STAGES[job["stage"]].build(context)

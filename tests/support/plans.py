@@ -1,0 +1,53 @@
+"""Runs to plan, made without Hydra, and artefacts of which only the record is looked at."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from paribus.config.compose import Job
+from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.store.artifact import file_digests
+from paribus.store.record import write_record
+from support.run_config import run_config
+
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=32)
+TRAINING = TrainingConfig(global_batch=8, micro_batch=4, device="cpu")
+TOKENS = 100 * 8 * 32
+STATED = PlanConfig(device="h800", utilisation=0.4)
+
+
+def planned_run(root: Path, plan: PlanConfig = STATED, seed: int = 0, **groups: Any) -> PreparedRun:
+    """A run of 100 steps of a model of a few thousand parameters, unless `groups` say otherwise."""
+    defaults = {"model": MODEL, "training": TRAINING, "budget": EqualTokensBudget(tokens=TOKENS)}
+    config = run_config(plan=plan, seed=seed, root=str(root), **(defaults | groups))
+    config = replace(config, engine=replace(config.engine, threads=1))
+    nodes = build_graph(config, Layout.of(config).cache, tolerate_missing=True)
+    return PreparedRun(Job((f"seed={seed}",), config), nodes)
+
+
+def store_record(
+    run: PreparedRun,
+    stage: str,
+    result: dict[str, Any],
+    *,
+    key: str | None = None,
+    files: Mapping[str, int] | None = None,
+    **fields: Any,
+) -> None:
+    """An artefact of a run's stage with its record and `files` of so many bytes; a `key` is that of another run."""
+    node = run.nodes[stage]
+    key = key or node.key
+    directory = Layout.of(run.job.config).store.path(stage, key)
+    directory.mkdir(parents=True)
+    for name, size in (files or {}).items():
+        (directory / name).write_bytes(bytes(size))
+    inputs = {name: other.key for name, other in node.inputs.items()}
+    made = {"stage": stage, "key": key, "files": file_digests(directory), "seconds": 1.0}
+    write_record(directory, made | {"identity": node.identity["identity"], "inputs": inputs, "result": result} | fields)

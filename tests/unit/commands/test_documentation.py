@@ -1,0 +1,210 @@
+"""Documentation that is run: every command is composed, every Python block executed, every verb and link exists."""
+
+import gzip
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.cli import VERBS, main
+from paribus.commands import rerun, tokenize
+from paribus.config.arguments import parse
+from paribus.config.describe import describe
+from paribus.config.options import read_options
+from paribus.errors import ConfigurationError
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.prepare import prepare
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
+from paribus.tracking import sync
+
+ROOT = Path(__file__).resolve().parents[3]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+COMPOSED = ("run", "plan", "status", "report", "doctor")
+ORDER_ACTIONS = {"statistics": 0, "where": 1, "near": 1}
+"""Actions of `paribus order` and how many words, the document, stand before the overrides."""
+
+
+PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
+EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.yaml"))
+SHELLS = ("bash", "console", "sh", "")
+IN_COSTS = "costs.md"
+"""Its commands have a test that compares what they cost."""
+
+
+def blocks(page: Path, *languages: str) -> Iterator[str]:
+    """Bodies of the fenced blocks in these languages."""
+    opened, body = None, list[str]()
+    for line in page.read_text(encoding="utf-8").splitlines():
+        fence = line.startswith("```")
+        if fence and opened is None:
+            opened, body = line.removeprefix("```").strip(), []
+        elif fence:
+            if opened in languages:
+                yield "\n".join(body) + "\n"
+            opened = None
+        else:
+            body.append(line)
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command of a block of shell or written inline, by the name of its page."""
+    found = []
+    for page in PAGES:
+        for block in blocks(page, *SHELLS):
+            joined = block.replace("\\\n", " ")
+            found += [(page.name, line.strip()) for line in joined.splitlines() if "paribus " in line]
+        if page.name != IN_COSTS:
+            inline = re.findall(r"(?<!`)`(paribus [a-z]+ [^`]*)`(?!`)", page.read_text(encoding="utf-8"))
+            found += [(page.name, line.replace("\n", " ").replace(" ...", "")) for line in inline]
+    return [*found, *(command for path in EXPERIMENTS for command in of_header(path))]
+
+
+def of_header(path: Path) -> Iterator[tuple[str, str]]:
+    """Commands in the comment of an experiment, and each again with the overrides of the lines `with ...` below it.
+
+    What follows two spaces is prose.
+    """
+    lines = [line.removeprefix("#").removeprefix(" Command:").strip() for line in comment(path)]
+    last = ""
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        if line.startswith("paribus "):
+            last = re.split(r" {2,}(?=[^ ])(?![^ ]*=)", line)[0]
+            yield path.name, last
+        elif line.startswith("with ") and last:
+            overrides = [word.rstrip(":;,") for word in line.split() if re.match(r"[a-z_.+/]+=", word)]
+            yield path.name, " ".join([last, *overrides])
+
+
+def comment(path: Path) -> list[str]:
+    """Lines of the comment that a file begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
+
+
+def arguments_of(line: str) -> list[str]:
+    words = shlex.split(line.split(" < ", maxsplit=1)[0].split(" | ", maxsplit=1)[0], comments=True)
+    while words and not words[0].endswith("paribus"):
+        words.pop(0)
+    return words[1:]
+
+
+OTHERS: dict[str, Callable[[list[str]], object]] = {
+    "tokenize": lambda words: read_options(words, tokenize.OPTIONS),
+    "sync": lambda words: read_options([word.strip("[]") for word in words], sync._OPTIONS),
+    "rerun": rerun._parse,
+}
+"""What reads the arguments of verbs without a configuration."""
+
+
+def overrides_of(words: list[str]) -> list[str]:
+    """What Hydra is given of a command."""
+    if words[0] != "order":
+        return words[1:]
+    return words[2 + ORDER_ACTIONS[words[1]] :]
+
+
+@pytest.mark.parametrize(("page", "line"), commands())
+def test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise(page: str, line: str) -> None:
+    for part in line.split("&&"):
+        words = arguments_of(part)
+        if not words:
+            continue
+        assert words[0] in VERBS or words[0].startswith("--"), f"{page}: {line}"
+        if words[0] in OTHERS:
+            OTHERS[words[0]](words[1:])
+            continue
+        command = parse(overrides_of(words), words[0])
+        if words[0] in COMPOSED and not command.shows:
+            composition = compose_command(command)
+            assert undeclared(prepare(composition, tolerate_missing=True)) is None
+        elif words[0] == "order" and not command.shows:
+            assert compose_command(command).jobs
+
+
+@pytest.mark.parametrize("line", ["order statistics typo=1", "order where DOCUMENT typo=1", "order near '#7' typo=1"])
+def test_a_mistake_in_a_documented_command_about_orders_is_found(line: str) -> None:
+    with pytest.raises(ConfigurationError, match="typo"):
+        test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise("a page", f"paribus {line}")
+
+
+def test_no_page_says_that_statistics_of_orders_train_nothing() -> None:
+    """A vocabulary is trained for them."""
+    said = [line for _, line in commands() if "order statistics" in line and "#" in line]
+    assert said
+    assert [line for line in said if "no model is trained" not in line] == []
+
+
+@pytest.fixture
+def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
+    """What the pages speak of without making it: texts, tokenizers, an encoded corpus, files of those names."""
+    monkeypatch.chdir(tmp_path)
+    texts = ["all else being equal, and nothing else"] * 3
+    bpe, scaffold = (
+        Tokenizer.train(texts, algorithm=kind, vocab_size=270, special_tokens=["<e>"])  # type: ignore[arg-type]
+        for kind in ("bpe", "scaffold_bpe")
+    )
+    bpe.save("my_tokenizer")
+    Path("gold.txt.gz").write_bytes(gzip.compress("我们 在 这里\n".encode()))
+    with EncodedCorpusWriter(tmp_path / "tokens", bpe) as writer:
+        ids = bpe.encode(texts[0])
+        writer.append(ids, np.array([len(ids)]), np.array([len(texts[0])]))
+    return {"texts": texts, "tok": bpe, "bpe": bpe, "scaffold": scaffold, "path": tmp_path / "tokens"}
+
+
+@pytest.mark.parametrize("page", PYTHON_PAGES, ids=lambda page: page.name)
+def test_the_python_examples_of_a_page_run(page: Path, surroundings: dict[str, object]) -> None:
+    examples = list(blocks(page, "python"))
+    assert examples
+    for example in examples:
+        exec(compile(example, page.name, "exec"), surroundings)
+
+
+@pytest.mark.parametrize("page", [*PAGES, *EXPERIMENTS], ids=lambda page: page.name)
+def test_every_script_and_target_that_is_named_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    scripts = re.findall(r"python ((?:benchmarks|docker|tests)/[\w/]+\.py)", text)
+    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert [name for name in re.findall(r"[`(]make ([a-z-]+)[`)]", text) if name not in targets] == []
+
+
+def test_commands_of_experiments_are_found_with_what_is_said_to_go_with_them() -> None:
+    found = dict.fromkeys(commands())
+    assert ("demo.yaml", "paribus run experiment=demo") in found
+    assert {path.name for path in EXPERIMENTS} <= {page for page, _ in found}
+    longer = [line for page, line in found if page == "orderings.yaml" and "scale=paper" in line]
+    assert len(longer) == 2
+    assert longer[1] == f"{longer[0]} evaluation=in_context evaluation.data=DIR"
+
+
+def test_the_configuration_reference_is_what_the_code_declares() -> None:
+    written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
+    assert written == describe(), "run: python -m paribus.config.describe > docs/configuration.md"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_relative_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#\s]+)", page.read_text(encoding="utf-8")):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_every_verb_is_in_the_readme() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert [verb for verb in VERBS if f"paribus {verb}" not in text] == []
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("verb", ["order", "tokenize", "sync", "rerun"])
+def test_verbs_without_a_configuration_print_their_own_help(
+    verb: str, flag: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, flag]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith(f"usage: paribus {verb} ")
+    assert captured.err == ""

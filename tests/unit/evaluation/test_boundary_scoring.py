@@ -1,0 +1,158 @@
+"""Scores where a token crosses the boundary of context and continuation, against all sequences of tokens there are."""
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from paribus.errors import DataError
+from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.prompts import boundary
+from paribus.evaluation.prompts.boundary import Spellings, text_log_probabilities
+from paribus.evaluation.prompts.pairs import encode_choices
+from paribus.evaluation.prompts.requests import EncodedRequests, encode_requests
+from paribus.evaluation.results import choice_bits
+from support.evaluations import brute_force, tiny_model
+
+CONTEXT_LENGTH = 16
+TOKENS = (b"a", b"b", b"aa", b"ab", b"bba", b"aab")
+EOD = len(TOKENS)
+
+
+class Longest:
+    """The longest token from the left, so that a token may cross any boundary."""
+
+    def __init__(self, tokens: Sequence[bytes] = TOKENS) -> None:
+        self.tokens, self.eod_id = tokens, len(tokens)
+
+    def encode(self, text: str) -> NDArray[np.int64]:
+        rest, ids = text.encode(), []
+        while rest:
+            ids.append(max((i for i, t in enumerate(self.tokens) if rest.startswith(t)), key=lambda i: self.tokens[i]))
+            rest = rest[len(self.tokens[ids[-1]]) :]
+        return np.array(ids, np.int64)
+
+    def token_bytes(self) -> list[bytes]:
+        return [*self.tokens, b""]
+
+
+def probability_of_text(model: Any, before: list[int], text: bytes) -> float:
+    """P(the text goes on with `text`), over every sequence of as many tokens as it has bytes."""
+    total = 0.0
+    for ids in itertools.product(range(EOD + 1), repeat=len(text)):
+        spelled = itertools.takewhile(lambda identity: identity != EOD, ids)
+        if b"".join(TOKENS[identity] for identity in spelled).startswith(text):
+            total += math.exp(brute_force(model, before, list(ids))[0])
+    return total
+
+
+def score(model: Any, requests: list[tuple[str, str]], encoder: Any = None, batch: int = 8) -> list[float]:
+    """Scores of requests, all of one item."""
+    encoded = encode_requests(encoder or Longest(), CONTEXT_LENGTH, [(("t", 0), *request) for request in requests])
+    answers: list[float] = encoded.score(Scorer(model, batch)).log_probability.tolist()
+    return answers
+
+
+@pytest.mark.parametrize("text", [b"a", b"b", b"ab", b"bb", b"aab"])
+def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(text: bytes) -> None:
+    model, before = tiny_model(EOD + 1, CONTEXT_LENGTH), [EOD, 1, 3]
+    logs, omitted = text_log_probabilities(
+        Scorer(model, 3), Spellings(Longest().token_bytes()), [(np.array(before), text)]
+    )
+    assert math.exp(logs[0]) == pytest.approx(probability_of_text(model, before, text), rel=1e-5)
+    assert omitted == 0.0
+
+
+def test_a_continuation_is_scored_given_the_text_of_its_context() -> None:
+    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    assert [Longest().encode(text).tolist() for text in ("bba", "bbaab")] == [[4], [4, 3]]
+    assert [Longest().encode(text).tolist() for text in ("ba", "baab")] == [[1, 0], [1, 5]]
+    joint = brute_force(model, [1], [5])[0]
+    given = math.log(probability_of_text(model, [1], b"a"))
+    assert score(model, [("ba", "ab")]) == [pytest.approx(joint - given, abs=1e-5)]
+
+
+def test_the_first_token_of_a_context_may_cross_too() -> None:
+    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    joint, given = brute_force(model, [EOD], [5])[0], math.log(probability_of_text(model, [EOD], b"aa"))
+    assert score(model, [("aa", "b")]) == [pytest.approx(joint - given, abs=1e-5)]
+
+
+def test_whatever_may_follow_a_text_has_probability_one() -> None:
+    model, before, text = tiny_model(EOD + 1, CONTEXT_LENGTH), [3], b"aa"
+    covering = [[0, 0], [0, 2], [0, 3], [0, 5], [2], [5]]
+    given = text_log_probabilities(Scorer(model, 8), Spellings(Longest().token_bytes()), [(np.array(before), text)])[0]
+    assert sum(math.exp(brute_force(model, before, ids)[0] - given[0]) for ids in covering) == pytest.approx(
+        1, abs=1e-5
+    )
+
+
+def test_choices_of_an_item_have_the_same_context_and_keep_the_order_of_their_joint_probabilities() -> None:
+    model, choices = tiny_model(EOD + 1, CONTEXT_LENGTH), ["a", "b", "ab"]
+    assert [Longest().encode("bb" + text).tolist() for text in ("", *choices)] == [[1, 1], [4], [1, 1, 1], [4, 1]]
+    encoded = encode_choices(Longest().encode, EOD, "bb", choices)
+    assert (encoded.context.tolist(), encoded.rest.tolist(), encoded.crossing) == ([EOD], [1, 1], 2)
+    joint = [brute_force(model, [EOD], ids.tolist())[0] for ids in encoded.continuations]
+    scores = score(model, [("bb", choice) for choice in choices])
+    given = math.log(probability_of_text(model, [EOD], b"bb"))
+    assert scores == pytest.approx([value - given for value in joint], abs=1e-5)
+    assert choice_bits(scores, 2) == pytest.approx(choice_bits(joint, 2), abs=1e-5)
+
+
+def test_where_no_token_crosses_the_score_is_that_of_the_tokens() -> None:
+    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    encoded = encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), "ab", "ab"), (("t", 1), "", "ab")])
+    assert not encoded.crossings
+    assert not encoded.crossed
+    expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOD], [3])[0]]
+    assert encoded.score(Scorer(model, 8)).log_probability == pytest.approx(expected, abs=1e-5)
+
+
+def test_items_and_choices_with_a_crossing_token_are_counted() -> None:
+    requests = [("bb", "a"), ("bb", "b"), ("bb", "ab")]
+    encoded = encode_requests(
+        Longest(), CONTEXT_LENGTH, [(("t", item), *request) for item in (0, 1) for request in requests]
+    )
+    assert encoded.crossed == {("t", 0): 2, ("t", 1): 2}
+    assert len(encoded.crossings) == 2
+
+
+def test_a_score_does_not_depend_on_the_batch() -> None:
+    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    requests = [("ba", "ab"), ("ba", "b"), ("abaa", "b"), ("abaa", "abbb"), ("b", "b")]
+    assert score(model, requests, batch=1) == pytest.approx(score(model, requests, batch=64), abs=1e-5)
+
+
+def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning() -> None:
+    requests = [(("t", 0), "b" * 40 + "aba", continuation) for continuation in ("ab", "abb" * 4)]
+    encoded = encode_requests(Longest(), CONTEXT_LENGTH, requests)
+    assert encoded.truncated == {("t", 0)}
+    assert {pair.context.tobytes() for pair in encoded.pairs} == {encoded.crossings[0].context.tobytes()}
+    assert all(len(pair.context) + len(pair.continuation) - 1 <= CONTEXT_LENGTH for pair in encoded.pairs)
+    assert np.isfinite(encoded.score(Scorer(tiny_model(EOD + 1, CONTEXT_LENGTH), 4)).log_probability).all()
+
+
+def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    model, question = tiny_model(EOD + 1, CONTEXT_LENGTH), [(np.array([EOD]), b"aabaabba")]
+    scorer, spellings = Scorer(model, 16), Spellings(Longest().token_bytes())
+    (exact,), nothing = text_log_probabilities(scorer, spellings, question)
+    monkeypatch.setattr(boundary, "WIDTH", 3)
+    (some,), omitted = text_log_probabilities(scorer, spellings, question)
+    assert nothing < 1e-6 < omitted < 0.5
+    assert exact - 2 * omitted < some < exact
+
+
+def test_tokens_whose_bytes_are_not_the_texts_are_refused_by_task_and_item() -> None:
+    class Nameless(Longest):
+        def token_bytes(self) -> list[bytes]:
+            return [b""] * (EOD + 1)
+
+    with pytest.raises(DataError, match=r"task t, item 3: a token crosses .* evaluation\.tasks"):
+        encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ba", "ab")])
+    assert isinstance(encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ab", "ab")]), EncodedRequests)

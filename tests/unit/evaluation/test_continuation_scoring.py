@@ -1,0 +1,131 @@
+"""Log-probabilities of continuations: against one forward pass a token."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from paribus.config.groups.model import GPTNeoXModel, LlamaModel
+from paribus.errors import NumericalError
+from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.prompts.branches import batches, group_pairs, make_batch
+from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit, windows
+from support.evaluations import ByteEncoder, brute_force, tiny_model
+
+CONTEXT_LENGTH = 64
+
+
+def random_pairs(number: int, vocab_size: int = 40) -> list[Pair]:
+    """Pairs of which some share contexts and some have empty or one-token continuations."""
+    draw = np.random.default_rng(0)
+    contexts = [draw.integers(0, vocab_size, size) for size in (1, 1, 5, 20, 40)]
+    sizes = draw.integers(0, 20, number)
+    return [Pair(contexts[i % 5], draw.integers(0, vocab_size, sizes[i])) for i in range(number)]
+
+
+def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list[int], list[int]]:
+    choices = encode_choices(encoder.encode, encoder.eod_id, context, [continuation])
+    assert not choices.crossing
+    return choices.context.tolist(), choices.continuations[0].tolist()
+
+
+@pytest.mark.parametrize(("family", "number"), [(LlamaModel, 40), (GPTNeoXModel, 15)])
+def test_scores_are_those_of_one_forward_pass_a_token(family: Any, number: int) -> None:
+    model, pairs = tiny_model(40, CONTEXT_LENGTH, family=family), random_pairs(number)
+    scores = Scorer(model, batch_size=8).score(pairs)
+    for place, pair in enumerate(pairs):
+        expected, greedy = brute_force(model, pair.context.tolist(), pair.continuation.tolist())
+        assert scores.log_probability[place] == pytest.approx(expected, abs=1e-4)
+        assert bool(scores.greedy[place]) == greedy
+
+
+def test_scores_do_not_depend_on_the_batch_or_on_shared_contexts() -> None:
+    model, pairs = tiny_model(40, CONTEXT_LENGTH), random_pairs(40)
+    together = Scorer(model, batch_size=64).score(pairs).log_probability
+    alone = [Scorer(model, batch_size=1).score([pair]).log_probability[0] for pair in pairs]
+    np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+def test_a_context_is_computed_once_for_its_choices() -> None:
+    context = np.arange(30)
+    pairs = [Pair(context, np.arange(size)) for size in (1, 5, 9, 12)] + [Pair(context[1:], np.arange(3))]
+    groups = group_pairs(pairs)
+    assert sorted(len(group.members) for group in groups) == [1, 4]
+    assert max(group.length for group in groups) == 30 + 0 + 4 + 8 + 11
+    batch = make_batch(groups)
+    assert batch.positions.max() == 30 + 11 - 1
+    assert [len(part) for part in batches(groups, 4)] == [1, 1]
+
+
+def test_greedy_says_whether_every_token_is_the_most_probable() -> None:
+    model, ids = tiny_model(40, CONTEXT_LENGTH), [3, 1, 4]
+    for _ in range(6):
+        with torch.inference_mode():
+            ids.append(int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
+    other = [*ids[:-1], (ids[-1] + 1) % 40]
+    pairs = [Pair(np.array(ids[:3]), np.array(ids[3:])), Pair(np.array(ids[:3]), np.array(other[3:]))]
+    assert Scorer(model, 4).score(pairs).greedy.tolist() == [True, False]
+
+
+def test_a_model_that_gives_no_number_is_an_error() -> None:
+    model = tiny_model(40, CONTEXT_LENGTH)
+    model.lm_head.weight.data.fill_(float("nan"))
+    with pytest.raises(NumericalError, match="not a number"):
+        Scorer(model, 4).score(random_pairs(3))
+
+
+def test_progress_counts_every_pair_once() -> None:
+    counts: list[int] = []
+    Scorer(tiny_model(40, CONTEXT_LENGTH), 4).score(random_pairs(23), counts.append)
+    assert sum(counts) == 23
+
+
+def test_a_text_is_split_where_its_context_ends() -> None:
+    encoder = ByteEncoder(crossing=(b" y",))
+    assert pair_of(encoder, "no", " yes") == ([110, 111], [257, 101, 115])
+
+
+def test_whitespace_at_the_end_of_a_context_goes_to_the_continuation() -> None:
+    encoder = ByteEncoder(crossing=(b" y",))
+    assert pair_of(encoder, "no ", "yes") == pair_of(encoder, "no", " yes")
+
+
+def test_an_empty_context_is_the_end_of_document_token_and_nothing_crashes() -> None:
+    encoder = ByteEncoder()
+    assert pair_of(encoder, "", "a") == ([256], [97])
+    assert pair_of(encoder, " ", "a") == ([256], [32, 97])
+    assert pair_of(encoder, "a", "") == ([97], [])
+    assert pair_of(encoder, "", "") == ([256], [])
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 65, 96, 97, 200])
+def test_windows_score_each_token_once_after_the_tokens_before_it(length: int) -> None:
+    ids = np.arange(1, length + 1)
+    parts = windows(ids, 0, CONTEXT_LENGTH)
+    assert np.concatenate([part.continuation for part in parts]).tolist() == ids.tolist()
+    for part in parts:
+        whole = np.concatenate([part.context, part.continuation])
+        assert np.array_equal(whole, np.arange(whole[0], whole[0] + len(whole)))
+        assert len(part.context)
+        assert len(whole) - 1 <= CONTEXT_LENGTH
+        assert part.context[0] == 0 or len(part.context) > CONTEXT_LENGTH // 2
+
+
+def test_a_context_too_long_loses_its_beginning_by_whole_eighths() -> None:
+    pairs = [Pair(np.arange(500), np.arange(size)) for size in (9, 12, 16)]
+    kept = [fit(pair, CONTEXT_LENGTH)[0] for pair in pairs]
+    assert [part.context[0] for part in kept] == [444, 452, 452]
+    assert all(part.context[-1] == 499 for part in kept)
+    assert all(len(part.context) + len(part.continuation) - 1 <= CONTEXT_LENGTH for part in kept)
+
+
+def test_a_context_that_just_fits_is_left_alone() -> None:
+    pair = Pair(np.arange(55), np.arange(10))
+    assert len(fit(pair, CONTEXT_LENGTH)[0].context) == 55
+
+
+def test_a_continuation_longer_than_the_context_length_is_scored_whole() -> None:
+    parts = fit(Pair(np.arange(10), np.arange(150)), CONTEXT_LENGTH)
+    assert sum(len(part.continuation) for part in parts) == 150
+    assert parts[0].context.tolist() == [9]

@@ -1,0 +1,90 @@
+"""Uniformity of token embeddings and their projection, against direct computation."""
+
+import dataclasses
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.model import GPTNeoXModel, ModelConfig
+from paribus.errors import DataError
+from paribus.evaluation.models import embeddings
+from paribus.evaluation.models.embeddings import Frequencies, projection, read_embeddings, uniformity
+from paribus.modeling.build import build_model, save_model
+from support.evaluations import STAGE_MODEL
+
+
+def drawn(count: int, width: int = 5, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0.5, 1, (count, width)).astype(np.float32)
+
+
+def test_uniformity_is_the_log_mean_of_the_gaussian_potential_over_pairs_of_unit_vectors() -> None:
+    vectors = drawn(40)
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    pairs = [np.exp(-2 * np.sum((unit[i] - unit[j]) ** 2)) for i, j in itertools.combinations(range(40), 2)]
+    assert uniformity(vectors) == pytest.approx(np.log(np.mean(pairs)), abs=1e-5)
+    assert uniformity(7 * vectors) == pytest.approx(uniformity(vectors), abs=1e-5)
+
+
+def test_vectors_that_point_one_way_have_uniformity_zero_and_spread_ones_less() -> None:
+    assert uniformity(np.ones((10, 3), np.float32)) == pytest.approx(0, abs=1e-5)
+    assert uniformity(np.eye(10, dtype=np.float32)) == pytest.approx(-4, abs=1e-5)
+    assert uniformity(np.ones((1, 3), np.float32)) is None
+
+
+def test_many_vectors_are_sampled_alike_each_time_and_near_the_truth(monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = drawn(4_000)
+    whole = uniformity(vectors)
+    monkeypatch.setattr(embeddings, "SAMPLE", 1_500)
+    sampled = uniformity(vectors)
+    assert sampled == uniformity(vectors) != whole
+    assert sampled == pytest.approx(whole, abs=0.03)
+
+
+def test_classes_are_thirds_of_the_used_tokens_and_special_tokens_are_in_none() -> None:
+    counts = np.array([5, 0, 9, 1, 1, 3, 7, 100])
+    found = Frequencies.of(counts, np.array([True] * 7 + [False]))
+    assert {name: ids.tolist() for name, ids in found.classes.items()} == {
+        "frequent": [2, 6],
+        "medium": [0, 5],
+        "rare": [3, 4],
+    }
+    assert found.unused.tolist() == [1]
+
+
+def test_the_projection_is_that_of_the_singular_vectors_of_the_used_tokens() -> None:
+    vectors, used = drawn(30), np.arange(20)
+    centred = vectors - vectors[used].mean(axis=0)
+    _, _, axes = np.linalg.svd(centred[used].astype(np.float64), full_matrices=False)
+    expected, found = centred @ axes[:2].T, projection(vectors, used)
+    assert np.abs(found) == pytest.approx(np.abs(expected), abs=1e-4)
+    assert found[:, 0].var() >= found[:, 1].var()
+
+
+@pytest.mark.parametrize(
+    ("model", "sides"),
+    [
+        (STAGE_MODEL, {"input", "output"}),
+        (dataclasses.replace(STAGE_MODEL, tied_embeddings=True), {"input"}),
+        (GPTNeoXModel(width=16, layers=1, heads=2, ffn_width=32, context_length=32), {"input", "output"}),
+    ],
+)
+def test_each_family_s_embeddings_are_read_from_its_checkpoint(
+    tmp_path: Path, model: ModelConfig, sides: set[str]
+) -> None:
+    built = build_model(model, 300, 0, eod_id=0)
+    save_model(built, tmp_path)
+    found = read_embeddings(tmp_path)
+    assert set(found) == sides
+    assert (found["input"] == built.get_input_embeddings().weight.detach().numpy()).all()
+    if "output" in sides:
+        assert (found["output"] == built.get_output_embeddings().weight.detach().numpy()).all()
+
+
+def test_a_checkpoint_without_known_embeddings_is_refused(tmp_path: Path) -> None:
+    from safetensors.numpy import save_file
+
+    save_file({"weight": drawn(3)}, tmp_path / "model.safetensors")
+    with pytest.raises(DataError, match=r"has no input embeddings; known names: model\.embed_tokens"):
+        read_embeddings(tmp_path)

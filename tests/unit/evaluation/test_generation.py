@@ -1,0 +1,83 @@
+"""Greedy texts: against transformers' own generation, alone and in batches."""
+
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.config.groups.model import GPTNeoXModel, LlamaModel
+from paribus.errors import NumericalError
+from paribus.evaluation.models.generation import Generator, Request
+from paribus.evaluation.models.scoring import Scorer
+from support.evaluations import ByteEncoder, tiny_model
+
+TOKENS = 12
+
+
+class LetterCoder(ByteEncoder):
+    """One token a byte; ids decode to letters, so that any of them is text."""
+
+    def decode(self, ids: Sequence[int]) -> str:
+        return "".join(chr(ord("a") + identity % 26) for identity in ids)
+
+
+def prompts(number: int) -> list[str]:
+    draw = random.Random(0)
+    return ["".join(draw.choices("xyz ", k=draw.randint(1, 40))) for _ in range(number)]
+
+
+def written(model: Any, texts: Sequence[str], *, batch: int, until: tuple[str, ...] = (), tokens: int = TOKENS) -> Any:
+    generator = Generator(Scorer(model, batch), LetterCoder())
+    return generator.write([Request(text, until, tokens) for text in texts])
+
+
+@pytest.mark.parametrize("family", [LlamaModel, GPTNeoXModel])
+def test_texts_are_those_of_transformers_generate_whatever_the_batch(family: Any) -> None:
+    model, coder, texts = tiny_model(257, 64, family=family), LetterCoder(), prompts(9)
+    expected = []
+    for text in texts:
+        ids = torch.from_numpy(coder.encode(text))[None]
+        options = {"max_new_tokens": TOKENS, "do_sample": False, "eos_token_id": coder.eod_id, "pad_token_id": 0}
+        new = model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
+        expected.append(coder.decode([identity for identity in new if identity != coder.eod_id]))
+    for batch in (1, 4, 9):
+        assert [one.text for one in written(model, texts, batch=batch)] == expected
+
+
+def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
+    model, texts = tiny_model(257, 64), prompts(6)
+    whole = [one.text for one in written(model, texts, batch=6)]
+    stop = whole[0][3]
+    stopped = [one.text for one in written(model, texts, batch=6, until=(stop, "not there"))]
+    assert stopped == [text.split(stop)[0] for text in whole]
+    assert len({len(text) for text in stopped}) > 1
+    ids = LetterCoder().encode(texts[0])
+    ending = Generator(Scorer(model, 1), LetterCoder())
+    first = ending.write([Request(texts[0], (), 1)])[0].text
+    with torch.inference_mode():
+        best = int(model(input_ids=torch.from_numpy(ids)[None]).logits[0, -1].argmax())
+    assert first == LetterCoder().decode([best])
+
+
+def test_a_prompt_too_long_for_the_context_loses_its_beginning_and_says_so() -> None:
+    model = tiny_model(257, 64)
+    long = "".join(prompts(10))
+    (cut,), (end,) = written(model, [long], batch=1), written(model, [long[-(64 - TOKENS) :]], batch=1)
+    assert (cut.text, cut.truncated, end.truncated) == (end.text, True, False)
+    (half,) = written(model, [long], batch=1, tokens=1_000)
+    assert len(half.text) == 32
+
+
+def test_an_empty_prompt_is_the_end_of_document_token() -> None:
+    model = tiny_model(257, 64)
+    assert len(written(model, [""], batch=1)[0].text) == TOKENS
+
+
+def test_a_model_that_gives_no_numbers_is_refused() -> None:
+    model = tiny_model(257, 64)
+    with torch.no_grad():
+        model.lm_head.weight[3, 0] = float("nan")
+    with pytest.raises(NumericalError, match="not a number"):
+        written(model, ["x"], batch=1)

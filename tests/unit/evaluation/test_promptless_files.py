@@ -1,0 +1,156 @@
+"""Files of what is scored without a prompt: sets of texts, test sets of translation, segmented corpora."""
+
+import gzip
+import json
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import DataError
+from paribus.evaluation.fingerprint import fingerprint
+from paribus.evaluation.preflight import problems
+from paribus.evaluation.suites.texts import read_texts
+from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
+from paribus.evaluation.tasks.heldout_pairs import TextPair
+from paribus.store.file_digests import FileDigests
+
+TEXTS = [{"text": "All else being equal."}, {"text": "Zürich\n"}]
+PAIR = {"en": "a dog .", "de": "ein hund ."}
+
+
+def write(path: Path, records: Iterable[Any]) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = "".join(json.dumps(record) + "\n" for record in records).encode()
+    pack = {".gz": gzip.compress, ".zst": zstandard.compress}.get(path.suffix, bytes)
+    path.write_bytes(pack(data))
+    return path
+
+
+def of_texts(data: Path, *names: str) -> EvaluationConfig:
+    return EvaluationConfig(tasks=(), texts=names, data=str(data))
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz", ".zst"])
+def test_texts_are_read_plain_and_compressed_and_named_by_their_line(suffix: str, tmp_path: Path) -> None:
+    path = write(tmp_path / f"test.jsonl{suffix}", TEXTS)
+    assert list(read_texts(path)) == [("test/1", "All else being equal."), ("test/2", "Zürich\n")]
+
+
+def test_texts_keep_the_ids_that_they_have(tmp_path: Path) -> None:
+    path = write(tmp_path / "test.jsonl", [{"id": 7, "text": "a"}, {"id": "x", "text": "b"}])
+    assert list(read_texts(path)) == [("7", "a"), ("x", "b")]
+
+
+REFUSED = {
+    "no text": ([TEXTS[0], {"body": "x"}], "line 2: field `text` is missing; the record has body"),
+    "a number for a text": ([{"text": 3}], "line 1: field `text` must be text, not 3"),
+    "an empty text": ([{"text": ""}], "line 1: the text is empty"),
+    "half a surrogate pair": ([{"text": "\ud800"}], "line 1: the text, id or group has half a surrogate pair"),
+    "an id twice": ([{"id": "a", "text": "x"}, {"id": "a", "text": "y"}], "line 2: the id 'a' occurred before"),
+    "an id that is missing": ([{"id": "a", "text": "x"}, {"text": "y"}], "line 2: field `id` is missing"),
+    "nothing": ([], "is empty; a set of texts needs its lines there, each a JSON object"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_is_no_set_of_texts_is_refused_by_file_and_line(case: str, tmp_path: Path) -> None:
+    records, message = REFUSED[case]
+    path = write(tmp_path / "books" / "test.jsonl.gz", records)
+    with pytest.raises(DataError) as error:
+        list(read_texts(path))
+    assert str(path) in str(error.value) and message in str(error.value)
+    with pytest.raises(DataError, match=r"books/test\.jsonl\.gz"):
+        fingerprint(of_texts(tmp_path, "books"), FileDigests(tmp_path / "cache"))
+
+
+def test_torn_files_are_found_by_the_fingerprint_before_anything_runs(tmp_path: Path) -> None:
+    for name, records in (("books/test.jsonl.gz", TEXTS * 500), ("wmt14_en_de/test.jsonl.zst", [PAIR] * 500)):
+        path = write(tmp_path / name, records)
+        path.write_bytes(path.read_bytes()[:-9])
+    (tmp_path / "pku").mkdir()
+    (tmp_path / "pku" / "test.seg.txt").write_bytes(b"\n \n")
+    refused = {
+        of_texts(tmp_path, "books"): r"books/test\.jsonl\.gz: truncated \.gz archive",
+        EvaluationConfig(tasks=("wmt14_en_de",), data=str(tmp_path)): r"test\.jsonl\.zst: truncated \.zst archive",
+        EvaluationConfig(tasks=("pku",), data=str(tmp_path)): r"pku/test\.seg\.txt: no words",
+    }
+    for config, message in refused.items():
+        assert problems(config) == []
+        with pytest.raises(DataError, match=message):
+            fingerprint(config, FileDigests(tmp_path / "cache"))
+
+
+def test_the_fingerprint_follows_the_contents_of_texts_and_not_their_place(tmp_path: Path) -> None:
+    write(tmp_path / "data" / "books" / "test.jsonl", TEXTS)
+    config = of_texts(tmp_path / "data", "books")
+    before = fingerprint(config, FileDigests(tmp_path / "cache"))
+    assert list(before) == ["texts"]
+    (tmp_path / "data").rename(tmp_path / "moved")
+    moved = replace(config, data=str(tmp_path / "moved"))
+    assert fingerprint(moved, FileDigests(tmp_path / "cache")) == before
+    write(tmp_path / "moved" / "books" / "test.jsonl", TEXTS[:1])
+    assert fingerprint(moved, FileDigests(tmp_path / "cache")) != before
+
+
+def test_sets_that_are_missing_and_names_that_collide_are_named_at_once(tmp_path: Path) -> None:
+    found = problems(of_texts(tmp_path, "books", "boolq", "../x", "books"))
+    assert [path for path, _ in found] == ["evaluation.texts"] * 3 + ["evaluation.data"]
+    said = [message for _, message in found]
+    assert "'boolq' is the name of a task" in said[0]
+    assert "'../x' must be letters" in said[1]
+    assert said[2] == "names books 2 times"
+    assert said[3] == (
+        f"text set books needs {tmp_path}/books/test.jsonl or the same with .gz or .zst; or leave it out of "
+        "evaluation.texts"
+    )
+
+
+def test_tasks_without_a_prompt_take_no_examples(tmp_path: Path) -> None:
+    config = EvaluationConfig(tasks=(), shots_of={"pku": (1,)})
+    assert problems(config) == [("evaluation.shots_of.pku", "pku has no prompt, so no examples in it; leave it out")]
+
+
+@pytest.mark.parametrize("record", [PAIR, {"translation": PAIR}], ids=["flat", "as on the hub"])
+def test_pairs_are_read_in_the_direction_of_the_name(record: dict[str, Any], tmp_path: Path) -> None:
+    path = write(tmp_path / "test.jsonl.gz", [record])
+    assert read_translations(path, TRANSLATIONS["wmt14_en_de"]) == [TextPair("test/1", "a dog .", "ein hund .")]
+    assert read_translations(path, TRANSLATIONS["wmt14_de_en"]) == [TextPair("test/1", "ein hund .", "a dog .")]
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ({"en": "a", "fr": "b"}, "field `de` is missing; the record has en, fr"),
+        ({"en": "a", "de": " "}, "field `de` must be text"),
+        ({"translation": ["a", "b"]}, "field `translation` must hold the texts en and de, not list"),
+    ],
+)
+def test_a_pair_without_a_side_is_refused_by_file_line_and_field(record: Any, message: str, tmp_path: Path) -> None:
+    path = write(tmp_path / "test.jsonl", [PAIR, record])
+    with pytest.raises(DataError, match=rf"test\.jsonl, line 2: {message}"):
+        read_translations(path, TRANSLATIONS["wmt14_en_de"])
+
+
+def test_a_set_has_one_file_by_any_of_its_names(tmp_path: Path) -> None:
+    file = TRANSLATIONS["multi30k_de_en"].file
+    flickr = write(tmp_path / "multi30k_en_de" / "test_2016_flickr.jsonl.gz", [PAIR])
+    assert file.find(str(tmp_path)) == flickr
+    write(tmp_path / "multi30k_en_de" / "test.jsonl", [PAIR])
+    with pytest.raises(DataError, match="keep one"):
+        file.find(str(tmp_path))
+
+
+def test_the_real_multi30k_test_set_reads_whole(shared_data: Path) -> None:
+    chosen = TRANSLATIONS["multi30k_en_de"]
+    pairs = read_translations(chosen.file.find(str(shared_data / "benchmarks")), chosen)
+    assert len(pairs) == 1000
+    assert pairs[0] == TextPair(
+        "test_2016_flickr/1",
+        "a man in an orange hat starring at something .",
+        "ein mann mit einem orangefarbenen hut , der etwas anstarrt .",
+    )

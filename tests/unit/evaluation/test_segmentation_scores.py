@@ -1,0 +1,217 @@
+"""SIGHAN word segmentation scores.
+
+Numbers "of the script" were printed by the script `score` of the second bakeoff (icwb2-data, 2005) with perl 5.36 and
+GNU diff 3.8. Its numbers of right words are those of true words less its deletions and substitutions.
+"""
+
+import gzip
+import itertools
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import DataError
+from paribus.evaluation import segmentation_scores
+from paribus.evaluation.segmenters.corpus import read_segmented
+from paribus.evaluation.segmenters.script import script_scores
+from support.real_data import RealData
+
+Words = list[str]
+Segmenter = Callable[[Words], Words]
+
+GOLD = """
+扬帆 远东 做 与 中国 合作 的 先行
+希腊 的 经济 结构 较 特殊 。
+海运 业 雄踞 全球 之 首 ， 按 吨位 计 占 世界 总数 的 １７％ 。
+"""
+PREDICTED = """
+扬帆 远 东 做 与 中国合作 的 先行
+希腊 的 经济 结构 较 特殊。
+海 运业 雄踞 全球 之首 ， 按 吨位 计 占 世界 总数 的 １ ７％ 。
+"""
+
+
+def obvious_scores(predicted: list[list[str]], gold: list[list[str]]) -> tuple[float, float, float]:
+    """Boundaries as sets of positions; a word is right when both ends are ends of one gold word."""
+    right = words = gold_words = 0
+    for sentence, reference in zip(predicted, gold, strict=True):
+        for i, word in enumerate(sentence):
+            start = len("".join(sentence[:i]))
+            for j, gold_word in enumerate(reference):
+                gold_start = len("".join(reference[:j]))
+                right += (start, start + len(word)) == (gold_start, gold_start + len(gold_word))
+        words, gold_words = words + len(sentence), gold_words + len(reference)
+    precision, recall = right / words, right / gold_words
+    return precision, recall, 2 * precision * recall / (precision + recall) if right else 0.0
+
+
+def test_a_predicted_word_is_right_when_both_its_ends_are_a_gold_words() -> None:
+    scores = segmentation_scores([["我们", "在", "北京", "大学"]], [["我们", "在", "北京大学"]])
+    assert (scores.correct, scores.predicted, scores.gold) == (2, 4, 3)
+    assert scores.precision == pytest.approx(2 / 4)
+    assert scores.recall == pytest.approx(2 / 3)
+    assert scores.f1 == pytest.approx(2 * 2 / 7)
+
+
+def test_scores_agree_with_the_obvious_computation_on_random_segmentations() -> None:
+    draw = random.Random(3)
+
+    def cut(text: str) -> list[str]:
+        words, start = [], 0
+        for i in range(1, len(text) + 1):
+            if i == len(text) or draw.random() < 0.5:
+                words.append(text[start:i])
+                start = i
+        return words
+
+    texts = ["".join(draw.choices("甲乙丙丁ab", k=draw.randint(1, 12))) for _ in range(60)]
+    predicted, gold = [cut(text) for text in texts], [cut(text) for text in texts]
+    scores = segmentation_scores(predicted, gold)
+    assert (scores.precision, scores.recall, scores.f1) == pytest.approx(obvious_scores(predicted, gold))
+
+
+def test_the_gold_segmentation_scores_one_and_nothing_right_scores_zero() -> None:
+    gold = [["甲乙", "丙"], ["丁"]]
+    assert segmentation_scores(gold, gold).f1 == 1
+    assert segmentation_scores([["甲", "乙丙"]], [["甲乙丙"]]).f1 == 0
+    assert segmentation_scores([], []).precision == 0
+
+
+def test_sentences_of_different_text_are_refused_by_number() -> None:
+    with pytest.raises(DataError, match=r"sentence 2: .* from character 3 on"):
+        segmentation_scores([["a"], ["bc", "d"]], [["a"], ["bc", "e"]])
+    with pytest.raises(DataError, match="2 predicted sentences against 1"):
+        segmentation_scores([["a"], ["b"]], [["a"]])
+    with pytest.raises(DataError, match="sentence 1 has an empty word"):
+        segmentation_scores([["a", ""]], [["a"]])
+
+
+def words_of(text: str) -> list[Words]:
+    return [line.split() for line in text.strip().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def msr(shared_data: Path) -> list[Words]:
+    with gzip.open(shared_data / "corpora" / "sighan2005_msr_test_gold.seg.txt.gz", "rt", encoding="utf-8") as file:
+        return words_of(file.read())
+
+
+def characters(words: Words) -> Words:
+    return list("".join(words))
+
+
+def bigrams(words: Words) -> Words:
+    text = "".join(words)
+    return [text[i : i + 2] for i in range(0, len(text), 2)]
+
+
+def joined(words: Words) -> Words:
+    """Every third word is joined to the one before it."""
+    made: Words = []
+    for number, word in enumerate(words):
+        if number % 3 == 2:
+            made[-1] += word
+        else:
+            made.append(word)
+    return made
+
+
+def longest_match(known: set[str]) -> Segmenter:
+    """From the left, the longest known word of at most 10 characters, else one character."""
+
+    def segment(words: Words) -> Words:
+        text, made = "".join(words), []
+        while text:
+            length = next((n for n in range(min(10, len(text)), 1, -1) if text[:n] in known), 1)
+            made.append(text[:length])
+            text = text[length:]
+        return made
+
+    return segment
+
+
+def test_the_script_printed_these_scores_for_three_sentences() -> None:
+    for score in (segmentation_scores, script_scores):
+        scores = score(words_of(PREDICTED), words_of(GOLD))
+        assert [f"{value:.3f}" for value in (scores.recall, scores.precision, scores.f1)] == ["0.677", "0.700", "0.689"]
+        assert (scores.correct, scores.predicted, scores.gold) == (31 - 3 - 7, 30, 31)
+
+
+def segmenters(msr: list[Words], half: int = 2000) -> dict[str, Segmenter]:
+    return {
+        "gold": list,
+        "joined": joined,
+        "longest_match": longest_match({word for words in msr for word in words}),
+        "longest_match_of_half": longest_match({word for words in msr[:half] for word in words}),
+        "characters": characters,
+        "bigrams": bigrams,
+    }
+
+
+@pytest.mark.parametrize("name", ["gold", "joined", "longest_match_of_half", "characters", "bigrams"])
+def test_on_real_sentences_a_word_is_right_where_both_its_ends_are_a_gold_words(name: str, real_data: RealData) -> None:
+    gold = read_segmented(real_data.segmented)[:1000]
+    segment = segmenters(gold, half=500)[name]
+    predicted = [segment(words) for words in gold]
+    right = sum(len(ends(theirs) & ends(ours)) for theirs, ours in zip(gold, predicted, strict=True))
+    scores = segmentation_scores(predicted, gold)
+    assert (scores.correct, scores.predicted, scores.gold) == (
+        right,
+        *(sum(map(len, each)) for each in (predicted, gold)),
+    )
+
+
+def ends(words: Words) -> set[tuple[int, int]]:
+    """Where each word begins and ends."""
+    places = list(itertools.accumulate(map(len, words), initial=0))
+    return set(itertools.pairwise(places))
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "missed"),
+    [
+        ("gold", "1.000 1.000 1.000", 0),
+        ("joined", "0.358 0.527 0.427", 34778 + 33824),
+        ("longest_match", "0.990 0.987 0.989", 230 + 839),
+        ("longest_match_of_half", "0.923 0.835 0.877", 156 + 8121 - 20),
+    ],
+)
+def test_the_script_printed_these_scores_for_the_msr_test_set(
+    name: str, printed: str, missed: int, msr: list[Words]
+) -> None:
+    """The 20 words of the last row are those that `diff` leaves out though both their ends are a gold word's."""
+    segment = segmenters(msr)[name]
+    scores = segmentation_scores([segment(words) for words in msr], msr)
+    assert f"{scores.recall:.3f} {scores.precision:.3f} {scores.f1:.3f}" == printed
+    assert (scores.gold, scores.correct) == (106873, 106873 - missed)
+
+
+@pytest.mark.parametrize(
+    ("name", "printed", "missed"),
+    [
+        ("joined", "0.360 0.529 0.429", 3228 + 3140),
+        ("longest_match_of_half", "0.990 0.987 0.988", 22 + 75),
+        ("characters", "0.480 0.290 0.361", 14 + 5157),
+        ("bigrams", "0.255 0.304 0.277", 1923 + 5493),
+    ],
+)
+def test_counting_as_the_script_does_gives_its_numbers_of_right_words(
+    name: str, printed: str, missed: int, msr: list[Words]
+) -> None:
+    """The first 400 sentences of the msr test set."""
+    sentences, segment = msr[:400], segmenters(msr)[name]
+    scores = script_scores([segment(words) for words in sentences], sentences)
+    assert f"{scores.recall:.3f} {scores.precision:.3f} {scores.f1:.3f}" == printed
+    assert (scores.gold, scores.correct) == (9950, 9950 - missed)
+
+
+def test_the_script_aligns_words_where_the_rule_compares_places() -> None:
+    assert segmentation_scores([["甲甲", "甲"]], [["甲", "甲甲"]]).correct == 0
+    assert script_scores([["甲甲", "甲"]], [["甲", "甲甲"]]).correct == 1
+
+
+def test_counting_as_the_script_does_refuses_what_the_rule_refuses() -> None:
+    with pytest.raises(DataError, match=r"sentence 1: .* from character 2 on"):
+        script_scores([["ab"]], [["ac"]])

@@ -1,0 +1,210 @@
+"""Seeded weights, and Hugging Face directories."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
+
+from paribus.config.groups.model import ModelConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.modeling.build import build_model, check_context_length, load_model, save_model
+from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, family
+
+each_family = pytest.mark.parametrize("model", FAMILIES, ids=family)
+VOCABULARY = ("embed_tokens", "lm_head", "embed_in", "shared")
+
+
+def weights(model: ModelConfig, vocab_size: int, seed: int) -> dict[str, torch.Tensor]:
+    return dict(build_model(model, vocab_size, seed, eod_id=0).named_parameters())
+
+
+def logits(model: Any) -> torch.Tensor:
+    tokens = torch.arange(16).unsqueeze(0)
+    target = {"decoder_input_ids": tokens.flip(1)} if model.config.is_encoder_decoder else {}
+    with torch.no_grad():
+        found: torch.Tensor = model.eval()(input_ids=tokens, **target).logits
+    return found
+
+
+@each_family
+def test_initial_weights_depend_on_the_seed_and_not_on_global_randomness(model: ModelConfig) -> None:
+    torch.manual_seed(1)
+    first = weights(model, 64, 5)
+    state = torch.get_rng_state()
+    second = weights(model, 64, 5)
+    assert torch.equal(state, torch.get_rng_state())
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    other, drawn = weights(model, 64, 6), [name for name in first if first[name].ndim == 2 and "position" not in name]
+    assert len(drawn) > 8
+    assert not any(torch.equal(first[name], other[name]) for name in drawn)
+
+
+@each_family
+def test_another_vocabulary_size_leaves_the_layers_as_they_are(model: ModelConfig) -> None:
+    small, large = weights(model, 64, 5), weights(model, 90, 5)
+    assert small.keys() == large.keys()
+    for name in small:
+        same = small[name].shape == large[name].shape
+        assert same != any(part in name for part in VOCABULARY)
+        assert not same or torch.equal(small[name], large[name])
+
+
+def vocabulary_matrices(model: ModelConfig, tokens: Sequence[bytes], seed: int = 5) -> dict[str, torch.Tensor]:
+    built = build_model(model, len(tokens), seed, eod_id=0, tokens=tokens)
+    found = {name: weight for name, weight in built.named_parameters() if any(part in name for part in VOCABULARY)}
+    assert found
+    return found
+
+
+@each_family
+def test_rows_of_the_vocabulary_are_those_of_their_tokens_wherever_the_ids_lie(model: ModelConfig) -> None:
+    here = [f"token {number}".encode() for number in range(64)]
+    there = [b"another", *reversed(here), b"one more"]
+    first, second, again = (vocabulary_matrices(model, tokens) for tokens in (here, there, here))
+    other = vocabulary_matrices(model, here, seed=6)
+    for name, matrix in first.items():
+        assert torch.equal(matrix, again[name])
+        assert all(torch.equal(matrix[here.index(token)], second[name][there.index(token)]) for token in here)
+        drawn = torch.cat([matrix, second[name][:1], second[name][-1:], other[name]])
+        assert len(torch.unique(drawn, dim=0)) == 64 + 2 + 64
+    rows = [matrix for name, matrix in first.items() if matrix.shape[0] == 64]
+    assert len(torch.unique(torch.cat(rows), dim=0)) == 64 * len(rows)
+
+
+@each_family
+def test_rows_drawn_by_tokens_are_as_far_spread_as_a_whole_matrix(model: ModelConfig) -> None:
+    by_token = vocabulary_matrices(model, [str(number).encode() for number in range(4000)])
+    whole = weights(model, 4000, 5)
+    for name, matrix in by_token.items():
+        assert matrix.std().item() == pytest.approx(whole[name].std().item(), rel=0.02)
+        assert abs(matrix.mean().item()) < 0.01 * matrix.std().item()
+        products = matrix @ matrix.T / matrix.shape[1] / matrix.var()
+        off = products[~torch.eye(len(matrix), dtype=torch.bool)]
+        assert off.std().item() == pytest.approx(matrix.shape[1] ** -0.5, rel=0.05)
+
+
+@each_family
+def test_layers_do_not_depend_on_the_tokens(model: ModelConfig) -> None:
+    plain = weights(model, 64, 5)
+    named = dict(build_model(model, 64, 5, eod_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
+    assert plain.keys() == named.keys()
+    for name in plain:
+        assert torch.equal(plain[name], named[name]) != any(part in name for part in VOCABULARY)
+
+
+@pytest.mark.parametrize("model", [LLAMA, GPT_NEOX, replace(ENCODER_DECODER, initialization="normal")], ids=family)
+def test_matrices_are_normal_norms_are_one_and_biases_zero(model: ModelConfig) -> None:
+    for name, parameter in weights(model, 512, 0).items():
+        if parameter.ndim == 1:
+            assert torch.equal(parameter, torch.full_like(parameter, 0.0 if "bias" in name else 1.0))
+        elif "position" not in name:
+            assert parameter.std().item() == pytest.approx(0.02, rel=0.1)
+            assert abs(parameter.mean().item()) < 0.002
+
+
+@pytest.mark.parametrize(
+    ("initialization", "matrix", "residual"),
+    [("depth_scaled", 0.02, 0.02 / math.sqrt(8)), ("small_init", math.sqrt(2 / (5 * 64)), 2 / (4 * math.sqrt(64)))],
+)
+@pytest.mark.parametrize("model", [LLAMA, GPT_NEOX], ids=family)
+def test_matrices_that_write_to_the_residual_stream_may_be_drawn_by_depth(
+    model: Any, initialization: str, matrix: float, residual: float
+) -> None:
+    outputs = ("o_proj.weight", "down_proj.weight", "attention.dense.weight", "dense_4h_to_h.weight")
+    drawn = weights(replace(model, width=64, layers=4, initialization=initialization), 512, 0)
+    found = {name: parameter.std().item() for name, parameter in drawn.items() if parameter.ndim == 2}
+    assert sum(name.endswith(outputs) for name in found) == 8
+    for name, deviation in found.items():
+        assert deviation == pytest.approx(residual if name.endswith(outputs) else matrix, rel=0.1), name
+
+
+def test_an_encoder_decoder_starts_as_fairseq_starts_it() -> None:
+    drawn = weights(ENCODER_DECODER, 512, 0)
+    assert drawn["model.shared.weight"].std().item() == pytest.approx(32**-0.5, rel=0.05)
+    for name, bound in {
+        "encoder.layers.0.fc1": math.sqrt(6 / (32 + 48)),
+        "decoder.layers.2.encoder_attn.q_proj": math.sqrt(6 / (32 + 3 * 32)),
+        "decoder.layers.2.self_attn.out_proj": math.sqrt(6 / (32 + 32)),
+    }.items():
+        assert 0.97 * bound < drawn[f"model.{name}.weight"].abs().max().item() <= bound
+
+
+def test_its_positions_are_those_of_vaswani() -> None:
+    table = build_model(ENCODER_DECODER, 64, 0, eod_id=0).model.encoder.embed_positions.weight
+    assert table.shape == (24, 32)
+    assert not table.requires_grad
+    angles = torch.arange(24)[:, None] / 10_000 ** (torch.arange(16) / 16)
+    torch.testing.assert_close(table, torch.cat([angles.sin(), angles.cos()], dim=1))
+
+
+@each_family
+def test_a_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: ModelConfig, tmp_path: Path) -> None:
+    built = build_model(model, 64, 3, eod_id=63)
+    save_model(built, tmp_path)
+    loaded = load_model(tmp_path)
+    assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".json", ".safetensors"]
+    assert loaded.config.eos_token_id == 63
+    assert torch.equal(logits(built), logits(loaded))
+    auto = AutoModelForSeq2SeqLM if built.config.is_encoder_decoder else AutoModelForCausalLM
+    assert torch.equal(logits(built), logits(auto.from_pretrained(tmp_path)))
+
+
+def test_a_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path) -> None:
+    from safetensors import safe_open
+
+    save_model(build_model(GPT_NEOX, 64, 0), tmp_path)
+    with safe_open(tmp_path / "model.safetensors", "pt") as weights_file:
+        assert {"embed_out.weight", "gpt_neox.embed_in.weight"} <= set(weights_file.keys())
+    saved = json.loads((tmp_path / "config.json").read_text())
+    assert (saved["hidden_act"], saved["use_parallel_residual"], saved["layer_norm_eps"]) == ("gelu", True, 1e-5)
+    assert saved["rope_parameters"]["partial_rotary_factor"] == 0.25
+
+
+def test_dropout_is_in_the_model_and_draws_only_in_training() -> None:
+    model = build_model(replace(ENCODER_DECODER, dropout=0.3, attention_dropout=0.1), 64, 0, eod_id=0)
+    assert (model.config.dropout, model.config.attention_dropout) == (0.3, 0.1)
+    assert torch.equal(logits(model), logits(model))
+    tokens = torch.arange(16).unsqueeze(0)
+    first, second = (model.train()(input_ids=tokens, decoder_input_ids=tokens).logits for _ in range(2))
+    assert not torch.equal(first, second)
+
+
+def test_every_token_of_an_encoder_decoder_is_trained_the_end_of_document_too() -> None:
+    model = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eod_id=0)
+    embedding = model.get_input_embeddings()
+    hidden = embedding(torch.tensor([0, 1]))
+    (gradient,) = torch.autograd.grad(hidden.sum(), embedding.weight)
+    assert gradient[:2].eq(1.0).all()
+
+
+def test_a_model_of_another_family_is_refused_by_name(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "mamba", "auto_map": {"AutoModel": "code.Model"}}')
+    with pytest.raises(
+        ConfigurationError, match=r"config\.json: model_type 'mamba' is unknown here; known: llama, gpt"
+    ):
+        load_model(tmp_path)
+    (tmp_path / "config.json").write_text("{}")
+    with pytest.raises(DataError, match="does not say which model"):
+        load_model(tmp_path)
+    with pytest.raises(DataError, match="does not say which model"):
+        load_model(tmp_path / "nowhere")
+
+
+@each_family
+def test_contexts_longer_than_a_loaded_models_positions_are_refused_with_both(model: ModelConfig) -> None:
+    built = build_model(model, 64, 0, eod_id=0)
+    positions = 24 if model is ENCODER_DECODER else 16
+    check_context_length(built, positions)
+    with pytest.raises(ConfigurationError, match=rf"model\.context_length 25 exceeds the {positions} positions"):
+        check_context_length(built, 25)
+
+
+def test_a_shape_that_cannot_be_is_refused_by_path() -> None:
+    with pytest.raises(ConfigurationError, match=r"model\.heads: 3 does not divide model\.width=32"):
+        build_model(replace(LLAMA, heads=3), 64, 0)

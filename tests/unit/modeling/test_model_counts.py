@@ -1,0 +1,134 @@
+"""Sizes computed without building a model."""
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
+from paribus.modeling.build import build_model, save_model
+from paribus.modeling.counts import (
+    checkpoint_bytes,
+    embedding_parameters,
+    embedding_share,
+    flops_per_token,
+    non_embedding_parameters,
+    parameter_count,
+    source_flops_per_token,
+    training_flops,
+)
+from paribus.modeling.families import model_class, transformers_config
+from paribus.modeling.match import resolve_model
+from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, NAMED, family
+
+TIED = replace(LLAMA, tied_embeddings=True)
+
+
+def on_meta(model: Any, vocab_size: int) -> Any:
+    """The transformers model without memory for its weights."""
+    if isinstance(model, EncoderDecoderModel):
+        model = replace(model, positions=model.context_length)
+    config = transformers_config(resolve_model(model, vocab_size), vocab_size, eod_id=0)
+    with torch.device("meta"):
+        return model_class(config.model_type)(config)
+
+
+def trained(model: Any) -> int:
+    return sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
+
+
+@pytest.mark.parametrize(
+    ("name", "vocab_size", "parameters"),
+    [
+        ("468m", 32_000, 468_239_360),
+        ("1.2b", 32_000, 1_204_881_408),
+        ("6.7b", 32_000, 6_738_415_616),
+        ("pythia_410m", 50_304, 405_334_016),
+        ("pythia_1b", 50_304, 1_011_781_632),
+        ("wmt_big", 32_768, 209_911_808),
+    ],
+)
+def test_the_papers_sizes_have_their_parameters(name: str, vocab_size: int, parameters: int) -> None:
+    assert parameter_count(NAMED[name], vocab_size) == parameters
+
+
+def test_pythias_non_embedding_parameters_are_those_its_paper_gives() -> None:
+    assert non_embedding_parameters(NAMED["pythia_410m"], 50_304) == 302_311_424
+    assert non_embedding_parameters(NAMED["pythia_1b"], 50_304) == 805_736_448
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("vocab_size", [500, 128_000])
+def test_every_named_size_has_the_parameters_that_pytorch_counts(name: str, vocab_size: int) -> None:
+    model, built = NAMED[name], on_meta(NAMED[name], vocab_size)
+    assert parameter_count(model, vocab_size) == trained(built)
+    rows = {id(p): p.numel() for p in built.parameters() if p.shape[0] == vocab_size}
+    assert embedding_parameters(model, vocab_size) == sum(rows.values())
+    parts = embedding_parameters(model, vocab_size) + non_embedding_parameters(model, vocab_size)
+    assert parts == parameter_count(model, vocab_size)
+    assert embedding_share(model, vocab_size) == sum(rows.values()) / trained(built)
+
+
+@pytest.mark.parametrize("model", [*FAMILIES, TIED, replace(GPT_NEOX, tied_embeddings=True)], ids=family)
+@pytest.mark.parametrize("vocab_size", [64, 97])
+def test_parameters_and_bytes_are_those_of_the_built_model(model: ModelConfig, vocab_size: int, tmp_path: Path) -> None:
+    built = build_model(model, vocab_size, 0, eod_id=0)
+    assert parameter_count(model, vocab_size) == trained(built)
+    save_model(built, tmp_path)
+    header_bytes = (tmp_path / "model.safetensors").stat().st_size - checkpoint_bytes(model, vocab_size)
+    assert 0 < header_bytes < 15_000
+
+
+def test_flops_are_counted_by_the_stated_formula() -> None:
+    matrices = 2 * (4 * 32 * 32 + 3 * 32 * 48 + 2 * 32) + 32 + 100 * 32
+    assert flops_per_token(LLAMA, 100) == 6 * matrices + 12 * 2 * 32 * 16
+    assert flops_per_token(TIED, 100) == flops_per_token(LLAMA, 100)
+    assert training_flops(LLAMA, 100, 7) == 7 * flops_per_token(LLAMA, 100)
+    assert source_flops_per_token(LLAMA, 100) == 0
+    pairs = 7 * flops_per_token(ENCODER_DECODER, 100) + 5 * source_flops_per_token(ENCODER_DECODER, 100)
+    assert training_flops(ENCODER_DECODER, 100, 7, source_tokens=5) == pairs
+
+
+def eager(model: ModelConfig) -> Any:
+    """A built model whose attention is written as matrix products, which PyTorch counts."""
+    built = build_model(model, 100, 0, eod_id=0)
+    built.set_attn_implementation("eager")
+    return built
+
+
+def counted(built: Any, **inputs: torch.Tensor) -> int:
+    with FlopCounterMode(display=False) as counter:
+        built(**inputs)
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("model", FAMILIES, ids=family)
+def test_a_third_of_them_is_what_pytorch_counts_forward_and_two_for_each_norm_and_bias(model: ModelConfig) -> None:
+    """PyTorch counts matrix products, Llama's angles too; the formula takes norms and biases for products."""
+    built, length = eager(model), model.context_length
+    ids = torch.zeros(1, length, dtype=torch.long)
+    inputs = {"input_ids": ids, "decoder_input_ids": ids} if built.config.is_encoder_decoder else {"input_ids": ids}
+    vectors = sum(parameter.numel() for parameter in built.parameters() if parameter.ndim == 1)
+    formula = flops_per_token(model, 100) + source_flops_per_token(model, 100)
+    assert counted(built, **inputs) == pytest.approx(length * (formula / 3 - 2 * vectors), rel=1e-3)
+
+
+def test_source_tokens_are_counted_apart_from_target_tokens() -> None:
+    model = replace(ENCODER_DECODER, decoder_layers=1)
+    encoder = eager(model).model.encoder
+    ids = torch.zeros(1, model.context_length, dtype=torch.long)
+    source_projections = 2 * 2 * 32 * 32 * model.context_length
+    vectors = sum(p.numel() for p in encoder.parameters() if p.ndim == 1) + 2 * 32
+    source = model.context_length * (source_flops_per_token(model, 100) // 3 - 2 * vectors)
+    assert source == counted(encoder, input_ids=ids) + source_projections
+
+
+def test_counting_imports_nothing_heavy() -> None:
+    heavy = {"torch", "transformers", "numpy"}
+    code = f"import sys, paribus.modeling.counts; sys.exit(bool({heavy} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,144 @@
+"""The memory of training, by formula and as autograd and the allocator have it."""
+
+import dataclasses
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.config.groups.model import DecoderModel
+from paribus.modeling.build import build_model
+from paribus.modeling.counts import optimizer_bytes, parameter_count
+from paribus.modeling.decoder import decoder_layers
+from paribus.modeling.memory import Memory, Training, training_memory
+from paribus.training.step.loss import SummedLoss
+from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
+
+VOCABULARY, ROWS = 96, 3
+SEQUENTIAL = dataclasses.replace(GPT_NEOX, parallel_residual=False)
+MODELS = {
+    "llama": LLAMA,
+    "llama_wide": dataclasses.replace(LLAMA, width=48, heads=3, ffn_width=200, layers=3, tied_embeddings=True),
+    "gpt_neox": dataclasses.replace(GPT_NEOX, rotary_fraction=0.5),
+    "sequential": dataclasses.replace(SEQUENTIAL, rotary_fraction=0.5, ffn_width=128),
+}
+ONE_PROCESS = Training(micro_batch=ROWS, share=ROWS)
+
+
+def predicted(model: Any, how: Training, vocab_size: int = VOCABULARY) -> Memory:
+    memory = training_memory(model, vocab_size, how)
+    assert memory is not None
+    return memory
+
+
+def prepared(model: DecoderModel, how: Training) -> torch.nn.Module:
+    built = build_model(model, VOCABULARY, 0).train()
+    if how.sharded and how.precision == "bf16":
+        built = built.to(torch.bfloat16)
+    if how.activation_checkpointing:
+        built.activation_checkpointing_enable()
+    if how.compiled:
+        torch._dynamo.reset()
+        for layer in decoder_layers(built):
+            layer.compile(backend="aot_eager_decomp_partition")
+    return SummedLoss(built, 0 if how.documents else None)
+
+
+def saved_bytes(model: DecoderModel, how: Training) -> int:
+    """Bytes of the storages that autograd saves in a forward pass, parameters and the loss' own gradients apart."""
+    loss = prepared(model, how)
+    own = {parameter.untyped_storage().data_ptr() for parameter in loss.parameters()}
+    storages: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in own:
+            storages[storage.data_ptr()] = storage.nbytes()
+        return tensor
+
+    tokens = torch.randint(0, VOCABULARY, (how.micro_batch, model.context_length))
+    half = how.precision == "bf16" and not how.sharded
+    precision = torch.autocast("cpu", torch.bfloat16) if half else nullcontext()
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), precision:
+        result = loss(tokens, tokens)
+    assert result.requires_grad
+    number = 2 if how.sharded and how.precision == "bf16" else 4
+    return sum(storages.values()) - number * (tokens.numel() + VOCABULARY) * model.width
+
+
+HOW = {
+    "fp32": {},
+    "autocast": {"precision": "bf16"},
+    "cast": {"precision": "bf16", "processes": 2, "parallel": "fsdp"},
+}
+
+
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW.keys())
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS.keys())
+def test_what_autograd_saves_is_predicted_to_the_byte(model: DecoderModel, how: dict[str, Any]) -> None:
+    exact = dataclasses.replace(ONE_PROCESS, **how)
+    assert predicted(model, exact).activations == saved_bytes(model, exact)
+
+
+@pytest.mark.parametrize("how", HOW.values(), ids=HOW.keys())
+@pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
+def test_a_mask_is_kept_once_as_it_is_and_as_numbers_in_every_layer(model: DecoderModel, how: dict[str, Any]) -> None:
+    within = dataclasses.replace(ONE_PROCESS, documents=True, **how)
+    # The forward pass itself holds the mask: a hook does not see it.
+    mask = ROWS * model.context_length**2
+    assert predicted(model, within).activations - mask == saved_bytes(model, within)
+
+
+@pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
+def test_with_activation_checkpointing_layers_keep_their_inputs(model: DecoderModel) -> None:
+    again = dataclasses.replace(ONE_PROCESS, activation_checkpointing=True)
+    rotations = 2 * 4 * model.context_length * (model.width // model.heads if model is LLAMA else 8)
+    assert predicted(model, again).activations - rotations == saved_bytes(model, again)
+
+
+@pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
+def test_compiled_layers_keep_what_the_partition_of_their_graphs_keeps(model: DecoderModel) -> None:
+    compiled = dataclasses.replace(ONE_PROCESS, micro_batch=8, precision="bf16", compiled=True)
+    assert predicted(model, compiled).activations == pytest.approx(saved_bytes(model, compiled), rel=0.02)
+
+
+def test_weights_gradients_and_moments_are_float32() -> None:
+    for model in (LLAMA, GPT_NEOX):
+        memory = predicted(model, ONE_PROCESS)
+        assert (memory.weights, memory.moments) == (
+            4 * parameter_count(model, VOCABULARY),
+            optimizer_bytes(model, VOCABULARY),
+        )
+        assert memory.gradients == memory.weights
+        assert memory.checkpoint == 3 * memory.weights
+        assert memory.phases["optimizer"] == 4 * memory.weights
+
+
+def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
+    alone, ddp, fsdp = (
+        predicted(NAMED["6.7b"], dataclasses.replace(ONE_PROCESS, gpu=True, **how), 32_000)
+        for how in ({}, {"processes": 8}, {"processes": 8, "parallel": "fsdp"})
+    )
+    assert ddp.weights == alone.weights == 8 * fsdp.weights
+    assert fsdp.device < ddp.device / 2
+    assert fsdp.checkpoint == alone.checkpoint
+
+
+def test_the_device_of_a_gpu_holds_no_copy_for_a_checkpoint() -> None:
+    cpu, gpu = (predicted(LLAMA, dataclasses.replace(ONE_PROCESS, gpu=gpu)) for gpu in (False, True))
+    assert cpu.device == gpu.device + gpu.host
+    assert gpu.host == gpu.checkpoint + gpu.batches
+
+
+def test_activation_checkpointing_and_smaller_micro_batches_take_less() -> None:
+    model, how = NAMED["468m"], Training(micro_batch=16, share=64, precision="bf16", gpu=True)
+    whole = predicted(model, how, 32_000).device
+    assert predicted(model, dataclasses.replace(how, activation_checkpointing=True), 32_000).device < whole / 2
+    halves = [predicted(model, dataclasses.replace(how, micro_batch=size), 32_000).device for size in (1, 2, 4, 8)]
+    assert halves == sorted(halves)
+    assert halves[-1] < whole
+
+
+def test_an_encoder_decoder_has_no_formula() -> None:
+    assert training_memory(ENCODER_DECODER, VOCABULARY, ONE_PROCESS) is None

@@ -1,0 +1,80 @@
+"""Compiled kernels in the user's cache: damaged files are never loaded."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import ConfigurationError
+from paribus.native import cache, loader
+from paribus.native.announce import compile_kernels
+from paribus.native.registry import KERNELS
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-1], lambda data: data[:40], lambda data: b"", lambda data: data[:-1] + b"?"]
+)
+def test_a_damaged_kernel_counts_as_missing(damage: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    loader.kernel("grow_table")
+    whole = cache.kernel_path("grow_table").read_bytes()
+    copy = tmp_path / "kernel.o"
+    copy.write_bytes(whole)
+    assert cache.read(copy) is not None
+    copy.write_bytes(damage(whole))
+    assert cache.read(copy) is None
+
+
+def test_a_directory_that_others_can_write_to_holds_no_code(tmp_path: Path) -> None:
+    private, shared = tmp_path / "private", tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    assert cache._is_private(private)
+    assert not cache._is_private(shared)
+    assert private.stat().st_mode & 0o077 == 0
+
+
+def test_a_configured_directory_that_others_can_write_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
+    assert cache.cache_directory.__wrapped__() == tmp_path
+    tmp_path.chmod(0o777)
+    with pytest.raises(ConfigurationError, match=f"PARIBUS_CACHE: {tmp_path} must be a directory that this user owns"):
+        cache.cache_directory.__wrapped__()
+
+
+def test_a_kernel_depends_on_its_own_sources_alone() -> None:
+    own = {name.removeprefix("paribus.") for name in cache.closure("paribus.tokenization.kernels.encode")}
+    assert "tokenization.kernels.train_bpe" not in own
+    assert {f"tokenization.kernels.{name}" for name in ("encode", "memo", "classes")} < own
+    assert {"native.build", "native.intrinsics"} < own
+
+
+class Heard:
+    """What was reported."""
+
+    def __init__(self) -> None:
+        self.lines: list[tuple[float, float, str, str]] = []
+
+    def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
+        self.lines.append((done, total, unit, doing))
+
+
+@pytest.fixture
+def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    tmp_path.chmod(0o700)
+    monkeypatch.setenv("PARIBUS_CACHE", str(tmp_path))
+    cache.cache_directory.cache_clear()
+    yield
+    cache.cache_directory.cache_clear()
+
+
+@pytest.mark.slow
+def test_the_kernels_of_a_package_are_compiled_once_and_announced(empty_cache: None) -> None:
+    heard, own = Heard(), {name for name, signature in KERNELS.items() if signature.package == "ordering"}
+    compile_kernels("ordering", heard)
+    assert heard.lines[-1][:3] == (len(own), len(own), "kernels")
+    assert {doing.removeprefix("compiling ") for *_, doing in heard.lines} <= own
+    assert loader.missing_kernels("ordering") == []
+    compile_kernels("ordering", again := Heard())
+    assert again.lines == []

@@ -1,0 +1,127 @@
+"""Spherical k-means over embeddings: what stands together, whatever the number of threads."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_limits
+
+from paribus.config.groups.ordering import ClusterOrdering
+from paribus.engine.local import LocalEngine
+from paribus.ordering.embed.artifact import Embeddings
+from paribus.ordering.orders.cluster import Clustered, by_cluster, cluster_count
+from support.orders import write_embeddings
+
+
+def blobs(count: int, dimensions: int, centres: int, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray]:
+    """Unit vectors about orthogonal centres, and which centre each is about."""
+    generator = np.random.default_rng(0)
+    label = generator.integers(0, centres, count)
+    return np.eye(dimensions)[label] + noise * generator.normal(size=(count, dimensions)) / np.sqrt(dimensions), label
+
+
+def clustered(
+    directory: Path,
+    vectors: np.ndarray,
+    ordering: ClusterOrdering,
+    *,
+    kept: np.ndarray | None = None,
+    seed: int = 0,
+    workers: int = 1,
+) -> Clustered:
+    embeddings = Embeddings(write_embeddings(directory, vectors, rows=-(-len(vectors) // 3)))
+    stay = np.ones(len(vectors), dtype=bool) if kept is None else kept
+    return by_cluster(embeddings, stay, ordering, seed=seed, engine=LocalEngine(workers))
+
+
+def runs(values: np.ndarray) -> int:
+    return 1 + int((np.diff(values) != 0).sum())
+
+
+def test_documents_about_one_centre_stand_together(tmp_path: Path) -> None:
+    vectors, label = blobs(600, 16, 6)
+    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=24, iterations=10))
+    assert sorted(found.documents.tolist()) == list(range(600))
+    ends = np.cumsum(found.sizes)
+    parts = np.split(label[found.documents], ends[:-1])
+    assert all(len(set(part.tolist())) == 1 for part in parts)
+    assert found.mean_similarity > 0.98 and found.without_direction == 0
+
+
+def test_every_document_belongs_to_the_centroid_it_is_nearest_to(tmp_path: Path) -> None:
+    vectors, _ = blobs(300, 8, 5, noise=1.5)
+    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=5, iterations=100))
+    unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    parts = np.split(found.documents, np.cumsum(found.sizes)[:-1])
+    means = np.array([unit[part].mean(axis=0) for part in parts])
+    means /= np.linalg.norm(means, axis=1, keepdims=True)
+    cosines = unit @ means.T
+    own = np.concatenate([np.full(len(part), place) for place, part in enumerate(parts)])
+    assert (cosines[found.documents].argmax(axis=1) == own).mean() > 0.99
+    assert found.mean_similarity == pytest.approx(cosines.max(axis=1).mean(), abs=2e-3)
+
+
+@pytest.mark.parametrize(("documents", "clusters"), [(1, 1), (2, 1), (10_000, 100), (235_266_464, 11_000)])
+def test_there_are_about_as_many_clusters_as_the_root_of_documents(documents: int, clusters: int) -> None:
+    assert cluster_count(documents) == clusters
+
+
+def test_the_order_does_not_depend_on_threads_or_workers(tmp_path: Path) -> None:
+    vectors, _ = blobs(3000, 32, 32, noise=2)
+    ordering = ClusterOrdering(iterations=5)
+    with threadpool_limits(1):
+        one = clustered(tmp_path / "one", vectors, ordering)
+    with threadpool_limits(4):
+        four = clustered(tmp_path / "four", vectors, ordering, workers=3)
+    assert np.array_equal(one.documents, four.documents)
+
+
+def test_centroids_are_learned_from_a_sample_and_serve_all(tmp_path: Path) -> None:
+    vectors, label = blobs(900, 16, 4)
+    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=12, fit_documents=90))
+    assert sorted(found.documents.tolist()) == list(range(900))
+    assert runs(label[found.documents]) <= 12
+
+
+def test_documents_without_a_direction_are_read_last(tmp_path: Path) -> None:
+    vectors, _ = blobs(60, 8, 3)
+    vectors[[0, 17, 40]] = 0
+    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=4))
+    assert set(found.documents[-3:].tolist()) == {0, 17, 40}
+    assert found.without_direction == 3 and found.sizes.sum() == 57
+
+
+def test_a_corpus_of_zeros_is_shuffled(tmp_path: Path) -> None:
+    found = clustered(tmp_path, np.zeros((30, 4)), ClusterOrdering())
+    assert sorted(found.documents.tolist()) == list(range(30)) != found.documents.tolist()
+    assert len(found.sizes) == 0 and found.without_direction == 30
+
+
+def test_equal_documents_are_one_cluster(tmp_path: Path) -> None:
+    vectors = np.repeat(np.eye(4)[:2], [20, 9], axis=0)
+    found = clustered(tmp_path, vectors, ClusterOrdering(clusters=6))
+    assert sorted(found.sizes.tolist()) == [9, 20]
+    assert sorted(found.documents.tolist()) == list(range(29))
+
+
+@pytest.mark.parametrize("documents", [1, 2, 3])
+def test_more_clusters_than_documents_are_as_many_as_documents(tmp_path: Path, documents: int) -> None:
+    found = clustered(tmp_path, np.eye(4)[:documents], ClusterOrdering(clusters=50))
+    assert found.sizes.tolist() == [1] * documents
+
+
+def test_only_kept_documents_are_clustered(tmp_path: Path) -> None:
+    vectors, _ = blobs(100, 8, 3)
+    kept = np.arange(100) % 3 != 0
+    found = clustered(tmp_path, vectors, ClusterOrdering(), kept=kept)
+    assert sorted(found.documents.tolist()) == np.flatnonzero(kept).tolist()
+    assert found.sizes.sum() == kept.sum()
+
+
+def test_seeds_repeat_and_change_the_order(tmp_path: Path) -> None:
+    vectors, _ = blobs(100, 8, 3)
+    first, same, other = (
+        clustered(tmp_path / name, vectors, ClusterOrdering(), seed=seed).documents
+        for name, seed in [("first", 1), ("same", 1), ("other", 2)]
+    )
+    assert np.array_equal(first, same) and not np.array_equal(first, other)

@@ -1,0 +1,85 @@
+"""How alike the documents of contexts are, against all pairs counted out."""
+
+import itertools
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.ordering.context_similarity import context_similarity, mean
+from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.traversal.shuffle import permute
+from paribus.ordering.traversal.traversal import Sequential, ShuffledContexts, Traversal
+from support.orders import formula_vectors
+from support.packings import packed
+
+LENGTHS = [3, 1, 4, 2, 6, 1, 2, 5, 3, 2]
+ORDER = [4, 2, 9, 0, 1, 7, 3, 8, 5, 6]
+
+
+def contexts_and_vectors(directory: Path, vectors: np.ndarray) -> tuple[Contexts, Embeddings]:
+    documents = [[number] * length for number, length in enumerate(LENGTHS)]
+    np.save(directory / "part.npy", vectors.astype(np.float16))
+    writer = EmbeddingsWriter(directory)
+    writer.add([directory / "part.npy"])
+    writer.close()
+    return packed(documents, ORDER, length=6), Embeddings(directory)
+
+
+def cosine(vectors: np.ndarray, first: int, second: int) -> float:
+    return float(vectors[first].astype(np.float64) @ vectors[second].astype(np.float64))
+
+
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_similarities_are_means_over_the_pairs_of_a_context_and_of_the_next_one(tmp_path: Path, shuffle: bool) -> None:
+    contexts, embeddings = contexts_and_vectors(tmp_path, formula_vectors(10, 16))
+    vectors = embeddings.rows(0, 10)
+    count = contexts.count
+    traversal: Traversal = ShuffledContexts(count, 3) if shuffle else Sequential(count)
+    found = context_similarity(contexts, contexts, embeddings, traversal, seed=3)
+    trained = permute(np.arange(count), count, seed=3, epoch=0).tolist() if shuffle else list(range(count))
+    held = [[document for document, _ in contexts.documents_of(context)] for context in trained]
+    for number, documents in enumerate(held):
+        pairs = [cosine(vectors, a, b) for a, b in itertools.combinations(documents, 2)]
+        assert found.inside[number] == pytest.approx(np.mean(pairs)) if pairs else math.isnan(found.inside[number])
+        others = held[(number + 1) % count]
+        across = [cosine(vectors, a, b) for a in documents for b in others if a != b]
+        assert found.following[number] == pytest.approx(np.mean(across))
+    adjacent = [cosine(vectors, a, b) for a, b in itertools.pairwise(ORDER)]
+    assert found.adjacent == pytest.approx(adjacent)
+    assert found.along() == pytest.approx(adjacent)
+
+
+def test_documents_without_a_direction_are_left_out(tmp_path: Path) -> None:
+    vectors = formula_vectors(10, 16)
+    vectors[[4, 2]] = 0
+    contexts, embeddings = contexts_and_vectors(tmp_path, vectors)
+    found = context_similarity(contexts, contexts, embeddings, Sequential(contexts.count), seed=0)
+    assert math.isnan(found.adjacent[0]) and math.isnan(found.adjacent[1]) and math.isfinite(found.adjacent[2])
+    assert math.isfinite(mean(found.inside))
+
+
+def test_nothing_to_compare_is_no_number(tmp_path: Path) -> None:
+    contexts, embeddings = contexts_and_vectors(tmp_path, np.zeros((10, 16), dtype=np.float32))
+    found = context_similarity(contexts, contexts, embeddings, ShuffledContexts(contexts.count, 0), seed=0)
+    assert all(math.isnan(mean(part)) for part in (found.inside, found.following, found.random, found.adjacent))
+
+
+def test_inside_is_as_shuffled_where_the_order_is_random(tmp_path: Path) -> None:
+    """Long documents fill contexts alone, and short ones are alike: inside is above random, and no order did that."""
+    generator = np.random.default_rng(2)
+    long = generator.random(600) < 0.1
+    documents = [[number % 90] * (60 if long[number] else 1) for number in range(600)]
+    vectors = np.zeros((600, 16), dtype=np.float32)
+    vectors[np.arange(600), np.where(long, generator.integers(1, 16, 600), 0)] = 1
+    np.save(tmp_path / "part.npy", vectors.astype(np.float16))
+    writer = EmbeddingsWriter(tmp_path)
+    writer.add([tmp_path / "part.npy"])
+    writer.close()
+    contexts, shuffled = (packed(documents, generator.permutation(600).tolist(), length=8) for _ in range(2))
+    traversal = ShuffledContexts(contexts.count, 0)
+    found = context_similarity(contexts, shuffled, Embeddings(tmp_path), traversal, seed=0)
+    assert mean(found.inside) == pytest.approx(mean(found.shuffled), abs=0.05)
+    assert mean(found.inside) - mean(found.random) > 0.3

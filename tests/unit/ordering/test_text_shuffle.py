@@ -1,0 +1,251 @@
+"""Contexts in the sequence of their text: against a slow one, and two ways of cutting one text against each other."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.config.groups.packing import (
+    BestFitPacking,
+    ConcatenatePacking,
+    OneDocumentPacking,
+    PackingConfig,
+    PairPacking,
+)
+from paribus.errors import DataError
+from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pack import pack
+from paribus.ordering.traversal import readings as sampling
+from paribus.ordering.traversal.readings import readings, sampled_bytes
+from paribus.ordering.traversal.text import OrderedText
+from paribus.ordering.traversal.traversal import ShuffledText, straddling, traverse
+from paribus.reporting.notes.common_text import common_share
+from paribus.training.data.batches import Batches
+from support.packings import EOD, FixedOrder, packed, slow_text_shuffle, text_of
+
+BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOD - 5)])
+PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()]
+DOCUMENTS = st.lists(st.lists(st.integers(0, 4), max_size=25), min_size=3, max_size=20).filter(
+    lambda documents: sum(map(len, documents)) > 10
+)
+
+
+def slow_bytes_before(documents: list[list[int]], order: list[int], contexts: Contexts) -> list[int]:
+    """Bytes of ordered text before the first token of each context, token by token."""
+    found = []
+    for context in range(contexts.count):
+        pieces = contexts.pieces([context])
+        position, start = int(pieces.positions[0]), int(pieces.starts[0])
+        before = [token for document in order[:position] for token in documents[document]]
+        before += documents[order[position]][:start]
+        found.append(sum(int(BYTE_LENGTHS[token]) for token in before))
+    return found
+
+
+@settings(max_examples=60, deadline=None)
+@given(documents=DOCUMENTS, data=st.data(), stretch=st.integers(3, 60), seed=st.integers(0, 3))
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_every_epoch_reads_contexts_in_the_slow_sequence(
+    packing: PackingConfig, documents: list[list[int]], data: st.DataObject, stretch: int, seed: int
+) -> None:
+    order = data.draw(st.permutations(range(len(documents))))
+    contexts = packed(documents, order, packing=packing)
+    text = text_of(contexts, BYTE_LENGTHS)
+    places = text.places(contexts)
+    assert places.tolist() == slow_bytes_before(documents, order, contexts)
+    traversal = ShuffledText(places, text.bytes, stretch, seed)
+    for epoch in (0, 1, 5):
+        expected = slow_text_shuffle(places.tolist(), text.bytes, stretch, seed, epoch)
+        assert sorted(expected) == list(range(contexts.count))
+        assert traversal.at(np.arange(contexts.count), epoch).tolist() == expected
+        mixed = np.random.default_rng(seed).permutation(contexts.count)
+        assert traversal.at(mixed, epoch).tolist() == [expected[place] for place in mixed]
+        assert traversal.places_of(mixed, epoch).tolist() == [expected.index(context) for context in mixed]
+
+
+def test_windows_of_many_stretches_are_read_one_after_the_other() -> None:
+    places = np.sort(np.random.default_rng(0).integers(0, 30_000, 4_000))
+    traversal = ShuffledText(places, 30_000, 10, seed=2)
+    expected = slow_text_shuffle(places.tolist(), 30_000, 10, 2, 3)
+    assert set(np.diff(traversal.stretches(3).windows)) == {93, 94}
+    assert traversal.at(np.arange(4_000), 3).tolist() == expected
+    assert traversal.at(np.arange(1_000, 1_010), 3).tolist() == expected[1_000:1_010]
+
+
+Cut = tuple[Contexts, OrderedText]
+
+
+def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> Cut:
+    """1,500 documents of equal text, in one order, whose tokens have `token_bytes` bytes but for the last."""
+    random = np.random.default_rng(5)
+    sizes: list[int] = random.geometric(1 / 300, 1_500).tolist()
+    byte_lengths = np.zeros(EOD + 1, dtype=np.int64)
+    byte_lengths[: token_bytes + 1] = np.arange(token_bytes + 1)
+    documents = [[token_bytes] * (size // token_bytes) + [size % token_bytes] for size in sizes]
+    contexts = packed(documents, random.permutation(1_500).tolist(), length=context_tokens, packing=packing)
+    return contexts, OrderedText(contexts.documents, sizes, byte_lengths)
+
+
+def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """By byte of the corpus how often training predicted it until it has predicted so many bytes, and when last.
+
+    Slow: context by context, token by token.
+    """
+    contexts, text = arm
+    traversal = traverse(packing, contexts, text, seed)
+    times = np.zeros(int(text.corpus_begins[-1]), dtype=np.int64)
+    when, done, sequence = np.full(len(times), -1), 0, traversal.at(np.arange(contexts.count), 0)
+    for context in itertools.chain(sequence.tolist()):
+        if done >= text_bytes:
+            break
+        pieces = contexts.pieces([context])
+        for number in range(len(pieces.positions)):
+            position, start = int(pieces.positions[number]), int(pieces.starts[number])
+            skipped = start + (number == 0 or bool(pieces.unpredicted[number]))
+            first, last = (
+                int(text.within(np.array([position]), np.array([token]))[0])
+                for token in (skipped, start + int(pieces.lengths[number]))
+            )
+            begin = int(text.corpus_begins[contexts.documents.order[position]])
+            times[begin + first : begin + last] += 1
+            when[begin + first : begin + last] = done
+            done += last - first
+    return times, when
+
+
+@pytest.mark.parametrize("share", [0.1, 0.4])
+def test_arms_of_different_tokens_read_the_same_text_at_the_same_time(share: float) -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    arms = [cut(token_bytes, packing) for token_bytes in (3, 5, 8)]
+    budget = int(share * arms[0][1].bytes)
+    read = [read_at(arm, packing, budget) for arm in arms]
+    for (one, when), (other, then) in itertools.combinations(read, 2):
+        common = np.minimum(one, other).sum() / min(one.sum(), other.sum())
+        assert common > 0.88
+        both = (one > 0) & (other > 0)
+        assert np.median(np.abs(when[both] - then[both])) < 0.01 * budget + 64 * 128
+
+
+def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> None:
+    packing = ConcatenatePacking(shuffle="contexts")
+    (one, _), (other, _) = (read_at(cut(token_bytes, packing), packing, 45_000) for token_bytes in (3, 8))
+    assert np.minimum(one, other).sum() / min(one.sum(), other.sum()) < 0.2
+
+
+def test_neighbours_of_the_order_are_a_window_apart_and_other_epochs_and_seeds_read_otherwise() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(5, packing)
+    traversal = traverse(packing, contexts, text, 0)
+    place = traversal.places_of(np.arange(contexts.count), 0)
+    apart = np.abs(np.diff(place))
+    assert 60 < np.median(apart) < 128 and (apart > 32).mean() > 0.99
+    others = [traversal.at(np.arange(300), 1), traverse(packing, contexts, text, 1).at(np.arange(300), 0)]
+    for other in others:
+        assert len(np.intersect1d(other, traversal.at(np.arange(300), 0))) < 150
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
+    arm = cut(5, packing)
+    contexts, text = arm
+    expected, _ = read_at(arm, packing, 60_000)
+    batches = Batches(contexts, 1, traverse(packing, contexts, text, 0))
+    steps = steps_of(arm, packing, 60_000)
+    found = readings(contexts, text, batches.times_read(steps))
+    assert found.tolist() == expected[sampled_bytes(len(expected))].tolist()
+
+
+def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
+    """Contexts that training reads until it has predicted so many bytes."""
+    contexts, text = arm
+    sequence = traverse(packing, contexts, text, 0).at(np.arange(contexts.count), 0)
+    lengths = np.zeros(EOD + 1, dtype=np.int64)
+    lengths[:6] = np.arange(6)
+    return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
+
+
+def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    arms = [cut(token_bytes, packing) for token_bytes in (3, 8)]
+    times = [Batches(arm[0], 1, traverse(packing, *arm, 0)).times_read(arm[0].count // 3) for arm in arms]
+    exact = common_share(*(readings(*arm, each) for arm, each in zip(arms, times, strict=True)))
+    monkeypatch.setattr(sampling, "SAMPLED", 20_000)
+    sample = [readings(*arm, each) for arm, each in zip(arms, times, strict=True)]
+    assert all(len(each) == 20_000 for each in sample)
+    assert common_share(*sample) == pytest.approx(exact, abs=0.02)
+
+
+def test_times_read_are_those_of_whole_epochs_and_the_rest() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(8, packing)
+    batches = Batches(contexts, 7, traverse(packing, contexts, text, 3))
+    for steps in (0, 1, contexts.count // 7 + 2, 2 * contexts.count // 7 + 1):
+        read = [context for step in range(steps) for context in batches.indices(step).tolist()]
+        assert batches.times_read(steps).tolist() == np.bincount(read, minlength=contexts.count).tolist()
+
+
+def test_common_text_is_of_the_training_that_read_less() -> None:
+    assert common_share(np.array([2, 1, 0, 0]), np.array([1, 1, 1, 0])) == 2 / 3
+    assert common_share(np.array([1, 0]), np.array([0, 5])) == 0
+    assert common_share(np.array([0]), np.array([0])) == 0
+
+
+def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
+    packing = ConcatenatePacking(stretch_bytes=1_000)
+    contexts, text = cut(5, packing)
+    traversal = traverse(packing, contexts, text, 0)
+    assert isinstance(traversal, ShuffledText)
+    shift = 1_000 - int(np.argmax(traversal.stretches(0).of(np.arange(1_001)) == 1))
+    begins = (np.append(text.places(contexts), text.bytes) + shift).tolist()
+    expected = [(end - 1) // 1_000 != begin // 1_000 for begin, end in itertools.pairwise(begins)]
+    assert straddling(contexts, text, traversal) == pytest.approx(np.mean(expected), abs=0.01)
+    assert straddling(contexts, text, traverse(ConcatenatePacking(shuffle="none"), contexts, text, 0)) is None
+
+
+def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it() -> None:
+    contexts = packed([[1, 1, 1, 1, 1, 1], [4, 4]], length=2)
+    text = OrderedText(contexts.documents, [30, 4], BYTE_LENGTHS)
+    assert text.bytes == 34
+    places = [text.within(np.array([0]), np.array([token]))[0] for token in range(8)]
+    assert places == [0, 5, 10, 15, 20, 25, 30, 30]
+    assert text.within(np.array([1, 0, 1]), np.array([1, 2, 2])).tolist() == [2, 10, 4]
+
+
+def test_a_long_document_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paribus.ordering.traversal import text as module
+
+    random = np.random.default_rng(3)
+    contexts = packed([random.integers(0, 5, 1_000).tolist()], length=7)
+    whole = text_of(contexts, BYTE_LENGTHS)
+    expected = whole.within(np.zeros(1_001, dtype=np.int64), np.arange(1_001))
+    monkeypatch.setattr(module, "TOKENS_AT_ONCE", 13)
+    assert whole.within(np.zeros(1_001, dtype=np.int64), np.arange(1_001)).tolist() == expected.tolist()
+
+
+def test_a_corpus_without_text_is_refused() -> None:
+    contexts = packed([[6, 6, 6], [6, 6, 6]], length=2)
+    with pytest.raises(DataError, match="no text at all"):
+        OrderedText(contexts.documents, [0, 0], BYTE_LENGTHS)
+
+
+def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
+    # Two pairs of 7 and 4, and of 3 and 9 bytes, a byte a token, in rows of five tokens a side.
+    ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOD)
+    contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOD, 5, [7, 3])
+    text = OrderedText(contexts.documents, [11, 12], lengths)
+    found = readings(contexts, text, np.array([1, 2]))
+    # A source has four tokens and its end, a target five or all with its end.
+    first, second = [2] * 4 + [0] * 3 + [2] * 4, [1] * 3 + [1] * 5 + [0] * 4
+    assert found.tolist() == [*first, *second]
+
+
+def test_windows_are_about_as_large_so_that_no_neighbours_end_an_epoch_side_by_side() -> None:
+    for stretches in (65, 66, 127, 130, 257):
+        places = np.arange(8 * stretches) * 125
+        traversal = ShuffledText(places, 1_000 * stretches, 1_000, seed=1)
+        sizes = np.diff(traversal.stretches(0).windows)
+        assert sizes.max() - sizes.min() <= 1 and sizes.min() >= min(64, stretches)
+        apart = np.abs(np.diff(traversal.places_of(np.arange(len(places)), 0)))
+        assert (apart < 32).mean() < 0.02

@@ -1,0 +1,199 @@
+"""Which packages, in which stage, keep runs from standing in one table."""
+
+import importlib.metadata
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.report import explain
+from paribus.config.arguments import parse
+from paribus.config.compose import Composition
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.environment import environment_changes
+from paribus.pipeline.record.made_with import environment
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.records import collect
+from paribus.pipeline.stages import STAGES
+from paribus.reporting.fairness.equality import differing as differing_fields
+from paribus.reporting.fairness.fairness import differences
+from paribus.reporting.table.frame import RunRecord
+from paribus.store.code import Code
+from paribus.store.packages import DECIDING, HARMLESS, recorded
+from paribus.store.provenance import package_versions
+
+ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": []}
+NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {}}
+PINNED = dict.fromkeys(recorded(), "1.0")
+SEEDS = ("-m", "seed=0,1", "scale=tiny", "corpus=pydocs_small", "ordering=in_context", "tracking=none")
+Change = Callable[[str, int], dict[str, str]]
+"""From a stage and the number of the run that made it to the versions that are others there."""
+
+
+def sweep(root: Path) -> tuple[Composition, list[PreparedRun]]:
+    composition = compose_command(parse([*SEEDS, f"root={root}"]))
+    return composition, prepare(composition)
+
+
+def record(runs: list[PreparedRun], change: Change) -> None:
+    """Each run as recorded, with artefacts that say what they were made with; the first run made what both share."""
+    for number, run in enumerate(runs):
+        layout = Layout.of(run.job.config)
+        recorder = Recorder(run.job.config, run.nodes, layout)
+        for name, node in run.nodes.items():
+            held = layout.store.claim(name, node.key)
+            assert held is not None
+            with held:
+                layout.store.empty_output(held, name, node.key)
+                if layout.store.find(name, node.key) is None:
+                    layout.store.publish(held, name, node.key, made_by(change(name, number)))
+            artifact = layout.store.find(name, node.key)
+            assert artifact is not None
+            recorder.stage(node, artifact, "made", 1.0)
+        recorder.finish(None)
+
+
+def made_by(changed: dict[str, str]) -> dict[str, Any]:
+    versions = PINNED | {name: version for name, version in changed.items() if name != "python"}
+    return {"result": {}, "provenance": {"packages": versions, "python": changed.get("python", "3.11.7")}}
+
+
+def compared(root: Path, change: Change) -> list[RunRecord]:
+    _, runs = sweep(root)
+    record(runs, change)
+    records, missing = collect(runs, [], Layout.of(runs[0].job.config))
+    assert missing == []
+    return records
+
+
+def differing(root: Path, changed: dict[str, str]) -> list[str]:
+    """What keeps two seeds apart when the stages that the second run made had other packages."""
+    records = compared(root, lambda stage, number: changed if number == 1 else {})
+    return [difference.path for difference in differences(records, [])]
+
+
+def test_upgrades_that_can_change_no_number_keep_no_runs_apart(tmp_path: Path) -> None:
+    changed = {name: "2.0" for name in recorded() if name in HARMLESS}
+    assert {"mlflow", "hydra-core", "datasets", "pyarrow"} <= changed.keys()
+    assert differing(tmp_path, changed | {"python": "3.11.9"}) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "stages"),
+    [
+        ("torch", "2.0", ["checkpoints", "scores"]),
+        ("transformers", "2.0", ["checkpoints", "scores"]),
+        ("accelerate", "2.0", ["checkpoints"]),
+        ("numpy", "2.0", ["checkpoints", "order", "scores"]),
+        ("lm-eval", "2.0", ["scores"]),
+        ("faiss-cpu", "2.0", ["order"]),
+        ("python", "3.12.0", ["scores"]),
+    ],
+)
+def test_an_upgrade_that_can_is_named_with_its_stage(
+    name: str, version: str, stages: list[str], tmp_path: Path
+) -> None:
+    assert differing(tmp_path, {name: version}) == [f"environment.packages.{stage}.{name}" for stage in stages]
+
+
+def test_a_package_decides_only_its_own_stages(tmp_path: Path) -> None:
+    records = compared(tmp_path, lambda stage, number: {"sacrebleu": "2.0"} if (stage, number) == ("order", 1) else {})
+    assert differences(records, []) == []
+
+
+@pytest.mark.parametrize(
+    ("stage", "name"),
+    [
+        ("vocabulary", "sentencepiece"),
+        ("vocabulary", "regex"),
+        ("tokens", "regex"),
+        ("embeddings", "scikit-learn"),
+        ("neighbours", "faiss-cpu"),
+        ("duplicates", "datasketch"),
+    ],
+)
+def test_what_comes_before_training_is_compared_too(stage: str, name: str, tmp_path: Path) -> None:
+    composition = compose_command(
+        parse([*SEEDS, "seed=0", "corpus.min_bytes=200,300", "factors=[corpus]", f"root={tmp_path}"])
+    )
+    runs = prepare(composition)
+    record(runs, lambda made, number: {name: "2.0"} if made == stage and number == 1 else {})
+    records, _ = collect(runs, composition.factors, Layout.of(runs[0].job.config))
+    found = [difference.path for difference in differences(records, composition.factors)]
+    assert [path for path in found if "packages" in path] == [f"environment.packages.{stage}.{name}"]
+
+
+def test_a_package_that_one_record_lacks_keeps_runs_apart(tmp_path: Path) -> None:
+    records = compared(tmp_path, lambda stage, number: {})
+    path = "environment.packages.scores.sacrebleu"
+    assert differing_without(records, path) == [f'{path}: "1.0" in {records[0].run_id}; nothing in {records[1].run_id}']
+
+
+def test_a_stage_that_a_run_has_not_or_whose_record_is_gone_keeps_none_apart(tmp_path: Path) -> None:
+    records = compared(tmp_path, lambda stage, number: {})
+    assert differing_without(records, "environment.packages.scores.") == []
+
+
+def differing_without(records: list[RunRecord], prefix: str) -> list[str]:
+    """What keeps the first run apart from the second, of which no entry that begins so is known."""
+    prefix = prefix.removeprefix("environment.")
+    entries = {path: value for path, value in records[1].environment.items() if not path.startswith(prefix)}
+    assert len(entries) < len(records[1].environment)
+    return list(map(str, differences([records[0], replace(records[1], environment=entries)], [])))
+
+
+def test_builds_of_faiss_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are distributions by several names, all of which provide the module faiss."""
+
+    def versions(installed: dict[str, str]) -> dict[str, str]:
+        def version(name: str) -> str:
+            if name.startswith("faiss") and name not in installed:
+                raise importlib.metadata.PackageNotFoundError(name)
+            return installed.get(name, "1.0")
+
+        monkeypatch.setattr(importlib.metadata, "version", version)
+        return package_versions()
+
+    with_cpu, with_gpu = versions({"faiss-cpu": "1.12"}), versions({"faiss-gpu-cu12": "1.8"})
+    monkeypatch.undo()
+    assert Code({}, with_cpu).digest != Code({}, with_gpu).digest
+    found = list(environment_changes(ELSEWHERE | {"packages": with_cpu}, ELSEWHERE | {"packages": with_gpu}))
+    assert found == ["faiss-cpu 1.12, here absent", "faiss-gpu-cu12 absent, here 1.8"]
+    stages = [
+        {"order": {"provenance": {"packages": packages, "python": "3.11.7"}}} for packages in (with_cpu, with_gpu)
+    ]
+    run = [{f"environment.{name}": value for name, value in environment(NO_STAGES, made).items()} for made in stages]
+    assert [difference.path for difference in differing_fields([("cpu", run[0]), ("gpu", run[1])], [])] == [
+        "environment.packages.order.faiss-cpu",
+        "environment.packages.order.faiss-gpu-cu12",
+    ]
+
+
+def test_why_tells_what_differs_and_cannot_change_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    composition, runs = sweep(tmp_path)
+    changed = {"mlflow": "2.0", "python": "3.11.9", "sacrebleu": "2.0"}
+    record(runs, lambda stage, number: changed if number == 1 and stage != "scores" else {})
+    assert explain(composition, runs, Console(width=500)) == 0
+    said = capsys.readouterr().out
+    harmless = said[said.index("Differs, but cannot change a number:") :]
+    assert "  mlflow: shows runs and computes nothing\n" in harmless
+    assert "2.0 in " in harmless
+    assert "  python's patch version: " not in harmless
+    assert "  sacrebleu: decides scores, finetuned only\n" in harmless
+    assert "Nothing else could change a number: the table may be made." in harmless
+
+
+def test_every_stage_and_every_dependency_has_been_judged() -> None:
+    assert set(DECIDING) == set(STAGES)
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    dependencies = {re.split(r"[<>=\[ ]", line)[0] for line in project["dependencies"]}
+    assert dependencies - set(recorded()) == set()
+    assert not {name for packages in DECIDING.values() for name in packages} & set(HARMLESS)

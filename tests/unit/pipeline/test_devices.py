@@ -1,0 +1,200 @@
+"""Devices that this machine lacks: refused before the first stage, by the command or by the job where it runs."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.groups.embedding import MiniLMEmbedder, NeighboursConfig
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
+from paribus.config.groups.ordering import NearestOrdering
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.schema import RunConfig
+from paribus.engine.gpus import Gpu
+from paribus.errors import ConfigurationError
+from paribus.pipeline import prepare
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.job import JobFunction
+from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.making import devices, gpu_slots
+from paribus.pipeline.making.devices import Devices
+from paribus.pipeline.making.visible_devices import Library, visible_devices
+from paribus.pipeline.record.recorder import read_record
+from paribus.store.code import loaded_code
+from support.plans import TRAINING, planned_run, store_record
+from support.run_config import run_config
+
+
+def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
+    """Problems by path where each library sees so many devices."""
+    config = run_config(root=str(root), **({"training": TRAINING} | groups))
+    return dict(Devices(lambda library: seen).problems(config, build_graph(config, root / "cache")))
+
+
+def training(**fields: object) -> dict[str, TrainingConfig]:
+    return {"training": replace(TRAINING, **fields)}  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("groups", "seen", "path"),
+    [
+        (training(device="cuda"), 0, "training.device"),
+        (training(device="cuda:1"), 1, "training.device"),
+        ({"evaluation": EvaluationConfig(device="cuda:2")}, 2, "evaluation.device"),
+        ({"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu")}, 0, "neighbours.device"),
+        (training(device="cuda", processes=4), 2, "training.processes"),
+        (training(device="cuda", processes=0), 3, "training.global_batch"),
+        (training(nodes=2), 0, "training.nodes"),
+    ],
+)
+def test_what_is_not_here_is_named_by_its_path(
+    groups: dict[str, object], seen: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    assert list(found(tmp_path, seen, **groups)) == [path]
+
+
+@pytest.mark.parametrize(
+    ("groups", "seen"),
+    [
+        (training(device="cuda"), 1),
+        (training(device="cuda:1"), 2),
+        (training(device="cuda", processes=4), 4),
+        ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
+        ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
+        ({"neighbours": NeighboursConfig(device="gpu")}, 0),
+    ],
+    ids=["cuda", "cuda:1", "four processes", "cuda:0", "no embeddings wanted", "no neighbours wanted"],
+)
+def test_what_is_here_or_not_wanted_is_no_problem(groups: dict[str, object], seen: int, tmp_path: Path) -> None:
+    assert found(tmp_path, seen, **groups) == {}
+
+
+THREE = [Gpu(str(number), f"GPU-{number}") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "processes", "paths"),
+    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (0, 0, []), (0, 4, [])],
+)
+def test_auto_counts_the_gpus_of_pytorch_where_the_driver_lists_some(
+    seen: int, processes: int, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch built for a CPU sees none of those that the driver lists."""
+    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
+    assert list(found(tmp_path, seen, **training(device="auto", processes=processes))) == paths
+
+
+@pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"}), (0, {})])
+def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
+    seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: seen)
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
+    with gpu_slots.gpu_slots("checkpoints", config, print) as environment:
+        assert environment == visible
+    assert (tmp_path / "locks").exists() == bool(visible)
+
+
+def test_compiling_for_a_cpu_without_a_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices.shutil, "which", lambda name: None)
+    assert list(found(tmp_path, 0, **training(compile="always"))) == ["training.compile"]
+    assert found(tmp_path, 0, **training(compile="auto")) == {}
+
+
+def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask(library: Library) -> int:
+        raise AssertionError(library)
+
+    monkeypatch.setattr(devices, "visible_gpus", list)
+    for device in ("auto", "cpu"):
+        config = run_config(
+            root=str(tmp_path), training=replace(TRAINING, device=device), evaluation=EvaluationConfig(device=device)
+        )
+        assert list(Devices(ask).problems(config, build_graph(config, tmp_path))) == []
+
+
+def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
+    assert len(list(Devices(lambda library: 0).problems(run.job.config, run.nodes))) == 1
+    store_record(run, "checkpoints", {})
+    assert list(Devices(lambda library: 0).problems(run.job.config, run.nodes)) == []
+
+
+def test_pytorch_and_faiss_say_what_they_see() -> None:
+    import torch
+
+    assert visible_devices("torch") == torch.cuda.device_count()
+    assert visible_devices("faiss") >= 0
+
+
+ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.device=cuda")
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
+    """A machine without GPUs, also where it has some."""
+    absent: Callable[[], Devices] = lambda: Devices(lambda library: 0)  # noqa: E731
+    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.job.Devices"):
+        monkeypatch.setattr(module, absent)
+    return absent
+
+
+@pytest.mark.parametrize("launcher", ["basic", "joblib", "submitit_local"])
+def test_a_sweep_on_this_machine_is_refused_before_anything_is_made(
+    launcher: str, tmp_path: Path, bare: Callable[[], Devices]
+) -> None:
+    composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
+    with pytest.raises(ConfigurationError, match=r"training\.device: cuda is asked for"):
+        prepare.prepare(composed)
+    assert not (tmp_path / "root/artifacts").exists()
+
+
+@pytest.mark.parametrize("launcher", ["submitit_slurm", "ray"])
+def test_jobs_that_run_elsewhere_are_not_judged_by_this_machine(
+    launcher: str, tmp_path: Path, bare: Callable[[], Devices]
+) -> None:
+    composed = compose_command(parse(["-m", *ON_CUDA, f"root={tmp_path}/root", f"hydra/launcher={launcher}"]))
+    assert len(prepare.prepare(composed)) == 1
+
+
+@pytest.mark.parametrize("launcher", ["submitit_slurm", None])
+def test_a_job_refuses_before_its_first_stage_where_its_own_machine_lacks_the_device(
+    launcher: str | None, tmp_path: Path, bare: Callable[[], Devices]
+) -> None:
+    composed = compose_command(parse([*ON_CUDA, f"root={tmp_path}/root"]))
+    sweep = launcher and SweepConfig(id="0" * 16, name="s", invocation="i", jobs=1, launcher=launcher)
+    config: RunConfig = replace(composed.jobs[0].config, sweep=sweep or None)
+    JobFunction(loaded_code())(config)
+    layout = Layout.of(config)
+    nodes: dict[str, Node] = build_graph(config, layout.cache)
+    record = read_record(layout.run(run_id(nodes)))
+    assert record is not None
+    assert record["failure"]["class"] == "configuration"
+    assert record["failure"]["message"].startswith("training.device: cuda is asked for")
+    assert not any((layout.root / "artifacts").glob("*/*/record.json"))
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+@pytest.mark.parametrize(
+    ("override", "message"),
+    [
+        ("training.device=tpu", "training.device: 'tpu' is no device; known: auto, cpu, cuda, and cuda:N"),
+        ("evaluation.device=foo", "evaluation.device: 'foo' is no device"),
+        ("training.device=cuda:", "training.device: 'cuda:' is no device"),
+        ("tracking.uri=ftp://x", "tracking.uri: 'ftp://x' is no store that MLflow 3 opens"),
+        ("tracking.uri=sqlite://x", "tracking.uri: 'sqlite://x' names no file"),
+    ],
+)
+def test_what_no_machine_has_is_refused_by_every_verb(verb: str, override: str, message: str, tmp_path: Path) -> None:
+    command = parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}/root", override], verb)
+    with pytest.raises(ConfigurationError) as refused:
+        prepare.prepare(compose_command(command), tolerate_missing=verb == "plan")
+    assert message in str(refused.value)
+    assert not (tmp_path / "root/runs").exists()

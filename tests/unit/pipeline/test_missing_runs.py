@@ -1,0 +1,92 @@
+"""Why a run that a command composes is not in its table."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.status import show_status
+from paribus.config.arguments import parse
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.recorder import RUN_RECORD, Recorder
+from paribus.pipeline.record.records import collect
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    (found,) = prepare(compose_command(parse(["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}"])))
+    return found
+
+
+def begun(run: PreparedRun) -> dict[str, Any]:
+    """The record of a run that has begun, as its recorder leaves it."""
+    return Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).record
+
+
+def reason(run: PreparedRun) -> str:
+    records, (missing,) = collect([run], ["encoder"], Layout.of(run.job.config))
+    assert records == [] and missing.factors == {"encoder": "merge_rank"}
+    return missing.reason
+
+
+def test_one_that_nobody_started(run: PreparedRun) -> None:
+    assert reason(run) == "seed 0: not started"
+
+
+def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp_path: Path) -> None:
+    overrides = ["scale=tiny", "corpus=files", f"corpus.paths=[{tmp_path}/gone.txt]", f"root={tmp_path}/root"]
+    (run,) = prepare(compose_command(parse(overrides)), tolerate_missing=True)
+    assert reason(run).startswith("seed 0: whether it has run is not known without its files: ")
+    assert "gone.txt" in reason(run)
+    console = Console(file=io.StringIO(), width=400)
+    assert show_status([run], console) == 1
+    printed = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "unknown" in printed and "gone.txt" in printed
+    assert "not started" not in printed and run.run_id not in printed
+
+
+def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
+    stages = len(begun(run)["code_versions"])
+    assert "seed 0: still running, or killed: started 20" in reason(run)
+    assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])
+def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str) -> None:
+    begun(run)
+    path = Layout.of(run.job.config).run(run.run_id) / RUN_RECORD
+    path.write_text(content)
+    assert str(path) in reason(run)
+    assert "of another version of paribus, or damaged" in reason(run)
+
+
+def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
+    record = begun(run)
+    now = record["code_versions"]["scores"]
+    layout = Layout.of(run.job.config)
+    other = layout.run("0123456789abcdef")
+    layout.run(run.run_id).rename(other)
+    versions = record["code_versions"] | {"scores": now + 1}
+    changed = record | {"status": "done", "run_id": other.name, "code_versions": versions}
+    (other / RUN_RECORD).write_text(json.dumps(changed))
+    assert f"run {other.name} is of another version (scores {now + 1}, now {now})" in reason(run)
+
+
+def test_a_group_that_a_record_lacks_and_that_decided_nothing_of_its_run_is_as_the_command_has_it(
+    run: PreparedRun,
+) -> None:
+    record = begun(run)
+    identity = {name: value for name, value in record["identity"].items() if name != "finetuning"}
+    layout = Layout.of(run.job.config)
+    path = layout.run(run.run_id) / RUN_RECORD
+    path.write_text(json.dumps(record | {"status": "done", "identity": identity}), encoding="utf-8")
+    (found,), missing = collect([run], ["encoder"], layout)
+    assert missing == []
+    assert found.config["finetuning"] == {"kind": "none"}
+    assert found.config["corpus"] == identity["corpus"]

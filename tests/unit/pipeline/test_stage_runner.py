@@ -1,0 +1,506 @@
+"""What the runner does around a stage: provenance, records, files that change, file servers that do not answer."""
+
+import contextlib
+import errno
+import io
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.commands.status import show_failures
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.config.groups.execution import SweepConfig
+from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.job import JobFunction, perform
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.making import runner, source_files
+from paribus.pipeline.making.runner import StageRunner, run_nodes
+from paribus.pipeline.making.source_files import SourceFiles
+from paribus.pipeline.record.made_with import environment
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.show.display import Display
+from paribus.store.artifact import Artifact, Store
+from paribus.store.code import loaded_code
+from paribus.store.file_digests import FileDigests
+from paribus.tracking.reader import EventReader
+from support.plans import PreparedRun, planned_run
+
+Stage = Callable[[dict[str, Any]], None]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "texts" / "some.jsonl"
+    path.parent.mkdir()
+    path.write_text('{"text": "some text"}\n', encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def run(tmp_path: Path, source: Path) -> PreparedRun:
+    return planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source),)))
+
+
+def stage_is(monkeypatch: pytest.MonkeyPatch, function: Stage = lambda job: None) -> None:
+    """Let every stage write one file and call `function` with its job instead of running in a child."""
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
+        function(job)
+        return {"documents": 1}
+
+    monkeypatch.setattr(runner, "execute", execute)
+
+
+def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
+    layout = Layout.of(run.job.config)
+    recorder = recorder or Recorder(run.job.config, run.nodes, layout)
+    return StageRunner(layout, Display(Console(file=None, quiet=True)), recorder)
+
+
+def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def grows(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "read_before").touch()
+        with source.open("a", encoding="utf-8") as file:
+            file.write('{"text": "more"}\n')
+
+    stage_is(monkeypatch, grows)
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    with pytest.raises(DataError, match=r"^some\.jsonl changed while the stage corpus read it, so nothing is"):
+        stages(run).ensure(node)
+    assert store.find("corpus", node.key) is None
+    assert not list(store.root.glob("partial/*/*"))
+
+
+def test_a_file_that_changed_before_its_stage_began_is_named_and_work_of_before_stays(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began: list[str] = []
+    stage_is(monkeypatch, lambda job: began.append(job["stage"]))
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    work = store.work(node.name, node.key)
+    (work / "read_before").touch()
+    source.write_text('{"text": "another"}\n', encoding="utf-8")
+    with pytest.raises(DataError, match=r"^some\.jsonl changed since the command began"):
+        stages(run).ensure(node)
+    assert began == []
+    assert (work / "read_before").exists()
+
+
+def test_of_files_with_one_name_in_two_directories_each_counts(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = tmp_path / "other" / source.name
+    other.parent.mkdir()
+    other.write_text('{"text": "another text"}\n', encoding="utf-8")
+    run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
+    for path in (source, other):
+        stage_is(monkeypatch, lambda job, path=path: path.write_text('{"text": "changed"}\n', encoding="utf-8"))
+        with pytest.raises(DataError, match=r"^some\.jsonl changed while"):
+            stages(run).ensure(run.nodes["corpus"])
+        run = planned_run(tmp_path / "root", corpus=FilesCorpus(paths=(str(source), str(other))))
+
+
+@pytest.mark.parametrize("attribute", ["mode", "names"])
+def test_a_backup_by_hard_links_or_another_mode_disturbs_no_stage(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, attribute: str
+) -> None:
+    def touch(job: dict[str, Any]) -> None:
+        if attribute == "mode":
+            source.chmod(0o600)
+        else:
+            source.with_name("backup").hardlink_to(source)
+
+    stage_is(monkeypatch, touch)
+    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+
+
+def test_work_of_an_attempt_that_was_killed_is_gone_on_with_where_nobody_touched_the_files(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def killed(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "part").touch()
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as killing:
+        stage_is(killing, killed)
+        killing.setattr(SourceFiles, "touched", lambda self, before: "")
+        with pytest.raises(KeyboardInterrupt):
+            stages(run).ensure(run.nodes["corpus"])
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(run.nodes["corpus"])
+    assert found == [True]
+
+
+def test_work_stays_where_the_files_are_away_when_a_stage_fails_and_are_the_same_again_later(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of a file system that was taken off for a while."""
+
+    def fails(job: dict[str, Any]) -> None:
+        (Path(job["work"]) / "part").touch()
+        raise InfrastructureError("Input/output error")
+
+    def away(self: SourceFiles, before: Any) -> str:
+        raise DataError("some.jsonl: no such file")
+
+    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=0))
+    with monkeypatch.context() as failing:
+        stage_is(failing, fails)
+        failing.setattr(SourceFiles, "touched", away)
+        with pytest.raises(InfrastructureError, match="Input/output"):
+            stages(run).ensure(node)
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(node)
+    assert found == [True]
+
+
+@pytest.mark.parametrize("returns", [True, False])
+def test_each_file_is_looked_at_once_before_and_once_after_a_stage(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, returns: bool
+) -> None:
+    looks: list[Path] = []
+    of = FileDigests.of
+    monkeypatch.setattr(FileDigests, "of", lambda self, path: looks.append(path) or of(self, path))
+
+    def works(job: dict[str, Any]) -> None:
+        assert looks == [source]
+        if not returns:
+            raise KeyboardInterrupt
+
+    stage_is(monkeypatch, works)
+    with contextlib.nullcontext() if returns else pytest.raises(KeyboardInterrupt):
+        stages(run).ensure(run.nodes["corpus"])
+    assert looks == [source, source]
+
+
+def test_a_file_server_that_does_not_answer_at_the_end_of_a_stage_is_asked_again(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = iter([[], OSError(errno.EIO, "Input/output error"), OSError(errno.ESTALE, "Stale file handle"), []])
+
+    def look(node: Node, digests: FileDigests) -> list[str]:
+        answer = next(answers)
+        if isinstance(answer, OSError):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(source_files, "changed_files", look)
+    monkeypatch.setattr(source_files, "SECONDS_UNTIL_ASKED_AGAIN", (0.0, 0.0))
+    stage_is(monkeypatch)
+    assert stages(run).ensure(run.nodes["corpus"]).record()["result"] == {"documents": 1}
+
+
+@pytest.mark.parametrize("ending", ["fails", "fails_and_is_gone", "done", "killed"])
+def test_work_on_other_contents_is_never_gone_on_with_also_if_the_file_is_put_back(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch, ending: str
+) -> None:
+    original, times = source.read_text(encoding="utf-8"), source.stat()
+
+    def put_back() -> None:
+        source.unlink(missing_ok=True)
+        source.write_text(original, encoding="utf-8")
+        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+
+    def reads_wrong_text(job: dict[str, Any]) -> None:
+        source.unlink()
+        source.write_text("x" * len(original), encoding="utf-8")
+        os.utime(source, ns=(times.st_atime_ns, times.st_mtime_ns))
+        (Path(job["work"]) / "part").write_text("of wrong text", encoding="utf-8")
+        if ending == "fails":
+            raise InfrastructureError("killed from outside")
+        if ending == "fails_and_is_gone":
+            source.unlink()
+            raise InfrastructureError("killed from outside")
+        put_back()
+        if ending == "killed":
+            monkeypatch.setattr(SourceFiles, "touched", lambda self, before: "")
+            raise KeyboardInterrupt
+
+    looks = SourceFiles.touched
+    stage_is(monkeypatch, reads_wrong_text)
+    node = run.nodes["corpus"]
+    once = replace(run.job.config, retries=0)
+    with pytest.raises((InfrastructureError, KeyboardInterrupt, DataError)):
+        stages(run).ensure(replace(node, config=once))
+    put_back()
+    monkeypatch.setattr(SourceFiles, "touched", looks)
+    found: list[bool] = []
+    stage_is(monkeypatch, lambda job: found.append((Path(job["work"]) / "part").exists()))
+    stages(run).ensure(node)
+    assert found == [False]
+
+
+def test_a_file_that_goes_away_while_it_is_read_is_named(
+    run: PreparedRun, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_is(monkeypatch, lambda job: source.unlink())
+    with pytest.raises(DataError, match=r"some\.jsonl"):
+        stages(run).ensure(run.nodes["corpus"])
+
+
+def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage_is(monkeypatch)
+    node = run.nodes["corpus"]
+    stages(run).ensure(node)
+    find, looks = Store.find, []
+
+    def find_late(self: Store, stage: str, key: str) -> Artifact | None:
+        looks.append(stage)
+        return None if len(looks) == 1 else find(self, stage, key)
+
+    monkeypatch.setattr(Store, "find", find_late)
+    again = stages(run)
+    again.ensure(node)
+    assert again.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
+
+
+def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkout = {"commit": "before", "packages": {}, "python": "3.11.7"}
+    monkeypatch.setattr(runner, "provenance", lambda: dict(checkout))
+    stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
+    artifact = stages(run).ensure(run.nodes["corpus"])
+    assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
+
+
+def test_all_attempts_whose_work_an_artefact_has_are_compared(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training that a kill cut in two may be made with two versions of a package."""
+    node = run.nodes["checkpoints"]
+    runner_of_stages = stages(run)
+    stage_is(monkeypatch)
+    for other in ("corpus", "vocabulary", "tokens", "order"):
+        runner_of_stages.ensure(run.nodes[other])
+
+    def attempt(version: str, *, leaves: str | None = None) -> dict[str, Any]:
+        def works(job: dict[str, Any]) -> None:
+            if leaves is not None:
+                (Path(job["work"]) / leaves).touch()
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(runner, "provenance", lambda: {"packages": {"torch": version}, "python": "3.11.7"})
+        stage_is(monkeypatch, works)
+        if leaves is None:
+            return dict(runner_of_stages.ensure(node).record())
+        with pytest.raises(KeyboardInterrupt):
+            runner_of_stages.ensure(node)
+        return {}
+
+    attempt("2.11.0", leaves="part")
+    attempt("2.12.0", leaves="part")
+    attempt("2.11.0", leaves="part")
+    found = attempt("2.13.0")
+    assert [entry["torch"] for entry in found["attempts"]] == ["2.11.0", "2.12.0"]
+    compared = environment({"code_versions": {}}, {"checkpoints": {**found, "result": {}}})
+    assert compared["packages.checkpoints.torch"] == "2.11.0, then 2.12.0, then 2.13.0"
+
+
+def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(job: dict[str, Any]) -> None:
+        raise KeyboardInterrupt
+
+    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    with monkeypatch.context() as first:
+        stage_is(first, fails)
+        first.setattr(runner, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
+        with pytest.raises(KeyboardInterrupt):
+            stages(run).ensure(node)
+    assert not list(store.root.glob("partial/*"))
+    stage_is(monkeypatch)
+    assert "attempts" not in stages(run).ensure(node).record()
+
+
+def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artefact(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout = Layout.of(run.job.config)
+    recorder = Recorder(run.job.config, run.nodes, layout)
+    working, answers = stages(run, recorder), [False]
+    write = recorder.events._write
+
+    def no_answer(record: Any) -> None:
+        if not answers[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        write(record)
+
+    def measures(job: dict[str, Any]) -> None:
+        working.metric("train/loss", 2.5, 1)
+        answers[0] = True
+
+    monkeypatch.setattr(recorder.events, "_write", no_answer)
+    stage_is(monkeypatch, measures)
+    working.ensure(run.nodes["corpus"])
+    log = (recorder.directory / "events.jsonl").read_text(encoding="utf-8")
+    assert log.count('"name": "train/loss", "value": 2.5') == 1
+
+
+def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_numbers_of_the_run_alone_stay(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, node = Layout.of(run.job.config), run.nodes["corpus"]
+    for made in ({"eval/acc": {1: 0.5, 2: 0.5}}, {"eval/acc": {1: 0.25}}, {"eval/acc": {1: 0.25}}):
+        recorder = Recorder(run.job.config, run.nodes, layout)
+        working = stages(run, recorder)
+
+        def measures(job: dict[str, Any], working: StageRunner = working, made: Any = made) -> None:
+            working.recorder.metric("train/tokens_per_second", 1000.0, 1)
+            for name, values in made.items():
+                for step, value in values.items():
+                    working.metric(name, value, step)
+
+        stage_is(monkeypatch, measures)
+        working.ensure(node)
+        working.ensure(node)
+        shutil.rmtree(layout.store.path(node.name, node.key))
+    events = EventReader(recorder.directory / "events.jsonl").poll()
+    told = [
+        tuple(event.fields[key] for key in ("name", "step", "value")) for event in events if event.event == "metric"
+    ]
+    assert told == [
+        ("train/tokens_per_second", 1, 1000.0),
+        ("eval/acc", 1, 0.5),
+        ("eval/acc", 2, 0.5),
+        ("eval/acc", 2, "NaN"),
+        ("eval/acc", 1, 0.25),
+    ]
+
+
+def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_former_ones(run: PreparedRun) -> None:
+    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+    for tokens in (100, 90):
+        recorder.published(
+            ("train/" + name, value * step, step)
+            for step in (1, 2)
+            for name, value in (("loss", 1.0), ("tokens", tokens), ("text_bytes", 400.0))
+        )
+        recorder.published([("eval/bits_per_byte", 0.5, 2)])
+    latest: dict[str, dict[int, Any]] = {"train": {}, "eval": {}}
+    for event in EventReader(recorder.directory / "events.jsonl").poll():
+        series, _, axis = str(event.fields.get("name")).removeprefix("bits_per_byte/").partition("_by_")
+        if axis == "tokens":
+            latest[series][event.fields["step"]] = event.fields["value"]
+    assert {step for step, value in latest["train"].items() if value != "NaN"} == {90, 180}
+    assert latest["eval"] == {200: "NaN", 180: 0.5}
+
+
+@pytest.mark.parametrize(
+    ("error", "tries"),
+    [
+        (FullDiskError("the disk is full"), 1),
+        (OSError(errno.ENOSPC, "No space left on device"), 1),
+        (InfrastructureError("the machine failed"), 3),
+    ],
+)
+def test_what_may_be_gone_is_tried_again_and_a_full_disk_is_not(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch, error: Exception, tries: int
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise error
+
+    stage_is(monkeypatch, fails)
+    node = replace(run.nodes["corpus"], config=replace(run.job.config, retries=2))
+    with pytest.raises(type(error)):
+        stages(run).ensure(node)
+    assert len(tried) == tries
+
+
+def test_a_stage_that_several_runs_share_fails_and_is_told_once(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise DataError("line 3 is no JSON")
+
+    stage_is(monkeypatch, fails)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=8)
+    states, console = {}, Console(record=True, width=200, file=io.StringIO())
+    for seed in range(8):
+        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
+        config = replace(run.job.config, sweep=sweep)
+        nodes = build_graph(config, Layout.of(config).cache)
+        perform(config, Display(console), loaded_code())
+        states[f"seed {seed}"] = read_state(Layout.of(config), PreparedRun(replace(run.job, config=config), nodes))
+    show_failures(states, console)
+    told = console.export_text()
+    assert tried == ["corpus"]
+    assert {state.failure.message for state in states.values() if state.failure} == {"line 3 is no JSON"}
+    assert told.count("line 3 is no JSON") == 2
+    assert "failed: seed 0, seed 1, seed 2, seed 3, seed 4, seed 5, seed 6, seed 7: data: stage corpus: line 3" in told
+
+
+def test_a_disk_that_is_full_is_not_filled_again_by_the_next_run_of_a_sweep(
+    tmp_path: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def fails(job: dict[str, Any]) -> None:
+        tried.append(job["stage"])
+        raise FullDiskError("the disk is full")
+
+    stage_is(monkeypatch, fails)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=3)
+    for seed in range(3):
+        run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
+        perform(replace(run.job.config, sweep=sweep, retries=1), Display(Console(quiet=True)), loaded_code())
+    assert tried == ["corpus"]
+
+
+def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_the_command_says_why(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    layout, planned = Layout.of(run.job.config), replace(run.job.config, seed=7)
+    sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run=run.run_id)
+    JobFunction(loaded_code())(replace(planned, sweep=sweep))
+    assert not (layout.root / "runs").exists()
+    state = read_state(layout, run)
+    assert state.status == "failed"
+    assert state.failure is not None
+    assert f"this job was to be run {run.run_id}: a file of the configuration" in state.failure.message
+    stage_is(monkeypatch)
+    monkeypatch.setattr(Recorder, "_log_numbers", lambda self: None)
+    JobFunction(loaded_code())(replace(run.job.config, sweep=sweep))
+    assert not layout.refusal(run.run_id).exists()
+
+
+def test_a_failure_is_told_where_nothing_can_be_written_about_it(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+
+    def full(*arguments: Any, **options: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
+
+    def fails(job: dict[str, Any]) -> None:
+        monkeypatch.setattr(runner.atomic, "write_json", full)
+        monkeypatch.setattr(Path, "write_text", full)
+        raise OutOfMemoryError("no memory")
+
+    def ensure_corpus(self: StageRunner, node: Node) -> Artifact:
+        return self._ensure(node, last=True)
+
+    stage_is(monkeypatch, fails)
+    monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)
+    display = Display(Console(quiet=True))
+    failure = run_nodes(run.nodes, Layout.of(run.job.config), display, recorder, loaded_code())
+    assert failure is not None
+    assert (failure.failure_class, failure.message, failure.stage) == ("out-of-memory", "no memory", "corpus")

@@ -1,0 +1,66 @@
+"""What a user typed or stored is shown on the terminal as it is, also where it looks like markup."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands import commands
+from paribus.commands.status import show_status
+from paribus.config.arguments import parse
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.show.display import open_console
+from paribus.planning.plan import make_plan
+from paribus.planning.show import show_plan
+
+FILES = ("[/abs/x.jsonl]", "[rel.jsonl]")
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[PreparedRun]:
+    paths = f"corpus.paths={','.join(FILES)}"
+    command = parse(["-m", "scale=tiny", "tracking=none", f"root={tmp_path}", "corpus=files", paths])
+    return prepare(compose_command(command), tolerate_missing=True)
+
+
+def wide() -> Console:
+    return Console(width=200, file=io.StringIO())
+
+
+def shown(console: Console) -> str:
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_a_plan_names_runs_by_overrides_in_brackets(runs: list[PreparedRun]) -> None:
+    console = wide()
+    show_plan(make_plan(runs), console)
+    assert all(f"corpus.paths={name} " in shown(console) for name in FILES)
+
+
+def test_a_status_shows_names_and_reasons_in_brackets(runs: list[PreparedRun]) -> None:
+    run = runs[0]
+    failure = Failure("data", "[/abs/x.jsonl] is [not there]")
+    Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).finish(failure)
+    console = wide()
+    assert show_status(runs, console) == 1
+    assert all(f"corpus.paths={name} " in shown(console) for name in FILES)
+    assert failure.message in shown(console)
+
+
+def test_the_doctor_names_a_directory_in_brackets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    root = tmp_path / "runs [red]"
+    (root / "artifacts" / "corpus" / ("f" * 64)).mkdir(parents=True)
+    assert commands.VERBS["doctor"](["scale=tiny", f"root='{root}'"]) == 1
+    assert f"moved to {root}" in capsys.readouterr().out
+
+
+def test_a_document_keeps_what_looks_like_an_emoji(capsys: pytest.CaptureFixture[str]) -> None:
+    open_console().print("a :snake: is [bold]", markup=False)
+    assert capsys.readouterr().out == "a :snake: is [bold]\n"

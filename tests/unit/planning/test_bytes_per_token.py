@@ -1,0 +1,111 @@
+"""How many bytes a token a plan reckons with: from vocabularies of the same corpus in this root, else by the rule."""
+
+import io
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.config.groups.budget import EqualTextBudget
+from paribus.config.groups.corpus import PydocsCorpus
+from paribus.config.groups.tokenization import (
+    BPETokenizer,
+    BytesTokenizer,
+    LeftToRightEncoder,
+    PatternPretokenizer,
+    UnigramTokenizer,
+)
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.bytes_per_token import by_rule, estimated
+from paribus.planning.plan import make_plan
+from paribus.planning.show import show_plan
+from support.plans import planned_run, store_record
+
+MEASURED = {300: 1.39, 1_024: 2.44, 4_096: 3.27, 8_192: 3.63, 32_768: 4.13, 65_536: 4.27}
+"""Of English, from docs/benchmarks.md."""
+
+
+def of_size(root: Path, size: int, **groups: Any) -> PreparedRun:
+    return planned_run(root, **({"tokenizer": BPETokenizer(vocab_size=size)} | groups))
+
+
+def encoded(run: PreparedRun, size: int, bytes_per_token: float) -> None:
+    """The artefacts that say what `run` would have counted."""
+    if Layout.of(run.job.config).store.find("vocabulary", run.nodes["vocabulary"].key) is None:
+        store_record(run, "vocabulary", {"vocab_size": size})
+    result = {"vocab_size": size, "tokens": 1_000, "documents": 10, "bytes": round(1_000 * bytes_per_token)}
+    store_record(run, "tokens", result)
+
+
+def told(root: Path, size: int, **groups: Any) -> tuple[float, str]:
+    run = of_size(root, size, **groups)
+    found = estimated(run.nodes["tokens"], size, Layout.of(run.job.config))
+    return found.value, found.source
+
+
+def test_the_rule_is_what_was_measured_and_grows_with_the_vocabulary() -> None:
+    for size, measured in MEASURED.items():
+        assert by_rule(size) == pytest.approx(measured, rel=0.03)
+    grown = [by_rule(size) for size in range(257, 100_000, 97)]
+    assert grown == sorted(grown)
+    assert by_rule(256) == 1.0
+    assert by_rule(10**6) == by_rule(65_536)
+
+
+def test_without_records_the_rule_is_used_and_named(tmp_path: Path) -> None:
+    assert told(tmp_path, 300) == (by_rule(300), "by the rule for English text and BPE of 300 tokens")
+    assert told(tmp_path, 0, tokenizer=BytesTokenizer())[0] == 1.0
+
+
+def test_a_vocabulary_of_the_same_corpus_says_by_how_much_the_text_differs_from_the_rule(tmp_path: Path) -> None:
+    encoded(of_size(tmp_path, 1_024), 1_024, 2.0)
+    value, source = told(tmp_path, 8_192)
+    assert value == pytest.approx(by_rule(8_192) * 2.0 / by_rule(1_024))
+    assert source == "from a vocabulary of this corpus here, the nearest of 1,024 tokens, for 8,192"
+
+
+def test_between_two_vocabularies_the_difference_is_interpolated_in_the_logarithm(tmp_path: Path) -> None:
+    for size, share in ((1_024, 0.8), (16_384, 1.2)):
+        encoded(of_size(tmp_path, size), size, by_rule(size) * share)
+    for size, share in ((512, 0.8), (1_024, 0.8), (4_096, 1.0), (16_384, 1.2), (65_536, 1.2)):
+        value, source = told(tmp_path, size)
+        assert value == pytest.approx(by_rule(size) * share, rel=2e-3)
+        assert source.startswith("from 2 vocabularies of this corpus here")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {"corpus": PydocsCorpus(limit=1_000)},
+        {"tokenizer": UnigramTokenizer(vocab_size=1_024)},
+        {"pretokenizer": PatternPretokenizer(kind="gpt4")},
+        {"encoder": LeftToRightEncoder()},
+    ],
+    ids=lambda groups: next(iter(groups)),
+)
+def test_what_was_made_otherwise_says_nothing(groups: dict[str, Any], tmp_path: Path) -> None:
+    encoded(of_size(tmp_path, 1_024, **groups), 1_024, 2.0)
+    assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+
+
+def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    run = of_size(tmp_path, 1_024)
+    encoded(run, 1_024, 2.0)
+    Layout.of(run.job.config).store.path("tokens", run.nodes["tokens"].key).joinpath("record.json").write_text("{}")
+    assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+
+
+def test_a_budget_in_text_takes_steps_by_the_size_of_the_vocabulary_and_the_plan_says_how(tmp_path: Path) -> None:
+    budget = EqualTextBudget(text=1_000_000)
+    small, large = (of_size(tmp_path, size, budget=budget) for size in (300, 65_536))
+    plan = make_plan([small, replace(large, job=replace(large.job, overrides=("large",)))])
+    few, many = (run.length.steps for run in reversed(plan.runs))
+    assert many / few == pytest.approx(by_rule(65_536) / by_rule(300), rel=0.02)
+    console = Console(file=io.StringIO(), width=200)
+    show_plan(plan, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert f"bytes a token: {by_rule(300):.3g} by the rule for English text and BPE of 300 tokens" in shown
+    assert f"bytes a token: {by_rule(65_536):.3g} by the rule" in shown

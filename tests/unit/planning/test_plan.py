@@ -1,0 +1,297 @@
+"""What a plan says a training takes, before and after it has run."""
+
+import gzip
+import io
+from contextlib import nullcontext
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.units import format_size
+from paribus.errors import ConfigurationError
+from paribus.modeling.counts import parameter_count, training_flops
+from paribus.modeling.memory import Training, training_memory
+from paribus.pipeline.layout import Layout
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.bytes_per_token import by_rule
+from paribus.planning.hours import Hours
+from paribus.planning.machine import has_gpu
+from paribus.planning.plan import PlannedRun, make_plan
+from paribus.planning.show import show_plan
+from paribus.store.record import write_record
+
+BASE = ("scale=tiny", "corpus=pydocs_small")
+LENGTH = {"tokens", "steps", "flops"}
+UNKNOWN = {"epochs", "device_hours"}
+OF_THE_VOCABULARY = {"parameters", "disk", "memory", "flops"}
+
+
+def prepared(root: Path, *overrides: str) -> PreparedRun:
+    (run,) = prepare(compose_command(parse([*BASE, f"root={root}", *overrides])))
+    return run
+
+
+def planned(root: Path, *overrides: str) -> PlannedRun:
+    runs = prepare(compose_command(parse([*BASE, f"root={root}", *overrides])), tolerate_missing=True)
+    return make_plan(runs).runs[0]
+
+
+@pytest.mark.parametrize(
+    ("overrides", "estimated"),
+    [
+        ((), {"text_bytes"}),
+        (("packing=best_fit",), {"text_bytes", *LENGTH}),
+        (("packing=one_document",), {"text_bytes", *LENGTH}),
+        (("budget=equal_text",), LENGTH),
+        (("budget=equal_text", "packing=best_fit"), LENGTH),
+        (("budget=equal_flops",), {"text_bytes", *LENGTH}),
+        (("budget=equal_flops", "packing=best_fit"), {"text_bytes", *LENGTH}),
+        (("budget=equal_steps",), {"text_bytes"}),
+        (("budget=equal_steps", "packing=one_document"), {"text_bytes", "tokens"}),
+    ],
+)
+def test_what_padding_or_text_decides_is_estimated(tmp_path: Path, overrides: tuple[str, ...], estimated: set) -> None:
+    run = planned(tmp_path, *overrides)
+    assert run.length.estimated == estimated | UNKNOWN | OF_THE_VOCABULARY
+    assert run.padded == any("packing" in override for override in overrides)
+
+
+def test_figures_that_the_vocabulary_decides_are_exact_once_it_is_there_and_with_bytes(tmp_path: Path) -> None:
+    overrides = ("budget=equal_flops", "budget.flops=3e9", "tokenizer.vocab_size=4096")
+    asked = planned(tmp_path, *overrides)
+    stored(prepared(tmp_path, *overrides), "vocabulary", {"vocab_size": 556})
+    known = planned(tmp_path, *overrides)
+    model = prepared(tmp_path, *overrides).job.config.model
+    assert (asked.parameters, known.parameters) == (parameter_count(model, 4096), parameter_count(model, 556))
+    assert known.length.steps > 2 * asked.length.steps
+    assert {"steps", "parameters"} <= asked.length.estimated
+    assert known.length.estimated == {"text_bytes"} | UNKNOWN
+    in_bytes = planned(tmp_path / "bytes", "budget=equal_flops", "tokenizer=bytes")
+    assert in_bytes.length.estimated == {"text_bytes"} | UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        (("budget.flops=300M",), "budget.flops"),
+        (
+            ("budget.flops=3e9", "evaluation.last_checkpoints=3", "training.checkpoints=20"),
+            "evaluation.last_checkpoints",
+        ),
+    ],
+)
+def test_a_budget_in_flops_is_judged_by_the_vocabulary_that_is_there(
+    tmp_path: Path, overrides: tuple[str, ...], path: str
+) -> None:
+    asked = ("budget=equal_flops", "tokenizer.vocab_size=4096", *overrides)
+    with pytest.raises(ConfigurationError, match=path):
+        prepared(tmp_path, *asked)
+    enough = ("budget.flops=1T", "evaluation.last_checkpoints=1")
+    stored(prepared(tmp_path, *asked, *enough), "vocabulary", {"vocab_size": 556})
+    assert prepared(tmp_path, *asked).run_id
+
+
+def test_a_run_alone_is_called_by_its_name_and_one_of_a_sweep_by_what_is_its_own(tmp_path: Path) -> None:
+    assert planned(tmp_path, "encoder=longest_first", "seed=3").label == "bpe-longest_first-standard-seed3"
+    sweep = prepare(compose_command(parse([*BASE, f"root={tmp_path}", "-m", "encoder=longest_first", "seed=3,4"])))
+    assert [run.label for run in make_plan(sweep).runs] == ["seed=3", "seed=4"]
+
+
+@pytest.mark.parametrize("override", ["evaluation.tasks=[piqq]", "+evaluation.shots_of.piqq=[1]"])
+def test_a_plan_tolerates_missing_files_but_no_unknown_task(tmp_path: Path, override: str) -> None:
+    plannable = compose_command(parse([*BASE, f"root={tmp_path}", "evaluation.tasks=[piqa]"]))
+    assert len(prepare(plannable, tolerate_missing=True)) == 1
+    with pytest.raises(ConfigurationError, match="unknown task 'piqq'; nearest: piqa"):
+        prepare(compose_command(parse([*BASE, f"root={tmp_path}", override])), tolerate_missing=True)
+
+
+def test_a_plan_names_a_set_of_texts_that_is_torn(tmp_path: Path) -> None:
+    (tmp_path / "books").mkdir()
+    (tmp_path / "books" / "test.jsonl.gz").write_bytes(gzip.compress(b'{"text": "All else being equal."}\n' * 99)[:-9])
+    settings = [f"root={tmp_path}", f"evaluation.data={tmp_path}", "evaluation.texts=[books]"]
+    (problem,) = make_plan(prepare(compose_command(parse([*BASE, *settings])), tolerate_missing=True)).problems
+    assert "books/test.jsonl.gz: truncated .gz archive, its end is missing" in problem
+    with pytest.raises(ConfigurationError, match="truncated"):
+        prepared(tmp_path, *settings)
+
+
+def test_full_contexts_are_planned_to_the_step(tmp_path: Path) -> None:
+    run = planned(tmp_path, "budget.tokens=1000").length
+    model = prepared(tmp_path).job.config.model
+    assert (run.steps, run.tokens) == (2, 2 * 8 * 64)
+    assert run.flops == training_flops(model, 512, 2 * 8 * 64)
+
+
+def test_flops_and_steps_are_planned_to_the_step(tmp_path: Path) -> None:
+    model = prepared(tmp_path).job.config.model
+    step = training_flops(model, 512, 8 * 64)
+    for packing in ("concatenate", "best_fit"):
+        for override, steps in ((f"budget.flops={6 * step + 1}", 7), ("budget.steps=7", 7), ("budget.steps=1K", 1000)):
+            kind = "equal_flops" if "flops" in override else "equal_steps"
+            run = planned(tmp_path, f"budget={kind}", override, f"packing={packing}").length
+            assert (run.steps, run.tokens, run.flops) == (steps, steps * 8 * 64, steps * step)
+
+
+def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
+    """An artefact of which only the record is looked at."""
+    key = run.nodes[stage].key
+    directory = Layout.of(run.job.config).store.path(stage, key)
+    directory.mkdir(parents=True)
+    write_record(directory, {"stage": stage, "key": key, "files": {}, "inputs": {}, "result": result})
+
+
+RESULT = {
+    "tokens": 70_000, "positions": 90_112, "text_bytes": 250_000, "steps": 176, "flops": 123_456_789, "epochs": 1.25,
+    "device_hours": 0.5, "devices": 2, "parameters": 28_128,
+}  # fmt: skip
+
+
+def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "packing=best_fit")
+    stored(run, "checkpoints", RESULT)
+    planned_run = make_plan([run]).runs[0]
+    shown = planned_run.length
+    assert (shown.tokens, shown.text_bytes, shown.steps, shown.flops) == (70_000, 250_000, 176, 123_456_789.0)
+    assert (shown.epochs, planned_run.hours) == (1.25, Hours(0.5))
+    assert shown.estimated == frozenset()
+    assert planned_run.parameters == 28_128
+
+
+def test_epochs_are_planned_once_there_is_text(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "budget.tokens=51200")
+    assert make_plan([run]).runs[0].length.epochs is None
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    with_ends = 44_000 / (44_000 / by_rule(512) + 100)
+    assert make_plan([run]).runs[0].length.epochs == pytest.approx(51_200 * with_ends / 44_000)
+    stored(run, "tokens", {"bytes": 44_000, "tokens": 21_900, "documents": 100})
+    shown = make_plan([run]).runs[0].length
+    assert (shown.text_bytes, shown.epochs) == (102_400, pytest.approx(51_200 / 22_000))
+    stored(run, "order", {"documents": 50, "removed": 50, "entries": 50})
+    assert make_plan([run]).runs[0].length.epochs == pytest.approx(2 * 51_200 / 22_000)
+
+
+def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: Path) -> None:
+    run = planned(tmp_path, "budget=equal_text", "training.global_batch=0", "training.batch_bytes=2KB")
+    assert run.global_batch == round(2000 / (64 * by_rule(512)))
+    assert {"steps", "tokens", "flops", "memory"} <= run.length.estimated
+    assert run.length.steps == pytest.approx(200_000 / 2000, rel=0.05)
+    longer = planned(
+        tmp_path, "model.context_length=0", "model.context_bytes=1KB", "budget=equal_steps", "budget.steps=9"
+    )
+    length = 8 * round(1000 / by_rule(512) / 8)
+    assert (longer.length.steps, longer.length.tokens) == (9, 9 * 8 * length)
+    assert "steps" not in longer.length.estimated
+
+
+def test_a_trained_run_has_the_batch_of_its_record(tmp_path: Path) -> None:
+    sizes = ("training.global_batch=0", "training.batch_bytes=2KB")
+    run = prepared(tmp_path, *sizes)
+    stored(run, "checkpoints", RESULT | {"global_batch": 17, "context_length": 64})
+    assert make_plan([run]).runs[0].global_batch == 17
+
+
+@pytest.mark.parametrize(
+    ("overrides", "refused"),
+    [
+        (("training.checkpoints=1000",), True),
+        (("budget=equal_flops", "training.checkpoints=1000"), True),
+        (("budget=equal_steps", "budget.steps=2", "training.checkpoints=3"), True),
+        (("budget=equal_steps", "budget.steps=3", "training.checkpoints=3"), False),
+        (("packing=best_fit", "training.checkpoints=1000"), False),
+        (("budget=equal_text", "training.checkpoints=1000"), False),
+    ],
+)
+@pytest.mark.parametrize("tolerate_missing", [False, True], ids=["run", "plan"])
+def test_too_few_checkpoints_to_score_are_refused_where_the_steps_are_known(
+    overrides: tuple[str, ...], refused: bool, tolerate_missing: bool, tmp_path: Path
+) -> None:
+    wanting = parse([*BASE, f"root={tmp_path}", "evaluation.last_checkpoints=3", *overrides])
+    with pytest.raises(ConfigurationError, match="3 are to be scored, and") if refused else nullcontext():
+        prepare(compose_command(wanting), tolerate_missing=tolerate_missing)
+
+
+def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_score(tmp_path: Path) -> None:
+    few = ("budget=equal_text", "budget.text=1MB", "training.checkpoints=10000", "evaluation.last_checkpoints=2")
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan([prepared(tmp_path, *few)]), console)
+    told = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "may refuse bpe-merge_rank-standard-seed0: evaluation.last_checkpoints: 2 are to be scored" in told
+    assert "end at 1 of the budget's" in told
+
+
+def test_a_training_that_left_too_few_checkpoints_is_refused_by_its_record(tmp_path: Path) -> None:
+    few = ("budget=equal_text", "training.checkpoints=200", "evaluation.last_checkpoints=3")
+    run = prepared(tmp_path, *few)
+    stored(run, "checkpoints", RESULT)
+    with pytest.raises(
+        ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, .* at 2 of .* 176 steps"
+    ):
+        prepared(tmp_path, *few)
+
+
+def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "budget.tokens=51200", "budget.max_epochs=2")
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan([run]), console)
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "would refuse" in text
+    epochs = 51_200 / (44_000 / by_rule(512) + 100)
+    assert f"~{epochs:.3g} epochs, but budget.max_epochs is 2" in text
+
+
+def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:
+    stored(prepared(tmp_path), "checkpoints", RESULT)
+    assert prepared(tmp_path, "budget.max_epochs=1.25").run_id == prepared(tmp_path).run_id
+    with pytest.raises(ConfigurationError, match=r"budget\.max_epochs: 1\.2 refuses .* 1\.25 epochs"):
+        prepared(tmp_path, "budget.max_epochs=1.2")
+
+
+@pytest.mark.parametrize("packing", ["best_fit", "one_document"])
+def test_a_budget_of_padded_contexts_is_judged_when_they_are_known(tmp_path: Path, packing: str) -> None:
+    short = ("budget.tokens=500",)
+    with pytest.raises(ConfigurationError, match="less than one step"):
+        prepared(tmp_path, *short)
+    assert planned(tmp_path, *short, f"packing={packing}").length.steps == 1
+
+
+def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(tmp_path: Path) -> None:
+    cpu, gpu, small = (
+        planned(tmp_path, *overrides)
+        for overrides in (("training.device=cpu",), ("training.device=cuda",), ("training.micro_batch=1",))
+    )
+    model = prepared(tmp_path).job.config.model
+    expected = training_memory(model, 512, Training(micro_batch=8, share=8))
+    assert expected is not None
+    assert (cpu.memory, cpu.gpu, gpu.gpu) == (expected.device, False, True)
+    assert gpu.memory is not None
+    assert small.memory is not None
+    assert max(gpu.memory, small.memory) < expected.device
+
+
+def test_a_plan_shows_memory_and_says_of_what(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "training.device=cpu")
+    console = Console(file=io.StringIO(), width=200)
+    plan = make_plan([run])
+    show_plan(plan, console)
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert plan.runs[0].memory is not None
+    assert format_size(plan.runs[0].memory) in shown
+    assert "memory: of one training process on a CPU" in shown
+
+
+def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    driver = tmp_path / "version"
+    assert not has_gpu(TrainingConfig(), driver)
+    driver.touch()
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert has_gpu(TrainingConfig(), driver)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert not has_gpu(TrainingConfig(), driver)
+    assert has_gpu(TrainingConfig(device="cuda:1"), driver)

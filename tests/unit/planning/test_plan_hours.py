@@ -1,0 +1,150 @@
+"""Device-hours of a plan: what they are reckoned from, and the limit on them."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.plan import impossible_plan
+from paribus.cli import main
+from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError
+from paribus.planning.bill import bill
+from paribus.planning.hours import Hours, total
+from paribus.planning.limit import check_limit, refuse_over_limit
+from paribus.planning.plan import Plan, make_plan
+from paribus.planning.schedule import devices_of_training, wall_hours
+from paribus.training.fit.peaks import known_devices, peak_flops
+from support.plans import MODEL, STATED, TOKENS, planned_run, store_record
+
+VOCABULARY = 257
+"""Bytes and the end-of-document token."""
+
+
+def step_flops(tokens: int, model: LlamaModel = MODEL) -> int:
+    """6 N + 12 · layers · width · context a token; N: all parameters but the input embedding."""
+    width, ffn = model.width, model.ffn_width
+    layer = 4 * width**2 + 3 * width * ffn + 2 * width
+    others = model.layers * layer + width + VOCABULARY * width
+    return tokens * (6 * others + 12 * model.layers * width * model.context_length)
+
+
+def hours_of(plan: Plan) -> float:
+    assert plan.device_hours is not None
+    return plan.device_hours.value
+
+
+def test_the_bill_of_a_sweep_is_what_a_hand_reckons(tmp_path: Path) -> None:
+    config = replace(STATED, devices=4)
+    plan = make_plan([planned_run(tmp_path, config, seed) for seed in (0, 1)])
+    each = step_flops(TOKENS) / (0.4 * 989e12) / 3600
+    assert plan.flops == 2 * step_flops(TOKENS)
+    assert hours_of(plan) == pytest.approx(2 * each)
+    assert plan.wall_hours == pytest.approx(2 * each / 4)
+    assert "40 % (plan.utilisation) of the 989 TFLOP/s of h800" in "\n".join(bill(plan))
+
+
+def test_a_stated_peak_needs_no_name(tmp_path: Path) -> None:
+    plan = make_plan([planned_run(tmp_path, PlanConfig(peak_tflops=2.0, utilisation=0.5))])
+    assert hours_of(plan) == pytest.approx(step_flops(TOKENS) / 1e12 / 3600)
+
+
+def test_runs_that_share_a_training_pay_for_it_once_and_a_trained_one_for_nothing(tmp_path: Path) -> None:
+    one, other = planned_run(tmp_path), planned_run(tmp_path, seed=1)
+    assert hours_of(make_plan([one, one, other])) == pytest.approx(2 * hours_of(make_plan([one])))
+    result = {
+        "tokens": 1,
+        "text_bytes": 1,
+        "steps": 1,
+        "epochs": 1.0,
+        "flops": 5e9,
+        "device_hours": 3.0,
+        "parameters": 1,
+    }
+    store_record(one, "checkpoints", result)
+    plan = make_plan([one, other])
+    assert [run.hours for run in plan.runs if run.trained] == [Hours(3.0)]
+    assert [run.label for run in plan.trainings] == ["seed=1"]
+
+
+def test_a_training_uses_as_many_devices_as_share_its_global_batch_evenly() -> None:
+    assert [devices_of_training(batch, 128) for batch in (1024, 512, 100, 96, 1)] == [128, 128, 100, 96, 1]
+    assert devices_of_training(12, 5) == 4
+
+
+def test_trainings_run_at_once_where_devices_are_left() -> None:
+    assert wall_hours([(10.0, 4)], 8) == 2.5
+    assert wall_hours([(10.0, 4)] * 2, 8) == 2.5
+    assert wall_hours([(10.0, 4)] * 3, 8) == 5.0
+    assert wall_hours([(8.0, 8), (2.0, 2), (3.0, 3)], 8) == 2.0
+    assert wall_hours([], 8) == 0.0
+
+
+def test_errors_of_one_device_add_up() -> None:
+    assert total([Hours(1.0, 0.1), Hours(3.0, 0.2)]) == Hours(4.0, pytest.approx(0.175))
+    assert total([Hours(1.0), Hours(2.0)]) == Hours(3.0)
+    assert (str(Hours(1.9, 0.12)), str(Hours(12345.6))) == ("1.9 ± 12 %", "12,346")
+
+
+def test_without_a_probe_or_a_stated_speed_hours_are_not_known_and_the_plan_says_how_to_know(tmp_path: Path) -> None:
+    plan = make_plan([planned_run(tmp_path, PlanConfig())])
+    assert (plan.device_hours, plan.wall_hours, plan.runs[0].hours) == (None, None, None)
+    said = "\n".join(bill(plan))
+    assert "device-hours are not known" in said
+    assert "plan.throughput=probe measures each model shape here" in said
+    assert not (tmp_path / "cache").exists()
+
+
+def test_a_sweep_over_its_limit_is_refused_by_figure_and_limit(tmp_path: Path) -> None:
+    hours = hours_of(make_plan([planned_run(tmp_path)]))
+    fits = planned_run(tmp_path, replace(STATED, max_device_hours=hours * 1.01))
+    check_limit(make_plan([fits]))
+    refuse_over_limit([fits], print)
+    small = replace(STATED, max_device_hours=hours / 2)
+    with pytest.raises(ConfigurationError) as refused:
+        check_limit(make_plan([planned_run(tmp_path, small)]))
+    assert f"plan.max_device_hours: {hours / 2:g}, but 1 training" in str(refused.value)
+    assert f"take {hours:.2g} device-hours" in str(refused.value)
+
+
+@pytest.mark.parametrize("verb", ["plan", "run"])
+def test_a_command_over_its_limit_ends_with_status_2_and_makes_nothing(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    small = ["scale=tiny", "corpus=pydocs_small", "tracking=none", f"root={tmp_path}", "plan.device=h800"]
+    assert main([verb, "-m", *small, "seed=0,1", "plan.max_device_hours=1e-9"]) == 2
+    said = capsys.readouterr()
+    assert "plan.max_device_hours: 1e-09, but 2 trainings" in said.err
+    assert ("still to train: 2 trainings" in said.out) == (verb == "plan")
+    assert not (tmp_path / "artifacts").exists()
+
+
+@pytest.mark.parametrize(
+    ("plan", "said"),
+    [
+        (PlanConfig(device="h80"), ("plan.device", "the peak of 'h80' is unknown; did you mean 'h800'?")),
+        (PlanConfig(throughput="stated"), ("plan.throughput", "stated needs plan.device")),
+        (PlanConfig(throughput="probe", device="h800"), ("plan.throughput", "which plan.device is not about")),
+    ],
+)
+def test_a_speed_that_nothing_gives_is_refused(plan: PlanConfig, said: tuple[str, str]) -> None:
+    ((path, message),) = impossible_plan(plan)
+    assert path == said[0]
+    assert said[1] in message
+
+
+@pytest.mark.parametrize("plan", [PlanConfig(), STATED, PlanConfig(device="abacus", peak_tflops=1e-9)])
+def test_a_speed_that_something_gives_is_not(plan: PlanConfig) -> None:
+    assert list(impossible_plan(plan)) == []
+
+
+def test_devices_are_known_by_the_names_people_write() -> None:
+    assert [peak_flops(name) for name in ("h800", "H100_PCIe", "a100", "abacus")] == [989e12, 756e12, 312e12, None]
+    assert all(peak_flops(name) for name in known_devices())
+
+
+def test_memory_is_that_of_the_stated_device(tmp_path: Path) -> None:
+    training = TrainingConfig(global_batch=8, micro_batch=4)
+    assert make_plan([planned_run(tmp_path, training=training)]).runs[0].gpu

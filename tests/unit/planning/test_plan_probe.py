@@ -1,0 +1,152 @@
+"""Probes of the speed of training: measured in a child process, remembered, and refused where they are not possible."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.plan import PlanConfig
+from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.modeling.counts import flops_per_token
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.bill import bill
+from paribus.planning.limit import refuse_over_limit
+from paribus.planning.plan import make_plan
+from paribus.planning.probe import SECONDS_TO_START, Probe, probe_key, probe_path, read_probe
+from support.plans import MODEL, TOKENS, TRAINING, planned_run
+from support.training_inputs import TRANSLATOR
+
+VOCABULARY = 257
+QUICK = PlanConfig(throughput="probe", probe_seconds=0.3)
+HUGE = LlamaModel(width=65_536, layers=80, heads=64, ffn_width=262_144, context_length=32)
+MEASURED = {
+    "seconds": [2.0, 2.0, 2.0, 2.2, 1.8], "tokens": 256, "device": "abacus", "precision": "fp32", "micro_batch": 4,
+    "threads": 1, "when": "2026-01-02 03:04 UTC",
+}  # fmt: skip
+
+
+def cached(run: PreparedRun) -> Path:
+    config = run.job.config
+    return probe_path(Path(config.root) / "cache", probe_key(config, VOCABULARY))
+
+
+def remember(run: PreparedRun, **changes: Any) -> Path:
+    path = cached(run)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    content = {"key": probe_key(run.job.config, VOCABULARY), "probe": MEASURED | changes}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    return path
+
+
+def test_a_shape_is_probed_once_where_nothing_sound_is_remembered(tmp_path: Path) -> None:
+    told: list[str] = []
+    runs = [planned_run(tmp_path, QUICK, seed) for seed in (0, 1)]
+    damaged = remember(runs[0])
+    damaged.write_bytes(damaged.read_bytes()[:-20])
+    assert make_plan([planned_run(tmp_path, PlanConfig())], told.append).device_hours is None
+    assert told == []
+    plan = make_plan(runs, told.append)
+    assert len(told) == 1, "two runs of one shape are one probe"
+    (path,) = (tmp_path / "cache" / "probes").iterdir()
+    made = path.read_bytes()
+    measured = json.loads(made)["probe"]
+    assert (measured["precision"], measured["micro_batch"], measured["threads"]) == ("fp32", 4, 1)
+    assert len(measured["seconds"]) >= 3
+    assert measured["tokens"] in (4 * 32, 8 * 32)
+    assert plan.device_hours is not None
+
+    again = make_plan(runs, told.append)
+    assert (len(told), path.read_bytes()) == (1, made)
+    assert again.device_hours == plan.device_hours
+    assert "remembered" in "\n".join(bill(again))
+
+
+def test_hours_are_positions_over_tokens_a_second_with_the_spread_of_steps(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, PlanConfig())
+    remember(run)
+    plan = make_plan([run], print)
+    assert plan.device_hours is not None
+    assert plan.device_hours.value == pytest.approx(TOKENS / 128 / 3600)
+    assert plan.device_hours.error == pytest.approx((2.12 - 1.88) / 2 / 2)
+    assert plan.runs[0].throughput.flops == pytest.approx(128 * flops_per_token(MODEL, VOCABULARY))
+    said = "\n".join(bill(plan))
+    assert (
+        "128 tokens/s ± 6 % on abacus, fp32, micro-batch 4, 1 thread; probed 2026-01-02 03:04 UTC, remembered" in said
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"seconds": []},
+        {"seconds": [1.0, 1.0, -1.0]},
+        {"seconds": [1.0, 1.0, float("nan")]},
+        {"seconds": "123"},
+        {"tokens": 0},
+        {"tokens": None},
+        {"micro_batch": "four"},
+    ],
+)
+def test_a_remembered_probe_that_cannot_be_is_none(changes: dict[str, Any], tmp_path: Path) -> None:
+    run = planned_run(tmp_path, PlanConfig())
+    key = probe_key(run.job.config, VOCABULARY)
+    remember(run)
+    assert isinstance(read_probe(tmp_path / "cache", key), Probe)
+    remember(run, **changes)
+    assert read_probe(tmp_path / "cache", key) is None
+
+
+@pytest.mark.parametrize("content", ["", "[]", "null", '{"key": 1}', "\x00"])
+def test_a_file_that_is_no_probe_is_none(content: str, tmp_path: Path) -> None:
+    run = planned_run(tmp_path, PlanConfig())
+    remember(run).write_text(content, encoding="utf-8")
+    assert read_probe(tmp_path / "cache", probe_key(run.job.config, VOCABULARY)) is None
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        {"model": replace(MODEL, context_length=64)},
+        {"model": replace(MODEL, width=32)},
+        {"training": replace(TRAINING, micro_batch=2)},
+        {"training": replace(TRAINING, precision="bf16")},
+        {"training": replace(TRAINING, activation_checkpointing=True)},
+    ],
+)
+def test_another_shape_or_precision_is_another_probe(groups: dict[str, Any], tmp_path: Path) -> None:
+    remember(planned_run(tmp_path, PlanConfig()))
+    assert make_plan([planned_run(tmp_path, PlanConfig())]).device_hours is not None
+    assert make_plan([planned_run(tmp_path, PlanConfig(), **groups)]).device_hours is None
+
+
+def test_a_seed_a_learning_rate_and_the_seconds_of_a_probe_are_no_other_probe(tmp_path: Path) -> None:
+    remember(planned_run(tmp_path, PlanConfig()))
+    same = planned_run(tmp_path, PlanConfig(probe_seconds=3.0), 5, training=replace(TRAINING, learning_rate=0.5))
+    assert make_plan([same]).device_hours is not None
+
+
+def test_a_probe_that_takes_too_long_is_ended_and_a_limit_without_it_cannot_be_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(SECONDS_TO_START, False, 0.1)
+    run = planned_run(tmp_path, PlanConfig(max_device_hours=1.0, probe_seconds=0.1))
+    told: list[str] = []
+    with pytest.raises(ConfigurationError, match=r"max_device_hours: 1 cannot be judged: .* not done within 0\.2 s"):
+        refuse_over_limit([run], told.append)
+    assert ["probing llama of" in line for line in told] == [True]
+    assert not cached(run).exists()
+
+
+def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(tmp_path: Path) -> None:
+    from paribus.training.fit.probe import measure
+
+    config = planned_run(tmp_path, QUICK).job.config
+    with pytest.raises(OutOfMemoryError, match=r"even with training\.micro_batch=1"):
+        measure(replace(config, model=HUGE), VOCABULARY, 1.0)
+    with pytest.raises(ConfigurationError, match="no formula for the memory of encoder_decoder"):
+        measure(replace(config, model=TRANSLATOR), VOCABULARY, 1.0)
+    with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):
+        measure(replace(config, model=replace(MODEL, width=128, layers=8)), VOCABULARY, 1e-6)

@@ -1,0 +1,108 @@
+"""What a plan says of the stages beside training: from those that were timed, and from the items that there are."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.plan import PlanConfig
+from paribus.modeling.counts import flops_per_token
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.bill import bill
+from paribus.planning.plan import Plan, make_plan
+from support.plans import MODEL, STATED, planned_run, store_record
+
+CORPUS = {"train": {"documents": 10, "bytes": 1_000_000}}
+TRAINED = {
+    "tokens": 1, "text_bytes": 1, "steps": 1, "epochs": 1.0, "flops": 5e9, "device_hours": 0.5, "parameters": 1000,
+}  # fmt: skip
+
+
+def before(plan: Plan) -> tuple[float, set[str], set[str]]:
+    """Seconds of this machine, and the stages for which they are known and not known."""
+    stages = plan.others.before
+    return stages.hours.value * 3600, set(stages.known), set(stages.unknown)
+
+
+def test_nothing_is_known_of_stages_before_one_was_timed(tmp_path: Path) -> None:
+    plan = make_plan([planned_run(tmp_path)])
+    assert before(plan) == (0.0, set(), {"corpus", "vocabulary", "tokens", "tasks", "prompts", "order"})
+    assert plan.others.after.unknown == ("scores",)
+    assert "before training: hours not known of corpus, tasks, vocabulary, tokens" in "\n".join(bill(plan))
+
+
+def test_a_stage_takes_as_long_a_byte_as_its_kind_took_on_another_corpus(tmp_path: Path) -> None:
+    run = planned_run(tmp_path)
+    store_record(run, "corpus", CORPUS)
+    store_record(run, "corpus", {"train": {"documents": 5, "bytes": 250_000}}, key="other")
+    store_record(run, "vocabulary", {}, key="other", inputs={"corpus": "other"}, seconds=3.0)
+    seconds, known, unknown = before(make_plan([run]))
+    assert (seconds, known) == (pytest.approx(12.0), {"vocabulary"})
+    assert unknown == {"tokens", "tasks", "prompts", "order"}
+
+
+def test_the_same_kind_of_tokenizer_says_more_than_another(tmp_path: Path) -> None:
+    run = planned_run(tmp_path)
+    store_record(run, "corpus", CORPUS)
+    groups = run.nodes["vocabulary"].identity["identity"]
+    slow = groups | {"tokenizer": {"kind": "unigram"}}
+    store_record(run, "vocabulary", {}, key="slow", identity=slow, seconds=50.0)
+    assert before(make_plan([run]))[0] == pytest.approx(50.0)
+    store_record(run, "vocabulary", {}, key="fast", seconds=2.0)
+    assert before(make_plan([run]))[0] == pytest.approx(2.0)
+
+
+def test_a_record_that_cannot_be_read_times_nothing(tmp_path: Path) -> None:
+    run = planned_run(tmp_path)
+    store_record(run, "corpus", CORPUS)
+    damaged = tmp_path / "artifacts" / "vocabulary" / "torn" / "record.json"
+    damaged.parent.mkdir(parents=True)
+    damaged.write_text('{"seconds": 3', encoding="utf-8")
+    assert before(make_plan([run]))[1] == set()
+
+
+def stored_tasks(run: PreparedRun) -> None:
+    """40 items of 300 bytes and 8 examples of 30, and 6,400 bytes of held-out text."""
+    result = {
+        "tasks": {"continuation": {"items": 40, "fewshot": 8}},
+        "texts": {},
+        "heldout": {"documents": 3, "bytes": 6400},
+    }
+    files = {"continuation.jsonl": 12_000, "continuation.fewshot.jsonl": 240}
+    store_record(run, "tasks", result, files=files)
+
+
+def test_scoring_is_forward_passes_over_items_and_held_out_text(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, evaluation=EvaluationConfig(shots=(0, 1), last_checkpoints=3))
+    stored_tasks(run)
+    plan = make_plan([run])
+    # In bytes a token is a byte; prompts of 300 and of 330 are cut to the context of 32. Held-out text is read once
+    # document by document, and twice end to end.
+    flops = flops_per_token(MODEL, 257) / 3 * (40 * 2 * 32 + 3 * 6400) * 3
+    scoring = plan.others.after
+    assert scoring.hours.value == pytest.approx(flops / (0.4 * 989e12) / 3600)
+    assert (scoring.known, scoring.timed, scoring.whole) == (("scores",), False, True)
+    assert plan.training_hours is not None
+    assert plan.device_hours is not None
+    assert plan.device_hours.value == pytest.approx(plan.training_hours.value + scoring.hours.value)
+
+
+def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, evaluation=EvaluationConfig(tasks=("triviaqa",), shots=(0,)))
+    result = {"tasks": {"triviaqa": {"items": 1, "fewshot": 0}}, "heldout": {"documents": 1, "bytes": 10}}
+    store_record(run, "tasks", result, files={f"triviaqa{part}.jsonl": 9 for part in ("", ".fewshot")})
+    plan = make_plan([run])
+    assert not plan.others.after.whole
+    assert "still to score: at least ~" in "\n".join(bill(plan))
+
+
+def test_scores_take_as_long_as_those_of_the_same_items_took_here(tmp_path: Path) -> None:
+    trained, other = planned_run(tmp_path, PlanConfig()), planned_run(tmp_path, PlanConfig(), seed=1)
+    store_record(trained, "checkpoints", TRAINED)
+    store_record(trained, "scores", {}, seconds=36.0)
+    scoring = make_plan([trained, other]).others.after
+    parameters = make_plan([other]).runs[0].parameters
+    assert scoring.hours.value == pytest.approx(0.01 * parameters / 1000)
+    assert (scoring.known, scoring.timed) == (("scores",), True)
+    elsewhere = planned_run(tmp_path, STATED, seed=1)
+    assert make_plan([elsewhere]).others.after.unknown == ("scores",)

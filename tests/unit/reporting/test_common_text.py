@@ -1,0 +1,85 @@
+"""The share of text that trainings have in common, under a table."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.ordering.arrays import save_array
+from paribus.reporting.notes.common_text import in_words, warning
+from paribus.reporting.notes.notes import notes
+from paribus.reporting.table.comparison import compare
+from paribus.reporting.table.frame import RunRecord
+from support.tables import record
+
+FACTORS = ("tokenizer",)
+
+
+def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, **changes: object) -> RunRecord:
+    made = record(root, f"{tokenizer}{seed}", {"tokenizer": tokenizer}, {("continuation", 0): [True] * 40}, seed=seed)
+    path = root / f"{tokenizer}{seed}.npy"
+    if readings is not None:
+        save_array(path, np.array(readings, dtype=np.uint8))
+    packing = {"shuffle": changes.pop("shuffle", "text"), "kind": changes.pop("packing", "concatenate")}
+    order = str(changes.pop("ordering", "standard"))
+    config = {**made.config, "packing": packing, "ordering": {"kind": order}}
+    training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
+    training |= {"straddling": changes.pop("straddling", None)}
+    known = path if readings is not None else None
+    factors = {**made.factors, "ordering": order}
+    return replace(made, config=config, factors=factors, training=training, readings=known)
+
+
+def under(runs: Sequence[RunRecord]) -> list[str]:
+    return [line for line in notes(compare(runs, FACTORS)) if "in common" in line or "differ in text" in line]
+
+
+def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_seed(tmp_path: Path) -> None:
+    # The rows of one seed have 19 of 20 readings in common, or all; those of different seeds none.
+    first = [[1] * 20 + [0] * 20, [0] * 20 + [1] * 20]
+    runs = [run(tmp_path, "bpe", seed, first[seed]) for seed in (0, 1)]
+    runs += [run(tmp_path, "bytes", 0, [1] * 19 + [0] * 20 + [1]), run(tmp_path, "bytes", 1, [0] * 20 + [1] * 20)]
+    assert under(runs) == [
+        "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
+        "read: 95.0% to 100.0%."
+    ]
+    for straddling in (0.03, 0.09):
+        runs += [run(tmp_path, f"{straddling}", 0, first[0], straddling=straddling)]
+    assert under(runs)[0].endswith(" Contexts with text of two stretches of what is shuffled: up to 9.0%.")
+
+
+@pytest.mark.parametrize(
+    ("changes", "remedy"),
+    [
+        ({"shuffle": "contexts", "epochs": 2.0}, "packing.shuffle=text lets all tokenizers read the same text"),
+        ({"shuffle": "none"}, "packing.shuffle=text lets"),
+        (
+            {"ordering": "in_context"},
+            "a budget below an epoch takes other documents from each order: let corpus.sample",
+        ),
+        ({"packing": "best_fit"}, "packing=concatenate has more in common"),
+        ({}, "a few contexts of each stretch of text: a larger one"),
+        ({"ordering": "in_context", "epochs": 2.0}, None),
+    ],
+)
+def test_little_common_text_is_a_warning_with_its_remedy(
+    tmp_path: Path, changes: dict[str, object], remedy: str | None
+) -> None:
+    own = {name: value for name, value in changes.items() if name != "ordering"}
+    runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **own), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
+    warned, told = (
+        line for line in notes(compare(runs, (*FACTORS, "ordering"))) if "in common" in line or "differ in text" in line
+    )
+    assert warned.startswith("Warning: below 90% of the text") and ": bytes" in warned
+    assert (remedy or "") in warned and warned.count("(") == (remedy is not None)
+    assert told.endswith("read: 50.0%.")
+
+
+def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:
+    known, unknown = run(tmp_path, "bpe", 0, [1, 1]), run(tmp_path, "bytes", 0, None)
+    assert under([known, unknown]) == []
+    other = run(tmp_path / "larger", "bytes", 0, [1, 1, 1])
+    assert compare([known, other], FACTORS).common_text == []
+    assert in_words([]) == warning([], []) == []

@@ -1,0 +1,121 @@
+"""The table and the plots of orderings, from numbers alone."""
+
+import io
+import os
+import re
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from rich.table import Table
+
+from paribus.reporting.order_report import APART, OrderRow, write_order_report
+from paribus.reporting.plots.orders import order_plots
+from paribus.reporting.plots.picture import COLOURS
+
+CURVES = {
+    "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,
+    "similarity_shuffled": [0] * 48 + [4, 6] + [0] * 50,
+    "contexts_of_documents": [0, 2, 5, 3],
+    "similarity_along": [0.4, 0.5, 0.3],
+    "positions": [0.0, 0.5, 0.25],
+}
+NUMBERS = {
+    "documents": 30,
+    "removed": 3,
+    "contexts": 10,
+    "documents_per_context": 2.1,
+    "cut_share": 0.2,
+    "padding": 0.0,
+    "straddling": 0.034,
+    "similarity_inside": 0.31,
+    "similarity_shuffled": 0.015,
+    "similarity_following": 0.02,
+    "similarity_random": 0.01,
+    "similarity_adjacent": 0.3,
+}
+
+
+def row(label: str, *, embeddings: str = "same", **numbers: float | None) -> OrderRow:
+    return OrderRow(label, NUMBERS | numbers, CURVES, embeddings)
+
+
+def rendered(table: Table) -> str:
+    file = io.StringIO()
+    Console(width=100, file=file).print(table)
+    return file.getvalue()
+
+
+def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
+    write_order_report([row("in_context")], tmp_path)
+    plots = sorted((tmp_path / "plots").iterdir())
+    before = {plot.name: plot.read_bytes() for plot in plots}
+    for plot in plots:
+        os.link(plot, tmp_path / plot.name)
+    write_order_report([row("standard", similarity_inside=0.02)], tmp_path)
+    assert (tmp_path / "plots/similarity.svg").read_bytes() != before["similarity.svg"]
+    assert {name: (tmp_path / name).read_bytes() for name in before} == before
+    assert sorted((tmp_path / "plots").iterdir()) == plots
+
+
+def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
+    labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
+    shown = rendered(write_order_report([row(label) for label in labels], tmp_path))
+    assert all(label.removeprefix("corpus.paths=") in shown for label in labels)
+
+
+def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
+    rows = [row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
+    shown = rendered(write_order_report(rows, tmp_path))
+    assert APART in " ".join(shown.split())
+    parts = (tmp_path / "statistics.md").read_text(encoding="utf-8").split("\n\n")
+    named = {plot.split("](plots/")[1]: caption for plot, caption in pairwise(parts) if plot.startswith("![")}
+    silent = [name for name, caption in named.items() if APART not in caption]
+    assert silent == ["contexts_of_documents.png)", "positions.png)"]
+    assert any(part.startswith("inside:") and APART in part for part in parts)
+
+
+def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
+    rows = [row(name) for name in ("standard", "in_context")]
+    assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
+    assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")
+
+
+def lines(svg: str, colour: str) -> int:
+    """Lines of a colour, the one of the legend among them."""
+    return len(re.findall(f"<path [^>]*stroke: {colour.lower()}", svg))
+
+
+@pytest.mark.parametrize("others", [[], [row("concatenate")]], ids=["alone", "beside another"])
+def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
+    """Contexts of one document have no two documents to compare."""
+    curves = CURVES | {"similarity_inside": [0] * 100}
+    alone = OrderRow("one_document", NUMBERS | {"similarity_inside": None}, curves, "same")
+    plots = {plot.name: plot for plot in order_plots([alone, *others])}
+    assert (
+        "one_document: in a context –, in random order 0.015, with the next 0.020, random 0.010"
+        in plots["similarity"].alternative
+    )
+    assert "–" in plots["similarity"].svg.decode()
+    drawn = [lines(plots["similarity_inside"].svg.decode(), colour) for colour in COLOURS[: 1 + len(others)]]
+    assert drawn == [1, *(2 for _ in others)]
+
+
+@pytest.mark.parametrize("label", ["standard", "standard packing=concatenate embedder=tfidf_svd"])
+def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_path: Path, label: str) -> None:
+    differing = {name: 1000.123 * value for name, value in NUMBERS.items()} | {"jumps": 12_000}
+    file = io.StringIO()
+    table = write_order_report([row(label, jumps=1), row(f"{label} two", **differing)], tmp_path)
+    Console(width=80, file=file).print(table)
+    lines, told = file.getvalue().splitlines(), " ".join(file.getvalue().split())
+    assert max(map(len, lines)) <= 80
+    assert (
+        told.endswith("contexts with text of two stretches of what is shuffled.")
+        and "The files have more columns." in told
+    )
+    headings = lines[2].split()
+    assert {"inside", "next", "random"} <= set(headings)
+    values = lines[next(number for number, line in enumerate(lines) if "0.310" in line)]
+    cosines = {"inside", "shuffled", "next", "random", "adjacent"}
+    assert len(re.findall(r"\d+\.\d{3}", values)) == len(cosines & set(headings))

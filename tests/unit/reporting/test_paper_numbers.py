@@ -1,0 +1,167 @@
+"""Beside which of our runs a paper's number stands: those like the paper's own, and no other."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from paribus.config.compose import configuration_directory
+from paribus.config.groups.experiment import TableConfig
+from paribus.errors import ConfigurationError
+from paribus.reporting.paper import paper as papers
+from paribus.reporting.paper.block import Paper, parse
+from paribus.reporting.paper.setting import Budget, Setting
+from paribus.reporting.report import write_report
+from paribus.reporting.table.comparison import compare
+from paribus.reporting.table.frame import RunRecord
+from support.tables import config_of, record
+
+FILES = configuration_directory() / "experiment"
+BLOCKS = [
+    pytest.param(block, id=path.relative_to(FILES).as_posix())
+    for path in sorted(FILES.glob("**/*.yaml"))
+    if (block := yaml.safe_load(path.read_text(encoding="utf-8"))["experiment"].get("paper"))
+]
+TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
+LIKE: dict[str, Any] = {"parameters": 490e6, "vocabulary": 32_768, "budget": TOKENS_100B}
+"""A run like the paper's: its model with a vocabulary of 32K, read 100B tokens."""
+
+
+ROWS = [
+    {"label": "BPE", "factors": {"tokenizer": "bpe", "encoder": "merge_rank"}},
+    {"label": "BPE, 6.7B", "parameters": "6.7B", "factors": {"tokenizer": "bpe", "encoder": "merge_rank"}},
+    {"label": "LBPE", "factors": {"tokenizer": "bpe", "encoder": "longest_first"}},
+]
+BLOCK = {
+    "title": "T", "columns": ["boolq"], "rows": ROWS, "numbers": [[50], [60], [70]],
+    "parameters": "468M", "vocabulary": "32K", "budget": "100B tokens",
+}  # fmt: skip
+
+
+def ours(root: Path, *, parameters: float, vocabulary: int | None, budget: dict[str, Any], **choices: str) -> RunRecord:
+    chosen = {"tokenizer": "bpe", "encoder": "merge_rank"} | choices
+    run = record(root, "one", {"encoder": chosen["encoder"]}, {("boolq", 0): [1, 0, 0]})
+    tokenizer = {"kind": chosen["tokenizer"]} | ({"vocab_size": vocabulary} if vocabulary else {})
+    config = {**config_of(chosen), "budget": budget, "tokenizer": tokenizer}
+    return replace(run, config=config, training={**run.training, "parameters": parameters})
+
+
+def told(run: RunRecord) -> tuple[float | None, list[str]]:
+    """The paper's number beside a run, and the sentences that say why there is none."""
+    paper, comparison = parse(BLOCK), compare([run], ("encoder",))
+    found = papers.beside(paper, comparison).get((0, "boolq/mean"))
+    return found.number if found else None, papers.without_number(paper, comparison)
+
+
+@pytest.mark.parametrize(
+    ("changed", "wanted"), [({}, 50), ({"parameters": 7e9}, 60), ({"encoder": "longest_first"}, 70)]
+)
+def test_a_run_like_the_paper_s_has_its_number(tmp_path: Path, changed: dict[str, Any], wanted: float) -> None:
+    assert told(ours(tmp_path, **LIKE | changed)) == (wanted, [])
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"parameters": 2e6}, "ours have 2M parameters with a vocabulary of 32.8K and a budget of 100B tokens"),
+        ({"vocabulary": 64_000}, "a vocabulary of 64K"),
+        ({"vocabulary": None}, "a vocabulary of another kind"),
+        ({"budget": {"kind": "equal_tokens", "tokens": 300_000_000_000}}, "a budget of 300B tokens"),
+        ({"budget": {"kind": "equal_text", "text": 388 * 2**30}}, "a budget of 388 GiB of text"),
+        ({"budget": {"kind": "equal_flops", "flops": 3 * 10**20}}, "a budget of another kind"),
+    ],
+)
+def test_a_run_of_another_size_vocabulary_or_budget_has_none_and_the_report_says_why(
+    tmp_path: Path, changed: dict[str, Any], said: str
+) -> None:
+    found, (reason,) = told(ours(tmp_path, **LIKE | changed))
+    assert found is None
+    assert said in reason
+    assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K and a budget of 100B tokens.")
+
+
+def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
+    found, (reason,) = told(ours(tmp_path, **LIKE, tokenizer="scaffold_bpe"))
+    assert found is None
+    assert "it has no row of the same choices." in reason
+
+
+def test_each_of_our_rows_that_fit_one_of_the_paper_has_a_line(tmp_path: Path) -> None:
+    rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}}]
+    block = {**BLOCK, "rows": rows, "numbers": [[50]]}
+    runs = []
+    for number, (encoder, answers) in enumerate({"merge_rank": [1, 0, 0, 0], "longest_first": [1, 1, 0, 0]}.items()):
+        run = record(tmp_path, f"run{number}", {"encoder": encoder}, {("boolq", 0): answers})
+        config = {**config_of({"tokenizer": "bpe", "encoder": encoder}), "budget": TOKENS_100B}
+        config["tokenizer"] = {"kind": "bpe", "vocab_size": 32_768}
+        runs.append(replace(run, config=config, training={**run.training, "parameters": 490e6}))
+    _, *lines = papers.side_by_side(parse(block), compare(runs, ("encoder",)))
+    assert lines == [
+        ["BPE (merge_rank)", "50", "25.0", "−25.0"],
+        ["BPE (longest_first)", "50", "50.0", "+0.0"],
+    ]
+
+
+def test_every_form_of_the_report_says_why_and_none_has_the_number(tmp_path: Path) -> None:
+    run, table = ours(tmp_path, **LIKE | {"vocabulary": 64_000}), TableConfig(paper=True)  # type: ignore[call-arg]
+    report = write_report(
+        [run], title="T", factors=("encoder",), directory=tmp_path / "report", table=table, paper=BLOCK
+    )
+    for name in ("report.html", "report.md", "report.tex", "tables.tex"):
+        text = report.files[name].read_text(encoding="utf-8")
+        assert "No number of the paper stands beside" in text and "[50" not in text, name
+    (cell, *_) = pq.read_table(report.files["report.parquet"]).to_pylist()
+    assert (cell["tasks"], cell["paper"], cell["paper_parameters"]) == ("boolq", None, None)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"parameters": "1B", "vocabulary": "32K"}, r"paper.rows\[0\].budget is missing: .*; write any where"),
+        ({"parameters": "1B", "budget": "1B tokens"}, r"paper.rows\[0\].vocabulary is missing"),
+        ({"parameters": "any", "vocabulary": "any", "budget": "1B words"}, r"paper.rows\[0\].budget is '1B words'"),
+        ({"parameters": "any", "vocabulary": "any", "budget": "1 GiB"}, "must be like `100B tokens`, `388GiB text`"),
+        (
+            {"parameters": "1B", "vocabulary": "large", "budget": "any"},
+            r"paper.rows\[0\].vocabulary: 'large' is not a number",
+        ),
+        ({"reference": "1B"}, r"paper.rows\[0\].reference is unknown"),
+    ],
+)
+def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[str, Any], message: str) -> None:
+    rows = [{"label": "BPE", "factors": {"tokenizer": "bpe"}, **row}]
+    with pytest.raises(ConfigurationError, match=message):
+        parse({"title": "T", "columns": ["boolq"], "rows": rows, "numbers": [[1]]})
+
+
+def test_any_fits_whatever_a_run_has() -> None:
+    assert Setting().fits(Setting(1, None, Budget(5, "text")))
+    assert not Setting(budget=Budget(5, "tokens")).fits(Setting(1, None, Budget(5, "text")))
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_each_row_of_an_experiment_file_fits_a_run_made_like_it_and_no_other_row_does(
+    block: dict[str, Any], tmp_path: Path
+) -> None:
+    paper = parse(block)
+    assert paper.numbers is not None
+    for index, row in enumerate(paper.rows):
+        assert None not in (row.setting.parameters, row.setting.vocabulary, row.setting.budget)
+        assert published(paper, index, tmp_path / str(index)) == paper.numbers[index][0]
+
+
+def published(paper: Paper, index: int, root: Path) -> float | None:
+    """The number beside a run made like one row of the paper."""
+    row, factors = paper.rows[index], tuple(paper.rows[index].factors)
+    budget = row.setting.budget
+    assert budget is not None
+    config = config_of({}) | {name: {"kind": kind} for name, kind in row.factors.items()}
+    config["tokenizer"] = {"kind": row.factors["tokenizer"], "vocab_size": row.setting.vocabulary}
+    config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
+    run = record(root, "one", row.factors, {(paper.columns[0].task, 0): [1, 0]}, config=config)
+    run = replace(run, training={**run.training, "parameters": row.setting.parameters})
+    found = papers.beside(paper, compare([run], factors))
+    return found[0, f"{paper.columns[0].task}/mean"].number

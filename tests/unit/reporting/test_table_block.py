@@ -1,0 +1,293 @@
+"""The block `experiment.table`: columns, groups, rows, baseline, names, decimals, bold, the paper beside."""
+
+import subprocess
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from shutil import which
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.errors import ConfigurationError
+from paribus.reporting.fairness.why import explanation
+from paribus.reporting.notes.notes import notes
+from paribus.reporting.report import Report, write_report
+from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.table.frame import MissingRun, RunRecord
+from paribus.reporting.table.layout import change, layouts
+from support.tables import config_of, record
+
+FACTORS = ("encoder", "ordering")
+COMBINATIONS = [(encoder, ordering) for encoder in ("merge_rank", "longest_first") for ordering in ("standard", "nn")]
+Build = Callable[..., Comparison]
+
+
+def table_of(**fields: Any) -> TableConfig:
+    return replace(default_table(), **fields)
+
+
+def items(place: int, seed: int, count: int = 60) -> list[float]:
+    return (np.random.default_rng([place, seed]).random(count) < 0.4 + 0.1 * place).astype(float).tolist()
+
+
+def runs_of(root: Path, seeds: tuple[int, ...] = (0,), checkpoints: int = 1) -> list[RunRecord]:
+    runs = []
+    for place, labels in enumerate(COMBINATIONS):
+        for seed in seeds:
+            scored = [
+                {(task, shots): items(place, seed + 10 * step) for task in ("boolq", "piqa") for shots in (0, 5)}
+                for step in range(checkpoints)
+            ]
+            factors = dict(zip(FACTORS, labels, strict=True))
+            heldout = [(2.0 * size, size) for size in range(50, 60)]
+            runs.append(
+                record(root, f"{place}-{seed}", factors, scored[0], seed=seed, later=scored[1:], heldout=heldout)
+            )
+    return runs
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    runs = runs_of(tmp_path)
+    return lambda **fields: compare(runs, FACTORS, (), table_of(**fields))
+
+
+def test_the_columns_are_those_that_are_named_in_their_order(build: Build) -> None:
+    found = build(columns=("bits_per_byte", "piqa/5_shot", "Both", "tokens"), groups={"Both": ["boolq", "piqa"]})
+    assert [column.key for column in found.columns] == ["bits_per_byte", "piqa/5_shot", "Both", "tokens"]
+    cells = found.rows[0].cells
+    parts = [build().rows[0].cells[f"{task}/mean"].value for task in ("boolq", "piqa")]
+    assert cells["Both"].value == pytest.approx(np.mean(parts))
+
+
+@pytest.mark.parametrize(
+    ("shots", "keys"),
+    [("mean", ["boolq/mean"]), ("each", ["boolq/0_shot", "boolq/5_shot"]), ("both", None)],
+)
+def test_shots_stand_apart_together_or_both(build: Build, shots: str, keys: list[str] | None) -> None:
+    found = [column.key for column in build(columns=("boolq",), shots=shots).columns]
+    assert found == (keys or ["boolq/0_shot", "boolq/5_shot", "boolq/mean"])
+
+
+def test_a_task_that_nobody_scored_is_a_gap_and_a_slip_is_refused(build: Build) -> None:
+    found = build(columns=("boolq", "hellaswag"), shots="mean")
+    assert found.rows[0].cells["hellaswag/mean"].value is None
+    assert any("no value for hellaswag" in note for note in notes(found))
+    with pytest.raises(ConfigurationError, match=r"experiment.table.columns: 'bolq' is unknown; did you mean 'boolq'"):
+        build(columns=("bolq",))
+
+
+def test_rows_are_grouped_and_ordered_as_the_block_says(build: Build) -> None:
+    found = build(rows=("ordering",), order={"ordering": ["nn", "standard"]})
+    assert found.factors == ("ordering", "encoder")
+    assert [row.labels for row in found.rows] == [
+        ("nn", "merge_rank"), ("nn", "longest_first"), ("standard", "merge_rank"), ("standard", "longest_first"),
+    ]  # fmt: skip
+    assert [line.starts_group for line in layouts(found, Path())[0].lines] == [False, False, True, False]
+
+
+def test_each_row_is_compared_with_the_baseline_of_its_other_labels(build: Build) -> None:
+    found = build(baseline={"encoder": "merge_rank"})
+    assert [row.baseline for row in found.rows] == [None, None, 0, 1]
+    values = [row.cells["boolq/0_shot"].value or 0 for row in found.rows]
+    test = found.rows[3].cells["boolq/0_shot"].test
+    assert test is not None
+    assert test.difference == pytest.approx(values[3] - values[1])
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"rows": ("encodr",)}, "experiment.table.rows: factor 'encodr' is unknown; did you mean 'encoder'"),
+        ({"baseline": {"encoder": "bpe"}}, "experiment.table.baseline: no row has encoder: bpe"),
+        ({"metrics": {"boolq": "f1"}}, "metric 'f1' is unknown"),
+        ({"columns": ("Empty",), "groups": {"Empty": []}}, "experiment.table.groups.Empty is empty"),
+        ({"columns": ("boolq/five",)}, "no task/N_shot"),
+    ],
+)
+def test_a_block_that_names_what_is_not_there_is_refused(build: Build, fields: dict, message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        build(**fields)
+
+
+def test_bold_is_once_a_table_once_a_group_or_nowhere(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, seeds=(0, 1, 2))
+
+    def best(bold: str) -> int:
+        return sum(row.cells["boolq/0_shot"].best for row in compare(runs, FACTORS, (), table_of(bold=bold)).rows)
+
+    assert (best("table"), best("group"), best("none")) == (1, 2, 0)
+
+
+def test_names_and_decimals_are_those_of_the_block(build: Build) -> None:
+    found = build(
+        names={"longest_first": "LBPE", "boolq": "BoolQ"}, decimals={"accuracy": 3}, columns=("boolq/0_shot",)
+    )
+    (table,) = layouts(found, Path())
+    assert table.lines[2].labels[0] == "LBPE"
+    assert table.columns[0].group == "BoolQ"
+    assert table.lines[0].entries[0].text == f"{100 * np.mean(items(0, 0)):.3f}"
+
+
+def test_cells_have_the_spread_over_seeds_and_over_checkpoints(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path, seeds=(0, 1, 2), checkpoints=2)
+    cell = compare(runs, FACTORS).rows[1].cells["boolq/0_shot"]
+    means = np.array([[np.mean(items(1, seed + 10 * step)) for step in range(2)] for seed in range(3)])
+    assert cell.value == pytest.approx(means.mean())
+    assert (cell.seed_spread, cell.over) == (pytest.approx(means.mean(axis=1).std(ddof=1)), "seeds")
+    assert cell.checkpoint_spread == pytest.approx(np.sqrt(means.var(axis=1, ddof=1).mean()))
+    assert (cell.seeds, cell.checkpoints, cell.items) == (3, 2, 60)
+
+
+def test_the_plain_t_test_is_over_seeds_and_checkpoints(tmp_path: Path) -> None:
+    found = compare(runs_of(tmp_path, (0, 1), 2), FACTORS, (), table_of(plain_t_test=True))
+    ours, theirs = ([np.mean(items(p, seed + 10 * step)) for seed in (0, 1) for step in (0, 1)] for p in (1, 0))
+    expected = stats.ttest_ind(ours, theirs).pvalue
+    assert found.rows[1].cells["boolq/0_shot"].plain_p == pytest.approx(expected)
+    assert any("4 numbers a row" in note for note in notes(found))
+
+
+def test_other_metrics_have_columns_of_their_kind(tmp_path: Path) -> None:
+    labels = {"encoder": "merge_rank"}
+    for name, metric, values in (
+        ("f1", "f1", [0.5, 1.0]),
+        ("bits", "target_bits", [12.5, 20.0]),
+        ("own", "zap", [3, 5]),
+    ):
+        run = record(tmp_path, name, labels, {("task", 0): values}, metric=metric)
+        (column, *_) = compare([run], ("encoder",)).columns
+        better = {"f1": "higher", "target_bits": "lower", "zap": None}[metric]
+        assert (column.kind, column.better) == ("accuracy" if metric == "f1" else "score", better)
+
+
+def test_the_average_is_over_the_tasks_of_one_family_of_metrics_and_the_notes_say_which(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0], ("piqa", 0): [1, 1]})
+    add_metric(run, "triviaqa", "exact_match", [0, 1, 0, 0])
+    found = compare([run], ("encoder",))
+    assert found.rows[0].cells["average"].value == pytest.approx(0.75)
+    text = " ".join(notes(found))
+    assert "All tasks (accuracy): the mean of boolq, piqa by accuracy" in text
+    assert "not in it: triviaqa (exact match)." in text
+    assert "Accuracy, exact match in %" in text
+    chosen = compare([run], ("encoder",), (), table_of(groups={"All": ["boolq", "triviaqa"]}))
+    assert chosen.rows[0].cells["All"].value == pytest.approx((0.5 + 0.25) / 2)
+    assert "All: the mean of boolq, triviaqa by accuracy and exact match" in " ".join(notes(chosen))
+
+
+def test_a_single_task_of_its_family_is_no_average(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0]})
+    add_metric(run, "triviaqa", "exact_match", [0, 1])
+    assert "average" not in {column.key for column in compare([run], ("encoder",)).columns}
+
+
+def test_a_perplexity_is_two_to_the_mean_bits_and_is_tested_in_bits(tmp_path: Path) -> None:
+    bits = {name: np.random.default_rng(place).gamma(2, 3 + place, 30) for place, name in enumerate(("a", "b"))}
+    runs = [record(tmp_path, name, {"encoder": name}, {("lambada_openai", 0): [1, 0]}) for name in bits]
+    for run in runs:
+        add_metric(run, "lambada_openai", "target_bits", bits[run.run_id])
+    found = compare(runs, ("encoder",), (), table_of(metrics={"lambada_openai": "perplexity"}))
+    (column, *_) = found.columns
+    assert (column.kind, column.better, column.group) == ("perplexity", "lower", "lambada_openai (perplexity)")
+    first, second = (row.cells[column.key] for row in found.rows)
+    assert first.value == pytest.approx(2 ** bits["a"].mean())
+    assert first.error == pytest.approx(first.value * np.log(2) * stats.sem(bits["a"]))
+    assert first.half_width == pytest.approx(stats.t.ppf(0.975, 29) * first.error)
+    assert second.test.difference == pytest.approx(bits["b"].mean() - bits["a"].mean())
+    assert second.test.p_value == pytest.approx(stats.ttest_rel(bits["a"], bits["b"]).pvalue)
+    assert change(second.test.difference, column).endswith(" bits")
+    assert any("Perplexity is 2 to the mean bits" in note for note in notes(found))
+
+
+def test_a_perplexity_of_a_task_without_bits_is_refused_with_what_there_is(build: Build) -> None:
+    with pytest.raises(ConfigurationError, match=r"metric 'perplexity' is unknown; .*acc \(of boolq\)"):
+        build(metrics={"boolq": "perplexity"})
+
+
+def add_metric(run: RunRecord, task: str, metric: str, values: Sequence[float]) -> None:
+    """Scores of a task by another metric, beside what the run has."""
+    assert run.scores is not None
+    path = run.scores / "items.parquet"
+    lines = [
+        {"checkpoint": 0, "task": task, "shots": 0, "item": f"{task}-{place:04d}", "doc_hash": f"h{place}",
+         "metric": metric, "value": float(value)}
+        for place, value in enumerate(values)
+    ]  # fmt: skip
+    pd.concat([pd.read_parquet(path), pd.DataFrame(lines)], ignore_index=True).to_parquet(path)
+
+
+def paper(**changes: Any) -> dict[str, Any]:
+    rows = [{"label": name, "factors": {"encoder": name}} for name in ("merge_rank", "longest_first")]
+    setting = {"parameters": "any", "vocabulary": "any", "budget": "any"}
+    block = {"title": "T", "columns": ["boolq", "siqa"], "rows": rows, "numbers": [[50, 1], [60.5, 2]]}
+    return {**block, **setting, **changes}
+
+
+def write(root: Path, **fields: Any) -> Report:
+    runs = [run for run in runs_of(root) if run.factors["ordering"] == "nn"]
+    return write_report(
+        runs, title="A & B_c", factors=FACTORS, directory=root / "r", table=table_of(**fields), paper=paper()
+    )
+
+
+def test_the_paper_s_number_and_our_difference_stand_beside_ours_on_request(tmp_path: Path) -> None:
+    report = write(tmp_path, paper=True, columns=("boolq",), shots="mean")
+    ours = 100 * (report.comparison.rows[1].cells["boolq/mean"].value or 0)
+    text = report.files["report.md"].read_text(encoding="utf-8")
+    assert rf"\[60.5, {ours - 60.5:+.1f}\]".replace("-", "−") in text
+    assert "[60.5" in report.files["tables.tex"].read_text(encoding="utf-8")
+
+
+@pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")
+def test_the_latex_document_compiles(tmp_path: Path) -> None:
+    report = write(tmp_path, paper=True)
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "report.tex"]
+    done = subprocess.run(command, cwd=tmp_path / "r", capture_output=True, check=False)
+    assert done.returncode == 0, done.stdout[-2000:]
+    assert report.files["report.tex"].with_suffix(".pdf").stat().st_size
+
+
+def test_the_caption_of_a_one_seed_table_says_so_and_that_of_several_does_not(tmp_path: Path) -> None:
+    (one, *_) = layouts(compare(runs_of(tmp_path / "one"), FACTORS), tmp_path)
+    (two, *_) = layouts(compare(runs_of(tmp_path / "two", (0, 1)), FACTORS), tmp_path)
+    (three, *_) = layouts(compare(runs_of(tmp_path / "three", (0, 1, 2)), FACTORS), tmp_path)
+    runs = runs_of(tmp_path / "mixed", (0, 1, 2))
+    (mixed, *_) = layouts(compare(runs[:-1], FACTORS), tmp_path)
+    interval = "half the 95 % interval over"
+    assert one.caption == f"Scores. ±: {interval} items alone. One seed (0) a row: this cannot say which is better"
+    seeds = f"Scores. ±: {interval} seeds and items"
+    assert two.caption == f"{seeds}. Rows have fewer than three seeds: these cannot say which is better"
+    assert mixed.caption == f"{seeds}. Some rows have fewer than three seeds: these cannot say which is better"
+    assert three.caption == seeds
+
+
+def test_scores_that_disappeared_leave_a_gap_and_the_rest_stands(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path)
+    assert runs[1].scores is not None
+    (runs[1].scores / "items.parquet").unlink()
+    assert runs[2].scores is not None
+    (runs[2].scores / "heldout.parquet").write_bytes(b"PAR1 torn")
+    found = compare(runs, FACTORS, [MissingRun({"encoder": "dropout", "ordering": "nn"}, "still running")])
+    values = [row.cells["boolq/0_shot"].value is None for row in found.rows]
+    assert values == [False, True, True, False, True]
+    assert "items.parquet is missing" in found.rows[1].missing[0]
+    assert "is no readable Parquet file" in found.rows[2].missing[0]
+    assert found.rows[1].cells["tokens"].value == 1_000_000
+    assert any("— dropout, nn: still running" in note for note in notes(found))
+
+
+def test_why_lists_each_differing_field_with_its_values_and_runs(tmp_path: Path) -> None:
+    runs = runs_of(tmp_path)
+    lines, fair = explanation(runs, FACTORS)
+    assert fair
+    assert '    "longest_first": longest_first standard seed 0 (2-0), longest_first nn seed 0 (3-0)' in lines
+    runs[0] = replace(runs[0], config=config_of(runs[0].factors, model__width=256))
+    lines, fair = explanation(runs, FACTORS)
+    assert not fair
+    place = lines.index("Not declared, so that the table is refused:")
+    assert lines[place + 1] == "  model.width"
+    assert "    256: merge_rank standard seed 0 (0-0)" in lines[place:]

@@ -1,0 +1,497 @@
+import csv
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.errors import ConfigurationError
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.vocabularies import compare_vocabularies
+from paribus.reporting.fairness.fairness import FairnessError
+from paribus.reporting.notes.notes import notes
+from paribus.reporting.plots.comparison import plots
+from paribus.reporting.plots.curves import read_curves
+from paribus.reporting.plots.vocabularies import OverlapMatrix
+from paribus.reporting.report import Report, write_report
+from paribus.reporting.table.comparison import compare
+from paribus.reporting.table.frame import MissingRun
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
+from paribus.tracking.batches import MAX_NAME_LENGTH
+from support.tables import FACTORS, demo_runs, record
+
+PAPER = {
+    "title": "Table I",
+    "source": "a paper",
+    "parameters": "any",
+    "vocabulary": "any",
+    "budget": "any",
+    "columns": [{"label": "Continuation", "task": "continuation"}, "BoolQ"],
+    "rows": [{"label": "BPE", "factors": {"encoder": "merge_rank"}}, "something else"],
+    "numbers": [[51.25, None], [52, 53]],
+}
+Write = Callable[..., Report]
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Report:
+    root = tmp_path_factory.mktemp("demo")
+    runs = demo_runs(root, items=200)
+    missing = [MissingRun(runs[-1].factors, "out-of-memory: the device ran out of memory")]
+    return write_report(
+        runs[:-1], title="Demo", factors=FACTORS, directory=root / "reports" / "demo", paper=PAPER, missing=missing
+    )
+
+
+def text_of(report: Report, width: int = 140) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115, PTH123
+    console.print(report.terminal)
+    return console.export_text()
+
+
+def read(report: Report, name: str) -> str:
+    return report.files[name].read_text(encoding="utf-8")
+
+
+class Links(HTMLParser):
+    """Collects where a page leads, and what it loads."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.targets: list[str] = []
+        self.loaded: list[str] = []
+        self.anchors: set[str] = set()
+        self.unbalanced: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        attributes = dict(attrs)
+        if attributes.get("id"):
+            self.anchors.add(str(attributes["id"]))
+        if tag == "a":
+            self.targets.append(str(attributes["href"]))
+        elif tag in ("img", "script", "link", "iframe"):
+            self.loaded.append(str(attributes.get("src") or attributes.get("href")))
+        if tag not in ("img", "input", "meta", "source"):
+            self.unbalanced.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.unbalanced.pop() == tag
+
+
+def test_every_format_is_written(demo: Report) -> None:
+    names = ("accuracy", "bits_per_byte", "effects", "learning_curves", "token_frequencies", "token_lengths")
+    plots = [f"plots/{name}.png" for name in names]
+    texts = ["report.csv", "report.html", "report.md", "report.parquet", "report.tex", "tables.tex"]
+    assert sorted(demo.files) == sorted([*texts, *plots])
+    assert all(path.stat().st_size for path in demo.files.values())
+    assert all(demo.files[name].read_bytes().startswith(b"\x89PNG") for name in plots)
+
+
+def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) -> None:
+    links = Links(read(demo, "report.html"))
+    assert links.unbalanced == []
+    assert len(links.loaded) == 6 + 1
+    assert links.loaded.pop() == "None"  # the script has no source: it stands in the page
+    assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
+
+
+def test_the_theme_of_the_page_is_chosen_by_radio_buttons_and_prints_are_light(demo: Report) -> None:
+    text = read(demo, "report.html")
+    assert re.findall(r'<input type="radio" name="theme" value="(\w+)"[^>]*?( checked)?>', text) == [
+        ("auto", " checked"),
+        ("light", ""),
+        ("dark", ""),
+    ]
+    assert '<div class="theme" role="radiogroup" aria-label="Theme" hidden>' in text  # without a script there is none
+    media = set(re.findall(r'<source media="([^"]*)"', text))
+    assert media == {"screen and (prefers-color-scheme: dark)"}
+    assert "localStorage" not in text and "cookie" not in text
+
+
+def test_every_number_of_the_page_leads_to_the_run_it_came_from(demo: Report) -> None:
+    links = Links(read(demo, "report.html"))
+    directory = demo.files["report.html"].parent
+    for row in demo.comparison.finished:
+        target = f"../../runs/{row.runs[0].run_id}"
+        assert (directory / target).resolve() == row.runs[0].directory.resolve()
+        assert links.targets.count(target) == len(demo.comparison.columns) + 1
+
+
+def test_every_number_of_the_markdown_leads_to_the_run_it_came_from(demo: Report) -> None:
+    text = read(demo, "report.md")
+    for row in demo.comparison.finished:
+        assert text.count(f"](../../runs/{row.runs[0].run_id})") == len(demo.comparison.columns) + 1
+
+
+def test_the_csv_has_all_digits_of_every_cell(demo: Report) -> None:
+    with demo.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = {(int(line["row"]), line["measure"]): line for line in csv.DictReader(file)}
+    assert len(lines) == 8 * len(demo.comparison.columns)
+    for number, row in enumerate(demo.comparison.rows, start=1):
+        for key, cell in row.cells.items():
+            line = lines[number, key]
+            assert line["run_ids"] == " ".join(run.run_id for run in row.runs)
+            assert tuple(line[factor] for factor in FACTORS) == row.labels
+            assert line["value"] == ("" if cell.value is None else str(cell.value))
+            if cell.test is not None:
+                assert float(line["p_items"]) == cell.test.p_value
+                assert float(line["low_items"]) == cell.test.low
+                assert [line[name] for name in ("p_value", "p_holm", "mde", "low", "high")] == [""] * 5
+                assert line["baseline"] == "bpe, merge_rank, standard"
+
+
+def test_the_parquet_file_has_the_cells_of_the_csv_with_types(demo: Report) -> None:
+    table = pq.read_table(demo.files["report.parquet"])
+    with demo.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert table.column_names == list(lines[0])
+    values = [None if line["value"] == "" else float(line["value"]) for line in lines]
+    assert table["value"].to_pylist() == values
+    assert str(table.schema.field("p_holm").type) == "double"
+    assert table["missing"].to_pylist()[-1] == "out-of-memory: the device ran out of memory"
+
+
+def test_a_missing_run_shows_dashes_and_its_reason_everywhere(demo: Report) -> None:
+    reason = "out-of-memory: the device ran out of memory"
+    assert reason in read(demo, "report.html")
+    assert reason in read(demo, "report.md")
+    assert reason in text_of(demo)
+    last = [line for line in read(demo, "report.md").splitlines() if line.startswith("| scaffold")][3]
+    assert last.count("—") == 4
+
+
+def test_the_latex_has_as_many_cells_in_every_line(demo: Report) -> None:
+    text = read(demo, "report.tex")
+    for tabular in re.findall(r"\\begin\{tabular\}\{(\w+)\}(.*?)\\end\{tabular\}", text, re.DOTALL):
+        lines = [line for line in tabular[1].splitlines() if line.endswith(r"\\") and "multicolumn" not in line]
+        assert {line.count("&") + 1 for line in lines} == {len(tabular[0])}
+    assert r"scaffold\_bpe" in text
+    assert r"\textbf{" in text
+
+
+def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) -> None:
+    text = " ".join(text_of(demo).split())
+    assert "± is half the 95 % interval over other items alone (documents for bits per byte): one seed cannot" in text
+    assert "One seed: this cannot say which is better, so no score of these is marked and no number" in text
+    assert "Three seeds a row take 14 more trainings" in text
+    assert "p < 0.05" not in text
+    assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
+    assert "8.4M tokens in every run" in text
+    assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
+    assert "Text was repeated" not in text
+    assert "191 items of continuation, 120 held-out documents" in text
+    assert "continuation: 9 of 200 items are left out in all rows, since their prompt does not fit" in text
+    assert "0-shot: the prompts" not in text
+
+
+@pytest.mark.parametrize(
+    ("epochs", "sentence"),
+    [
+        ((0.5, 2.34), "Text was repeated, 2.34 epochs: scaffold_bpe, merge_rank, standard."),
+        ((1.2, 3.0), "Text was repeated, 1.2 to 3 epochs: every run."),
+    ],
+)
+def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sentence: str, tmp_path: Path) -> None:
+    runs = [
+        record(
+            tmp_path, tokenizer, dict(zip(FACTORS, (tokenizer, "merge_rank", "standard"), strict=True)),
+            {("boolq", 0): [True, False]}, training={"tokens": 9, "epochs": count, "device_hours": 1234.5},
+        )
+        for tokenizer, count in zip(("bpe", "scaffold_bpe"), epochs, strict=True)
+    ]  # fmt: skip
+    report = write_report(runs, title="Epochs", factors=FACTORS, directory=tmp_path / "report")
+    assert sentence in " ".join(text_of(report).split())
+    page = read(report, "report.md")
+    assert "1,234" in page
+    assert "device-hours" in page
+
+
+def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and_choice(tmp_path: Path) -> None:
+    crossed = {"crossed_items": {"0": 2}, "crossed_choices": {"0": 5}}
+    statistics = {"heldout": {}, "tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6}
+    labels = [{"encoder": name} for name in ("merge_rank", "longest_first")]
+    first = record(tmp_path, "one", labels[0], {("task", 0): [1, 0, 1]})
+    second = record(tmp_path, "two", labels[1], {("task", 0): [1, 1, 1]}, statistics=statistics)
+    (note,) = (line for line in notes(compare([first, second], ("encoder",))) if "crosses" in line)
+    assert note.endswith("left out): longest_first: task 0-shot 5 choices in 2 of 3 items.")
+    assert "at most a share of 3e-06" in note
+    assert not any("crosses" in line for line in notes(compare([first], ("encoder",))))
+
+
+def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, seeds=(0, 1), items=30, curves=False)[:4]
+    report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
+    page = read(report, "report.html")
+    links = Links(page)
+    assert {"#row-1", "#row-2"} <= set(links.targets)
+    assert {"row-1", "row-2"} <= links.anchors
+    assert all(f"../runs/{run.run_id}" in links.targets for run in runs)
+    text = " ".join(text_of(report).split())
+    assert "half the 95 % interval of a number, over other seeds and other items (2 seeds a row" in text
+    assert "Two seeds: this cannot say which is better" in text
+    assert "p < 0.05" not in text
+
+
+def test_three_seeds_are_judged(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=30, curves=False)[:6]
+    report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    tests = [cell for row in report.comparison.rows for cell in row.cells.values() if cell.p_holm is not None]
+    assert len(tests) == 1
+    adjusted = "two-sided, paired, adjusted by Holm over the 1 test of Held-out text bits / byte."
+    assert f"against the first row (bpe, merge_rank, standard): {adjusted}" in text
+    assert "tested over seeds and items, both taken as random" in text
+    assert "† Exploratory: these measures do not decide the question" in text
+    assert "mean †" in text
+    assert "bits / byte †" not in text
+    assert "cannot say which" not in text
+    with report.files["report.csv"].open(encoding="utf-8", newline="") as file:
+        lines = [line for line in csv.DictReader(file) if line["p_holm"]]
+    assert len(lines) == len(tests)
+    for line, cell in zip(lines, tests, strict=True):
+        found = {name: float(line[name]) for name in ("difference", "low", "high", "p_value", "mde", "seeds_share")}
+        assert cell.crossed is not None
+        expected = (cell.crossed.low, cell.crossed.high, cell.p_value, cell.mde, cell.crossed.quantile.share)
+        assert tuple(found.values()) == (cell.crossed.difference, *expected)
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=20)[:2]
+    first, second = (
+        write_report(runs, title="Twice", factors=FACTORS, directory=tmp_path / name) for name in ("one", "two")
+    )
+    assert list(first.files) == list(second.files)
+    for name, path in first.files.items():
+        assert path.read_bytes() == second.files[name].read_bytes(), name
+
+
+def test_chinese_labels_and_markup_stay_text(tmp_path: Path) -> None:
+    labels = {"tokenizer": "字节对编码", "encoder": "<b>最长|优先</b>"}
+    runs = [
+        record(tmp_path, "基线", {**labels, "tokenizer": "基线"}, {("阅读理解", 0): [1, 0, 1]}),
+        record(tmp_path, "long-1", labels, {("阅读理解", 0): [1, 1, 1]}),
+    ]
+    directory = tmp_path / "报告"
+    report = write_report(runs, title="中文 & <title>", factors=("tokenizer", "encoder"), directory=directory)
+    page, text = read(report, "report.html"), read(report, "report.md")
+    assert "字节对编码" in page
+    assert "<b>" not in page
+    assert "中文 &amp; &lt;title&gt;" in page
+    assert r"\<b\>最长\|优先\</b\>" in text
+    assert "字节对编码" in text_of(report)
+    assert "阅读理解" in read(report, "report.csv")
+    assert r"中文 \& <title>" in read(report, "report.tex")
+
+
+def test_one_run_is_a_table_without_tests(tmp_path: Path) -> None:
+    run = record(tmp_path, "only", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0, 1, 1]})
+    for factors in (("tokenizer",), ()):
+        report = write_report([run], title="One", factors=factors, directory=tmp_path / f"report{len(factors)}")
+        assert "No significance test" in text_of(report)
+        assert "75.0" in read(report, "report.md")
+        assert "**75.0**" not in read(report, "report.md")
+
+
+def test_numbers_that_are_not_finite_are_shown_and_explained(tmp_path: Path) -> None:
+    values = [np.nan, 1, 0, 1]
+    runs = [
+        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0, 1, 1]}),
+        record(
+            tmp_path,
+            "two",
+            {"ordering": "nn"},
+            {("boolq", 0): values},
+            training={"tokens": 9, "final_loss": np.inf},
+        ),
+    ]
+    report = write_report(runs, title="NaN", factors=("ordering",), directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    assert "NaN" in text
+    assert "∞" in text
+    assert "nn: not a finite number: boolq 0-shot, final loss; left out of the tests" in text
+
+
+def test_a_run_without_scores_or_numbers_shows_dashes_and_says_which(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, "one", {"ordering": "standard"}, {("boolq", 0): [1, 0]}),
+        record(tmp_path, "two", {"ordering": "nn"}, {("piqa", 0): [1, 0]}, training={}),
+    ]
+    report = write_report(runs, title="Gaps", factors=("ordering",), directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    assert "— nn: no value for boolq 0-shot, All tasks mean, tokens, text, final loss" in text
+    assert "— standard: no value for piqa 0-shot, All tasks mean" in text
+
+
+def test_an_unfair_comparison_writes_nothing(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=5, curves=False)
+    with pytest.raises(FairnessError):
+        write_report(runs, title="Unfair", factors=("tokenizer", "encoder"), directory=tmp_path / "report")
+    assert not (tmp_path / "report").exists()
+
+
+def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
+    ours = demo.comparison.rows[0].cells["continuation/mean"].value
+    assert ours is not None
+    beside = f"| 51.25 | {100 * ours:.1f} | {100 * ours - 51.25:+.1f} | — |".replace("-", "−")
+    assert f"| BPE (bpe · merge\\_rank · standard) {beside}" in read(demo, "report.md")
+    lines = [line for line in read(demo, "report.md").splitlines() if line.startswith("| BPE (")]
+    assert len(lines) == len([row for row in demo.comparison.rows if row.labels[1] == "merge_rank"]) > 1
+    assert "| something else | 52 | — | — | 53 |" in read(demo, "report.md")
+    assert "51.25" in read(demo, "report.html")
+    assert "51.25" in text_of(demo)
+
+
+def test_a_paper_without_numbers_says_so(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
+    paper = {"title": "Table I of LBPE", "numbers": None, "note": "The paper was out of reach."}
+    report = write_report([run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper=paper)
+    sentence = "The numbers of Table I of LBPE have not been entered here. The paper was out of reach."
+    assert sentence in read(report, "report.html")
+    assert sentence in read(report, "report.md")
+    assert sentence in text_of(report)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rowz": []}, "paper.rowz is unknown"),
+        ({"title": ""}, "paper.title is missing"),
+        ({"numbers": [[1, 2]]}, "a list of 2 rows"),
+        ({"numbers": [[1], [2]]}, r"paper.numbers\[0\] must be a list of 2 numbers"),
+        ({"numbers": [[1, "2"], [2, 3]]}, r"paper.numbers\[0\]\[1\] is '2'"),
+        ({"columns": [3, 4]}, r"paper.columns\[0\] is 3"),
+        ({"columns": 3}, "paper.columns is 3; it must be a list"),
+        ({"columns": [{"label": "A", "taks": "boolq"}, "B"]}, r"paper.columns\[0\].taks is unknown"),
+        ({"rows": "a"}, "paper.rows is 'a'; it must be a list"),
+        ({"rows": [{"label": "a", "factors": ["bpe"]}, "b"]}, r"paper.rows\[0\].factors is \['bpe'\]"),
+        ({"reference": "468M"}, "paper.reference is unknown"),
+        ({"rows": ["a", {"label": "b", "parameters": "big"}]}, r"paper.rows\[1\].parameters: 'big' is not a number"),
+    ],
+)
+def test_a_malformed_paper_block_is_refused_by_path(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
+    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]})
+    with pytest.raises(ConfigurationError, match=message):
+        write_report(
+            [run], title="X", factors=("tokenizer",), directory=tmp_path / "report", paper={**PAPER, **changes}
+        )
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_a_malformed_paper_block_is_refused_before_anything_runs(verb: str, tmp_path: Path) -> None:
+    wrong = ("+experiment.paper.numbers=[[1,2]]", "+experiment.paper.rows=[a,b]", "+experiment.paper.title=T")
+    command = parse(["-m", "experiment=demo", "scale=tiny", *wrong, f"root={tmp_path}/root"], verb)
+    with pytest.raises(ConfigurationError, match=r"experiment: paper\.numbers must be null or a list of 2 rows"):
+        prepare(compose_command(command), tolerate_missing=verb == "plan")
+    assert not (tmp_path / "root/runs").exists()
+
+
+def test_learning_curves_come_from_the_events_of_each_run(tmp_path: Path) -> None:
+    runs = demo_runs(tmp_path, items=3)
+    curves = read_curves(runs)
+    assert list(curves) == [run.run_id for run in runs]
+    curve = curves[runs[0].run_id]
+    assert curve.steps == list(range(8, 257, 8))
+    assert curve.convertible
+    assert curve.amounts["train/tokens"][-1] == runs[0].training["tokens"]
+
+
+def test_on_a_terminal_of_80_columns_no_number_is_cut_and_bits_per_byte_stay(demo: Report) -> None:
+    lines = text_of(demo, width=80).splitlines()
+    assert max(len(line.rstrip()) for line in lines) <= 80
+    tables = [line for line in lines if "±" in line and "," not in line]
+    assert tables
+    assert not any("…" in line for line in tables)
+    assert any("bits / byte" in line for line in lines)
+    assert any("the report's files have all" in line for line in lines)
+
+
+def test_the_overlap_of_vocabularies_is_a_plot_and_numbers(tmp_path: Path) -> None:
+    overlap = OverlapMatrix(("bpe", "中文/1"), (300, 200), ((1.0, 0.5), (0.75, 1.0)), ((None, 3.25), (None, None)))
+    runs = demo_runs(tmp_path, items=20, curves=False)
+    report = write_report(runs, title="T", factors=FACTORS, directory=tmp_path / "report", overlap=overlap)
+    assert report.files["plots/vocabulary_overlap.png"].read_bytes().startswith(b"\x89PNG")
+    assert "bpe in 中文/1 50.0 %, others 3.2 in a million; 中文/1 in bpe 75.0 %" in read(report, "report.html")
+    assert overlap.metrics() == {
+        "vocabulary_overlap/bpe in 中文_1": 0.5,
+        "vocabulary_overlap/occurrences per million of bpe not in 中文_1": 3.25,
+        "vocabulary_overlap/中文_1 in bpe": 0.75,
+    }
+
+
+def test_long_and_similar_names_of_vocabularies_make_distinct_metrics_that_mlflow_takes() -> None:
+    names = ("x" * 300 + "a", "x" * 300 + "b", "a/b", "a·b", "y" * 90)
+    shares = [[0.5] * 5] * 5
+    found = OverlapMatrix(names, [1] * 5, shares, shares).metrics()
+    assert len(found) == 2 * 5 * 4
+    assert max(map(len, found)) <= MAX_NAME_LENGTH
+    assert all(re.fullmatch(r"[/\w.\- ]*", name) for name in found)
+    assert any(name.endswith("in " + "y" * 90) for name in found)
+
+
+def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path) -> None:
+    for name, text in (("a", "aabb"), ("b", "ccdd"), ("c", "aabbccdd")):
+        tok = Tokenizer.train([text] * 3, vocab_size=258)
+        tok.save(tmp_path / name / "tokenizer")
+        with EncodedCorpusWriter(tmp_path / name / "tokens", tok) as writer:
+            writer.append(tok.encode(f"{text}x"), np.array([len(tok.encode(f"{text}x"))]), np.array([len(text) + 1]))
+    runs = [
+        replace(
+            record(tmp_path, f"{tokenizer}-{order}", {"tokenizer": tokenizer, "ordering": order}, {}),
+            vocabulary=tmp_path / place,
+            tokens=tmp_path / place / "tokens",
+        )
+        for tokenizer, place in (("bpe", "a"), ("scaffold_bpe", "b"))
+        for order in ("standard", "in_context")
+    ]
+    found = compare_vocabularies(runs)
+    assert found is not None
+    assert found.names == ["bpe", "scaffold_bpe"]
+    # "aabbx" is "aa", "bb" and "x": each of the two that the other lacks is one token of three.
+    once_in_three = pytest.approx(1e6 / 3)
+    assert found.frequencies == [[None, once_in_three], [once_in_three, None]]
+    assert compare_vocabularies(runs[:2]) is None
+    twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
+    assert twice is not None
+    assert twice.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
+
+
+def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path) -> None:
+    uniformity = {"used": -2.5, "frequent": -2.75, "medium": -2.5, "rare": -1.5, "unused": None}
+    statistics = {"heldout": {}, "tasks": {}, "embeddings": {"uniformity": {"input": uniformity}}}
+    runs = [
+        record(tmp_path, name, {"tokenizer": name}, {("boolq", 0): [1, 0]}, statistics=statistics)
+        for name in ("bpe", "scaffold_bpe")
+    ]
+    for run in runs:
+        names = ["frequent", "medium", "rare", "rare", "unused"]
+        points = {"id": range(5), "count": [9, 5, 1, 1, 0], "class": names, "x": [0.0] * 5, "y": [1.0] * 5}
+        pd.DataFrame(points).to_parquet(tmp_path / "artifacts" / run.run_id / "embeddings.parquet")
+    comparison = compare(runs, ("tokenizer",))
+    assert comparison.rows[1].cells["uniformity"].value == -2.5
+    (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
+    assert "bpe: used -2.500, frequent -2.750, medium -2.500, rare -1.500; scaffold_bpe:" in plot.alternative
+    assert plot.png.startswith(b"\x89PNG")
+    (tmp_path / "artifacts" / "bpe" / "embeddings.parquet").unlink()
+    (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
+    assert "of scaffold_bpe:" in plot.alternative
+
+
+def test_a_vocabulary_that_ended_before_its_size_is_noted(tmp_path: Path) -> None:
+    runs = []
+    for label, asked, has in (("bpe 512", 512, 501), ("bpe 400", 400, 400), ("bytes", None, 257)):
+        config = {"seed": 0, "tokenizer": {"kind": "bpe"} | ({"vocab_size": asked} if asked else {})}
+        made = record(tmp_path, label.replace(" ", "-"), {"tokenizer": label}, {("boolq", 0): [1, 0]}, config=config)
+        runs.append(replace(made, vocabulary_size=has))
+    (note,) = (line for line in notes(compare(runs, ("tokenizer",))) if line.startswith("Vocabularies"))
+    assert note == "Vocabularies with fewer tokens than were asked for, as the text has no more: bpe 512: 501 of 512."

@@ -1,0 +1,117 @@
+"""The code of a command, and processes that find another on the disk."""
+
+import importlib
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paribus.engine.local import LocalEngine
+from paribus.errors import ConfigurationError
+from paribus.store import code as codes
+from paribus.store.code import Code, hold_to, loaded_code
+
+BEGAN = Code({"a.py": "1", "b.py": "2"}, {"torch": "2.13.0"})
+
+
+def package(directory: Path) -> Path:
+    """A package with two modules."""
+    directory.mkdir()
+    (directory / "first.py").write_text("x = 1", encoding="utf-8")
+    (directory / "second.py").write_text("y = 1", encoding="utf-8")
+    return directory
+
+
+@pytest.mark.parametrize(
+    ("other", "named"),
+    [
+        (Code({"a.py": "1", "b.py": "3"}, {"torch": "2.13.0"}), "b.py"),
+        (Code({"a.py": "1"}, {"torch": "2.13.0"}), "b.py"),
+        (Code({"a.py": "1", "b.py": "2", "c.py": "4"}, {"torch": "2.13.0"}), "c.py"),
+        (Code({"a.py": "1", "b.py": "2"}, {"torch": "2.14.0"}), "torch"),
+        (Code({"a.py": "1", "b.py": "2"}, {}), "torch"),
+    ],
+)
+def test_other_files_and_other_versions_are_refused_by_name(other: Code, named: str) -> None:
+    BEGAN.require(Code.from_json(json.loads(json.dumps(BEGAN.to_json()))))
+    with pytest.raises(ConfigurationError, match=rf"the code changed while the command ran \({named}\)"):
+        BEGAN.require(other)
+    assert BEGAN.digest != other.digest
+
+
+def test_the_packages_are_those_that_may_change_a_number() -> None:
+    packages = loaded_code().packages
+    assert {"torch", "numpy", "transformers", "lm-eval"} <= packages.keys()
+    assert not {"mlflow", "hydra-core", "rich"} & packages.keys()
+
+
+def test_every_file_that_is_imported_or_read_counts(tmp_path: Path) -> None:
+    directory = package(tmp_path / "package")
+    before = Code.read(directory)
+    assert set(before.files) == {"first.py", "second.py"}
+    (directory / "second.py").write_text("y = 2", encoding="utf-8")
+    with pytest.raises(ConfigurationError, match=r"second\.py"):
+        before.require(Code.read(directory))
+
+
+def test_a_module_is_looked_at_when_it_is_imported_however_late_and_not_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = package(tmp_path / "late_package")
+    began = Code.read(directory)
+    monkeypatch.setattr(codes, "PACKAGE", directory)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    hold_to(began)
+    hold_to(began)
+    assert len([finder for finder in sys.meta_path if type(finder).__module__ == codes.__name__]) == 1
+    importlib.import_module("late_package.first")
+    for name in ("first", "second"):
+        (directory / f"{name}.py").write_text("x = 2", encoding="utf-8")
+    assert importlib.import_module("late_package.first").x == 1
+    with pytest.raises(ConfigurationError, match=r"the code changed while the command ran \(second\.py\)"):
+        importlib.import_module("late_package.second")
+    assert "late_package.second" not in sys.modules
+    importlib.import_module("colorsys")
+
+
+def test_what_editors_leave_among_the_files_is_none_of_the_code(tmp_path: Path) -> None:
+    directory = package(tmp_path / "package")
+    before = Code.read(directory)
+    (directory / ".#first.py").symlink_to("somebody@host.123:1")
+    (directory / "gone.py").symlink_to("nowhere")
+    before.require(Code.read(directory))
+
+
+def test_a_process_that_finds_other_code_than_its_command_began_with_refuses_the_job(tmp_path: Path) -> None:
+    began = loaded_code()
+    other = Code({**began.files, "ordering/seeding.py": "another"}, began.packages)
+    claim = {"path": str(tmp_path / "claim"), "token": "t", "lease": 30.0}
+    reading, writing = os.pipe()
+    child = subprocess.Popen(
+        [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        pass_fds=[writing],
+    )
+    os.close(writing)
+    child.communicate(json.dumps({"stage": "corpus", "claim": claim, "code": other.to_json()}).encode())
+    with os.fdopen(reading, encoding="utf-8") as channel:
+        answer = json.loads(channel.read())
+    assert answer["class"] == "configuration"
+    assert "the code changed while the command ran (ordering/seeding.py)" in answer["message"]
+    assert child.returncode == 1
+
+
+def double(number: int) -> int:
+    return 2 * number
+
+
+def test_a_worker_that_began_with_other_code_refuses_its_shards(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert list(LocalEngine(2).map(double, [1, 2])) == [2, 4]
+    monkeypatch.setattr("paribus.engine.local.loaded_code", lambda: BEGAN)
+    with pytest.raises(ConfigurationError, match="the code changed"):
+        list(LocalEngine(2).map(double, [1, 2]))

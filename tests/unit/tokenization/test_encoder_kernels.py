@@ -1,0 +1,216 @@
+"""Every compiled encoder against its slow reference, on real text and on random vocabularies."""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.settings import EncoderName, Settings
+from paribus.tokenization.vocabulary.vocabulary import Entry, Vocabulary
+from support import encoder_references as reference
+from support.real_data import RealData
+
+CODE = "def f(x):\n    return {k: v[::-1] for k, v in x.items()}  # naïve\n" * 2
+EMOJI = "👨‍👩‍👧 ok 😀😃 flags 🇩🇪🇮🇳 é e\u0301 \U0001f9d1\U0001f3fd\u200d\U0001f52c\n" * 2
+TITLES = ("Universal Declaration of Human", "世界人", "Allgemeine Erkl", "मानव अधिकारों", "الإعلان العالمي")
+ENCODERS: list[EncoderName] = ["merge_rank", "longest_first", "left_to_right", "fewest"]
+
+
+@pytest.fixture(scope="module")
+def texts(real_data: RealData) -> list[str]:
+    found = real_data.declaration_texts()
+    chosen = [next(text[:1500] for text in found if title in text[:200]) for title in TITLES]
+    return [*chosen, CODE, EMOJI]
+
+
+def references(tok: Tokenizer) -> dict[str, Callable[[str], list[str] | None]]:
+    """Reference encoders over byte units as Latin-1 strings."""
+    tokens = {e.bytes.decode("latin-1") for e in tok.vocabulary if e.kind in ("unit", "token") and not e.scaffold}
+    merges = [(left.decode("latin-1"), right.decode("latin-1")) for left, right in tok.merges]
+    return {
+        "merge_rank": lambda units: reference.merge_rank(units, merges),
+        "longest_first": lambda units: reference.longest_first(units, tokens),
+        "left_to_right": lambda units: reference.left_to_right(units, tokens),
+        "fewest": lambda units: reference.fewest(units, tokens),
+    }
+
+
+@pytest.mark.parametrize("encoder", ENCODERS)
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "gpt4", "whitespace"])
+def test_real_text_in_many_scripts_equals_the_reference(
+    texts: list[str], encoder: EncoderName, pretokenizer: str
+) -> None:
+    tok = Tokenizer.train(texts, vocab_size=700, pretokenizer=pretokenizer, encoder=encoder)
+    expected = references(tok)[encoder]
+    pieces = tok_pieces(pretokenizer, texts)
+    for piece in pieces:
+        units = piece.encode().decode("latin-1")
+        if len(units) <= 60:
+            assert [token.decode("latin-1") for token in tok.tokenize(piece)] == expected(units)
+
+
+def tok_pieces(pretokenizer: str, texts: list[str]) -> list[str]:
+    from paribus.tokenization.pretokenize.patterns import Pretokenizer
+
+    return sorted({piece for text in texts for piece in Pretokenizer(pretokenizer).pieces(text)})[::7]
+
+
+def test_a_document_is_its_pretokens_one_after_another(texts: list[str]) -> None:
+    from paribus.tokenization.pretokenize.patterns import Pretokenizer
+
+    tok = Tokenizer.train(texts, vocab_size=900)
+    for encoder in ENCODERS:
+        other = tok.with_encoder(encoder)
+        for text in texts:
+            parts = [other.encode(piece) for piece in Pretokenizer("gpt2_digits").pieces(text)]
+            assert other.encode(text).tolist() == np.concatenate(parts).tolist()
+
+
+def test_ids_do_not_depend_on_threads_batches_or_what_was_seen_before(texts: list[str]) -> None:
+    trained = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=800)
+    for encoder in [*ENCODERS, "dropout"]:
+        tok = trained.with_encoder(encoder)
+        ids, offsets = tok.encode_batch(texts * 3)
+        fresh = trained.with_encoder(encoder)
+        again, bounds = fresh.encode_batch(texts * 3, threads=3)
+        assert ids.tolist() == again.tolist() and offsets.tolist() == bounds.tolist()
+        for number in range(len(texts) - 1, -1, -1):
+            alone = trained.with_encoder(encoder).encode(texts[number])
+            assert alone.tolist() == ids[offsets[number] : offsets[number + 1]].tolist()
+
+
+def test_threads_may_share_a_tokenizer_that_uses_threads_itself(texts: list[str]) -> None:
+    tok = Tokenizer.train(texts, vocab_size=800)
+    many = [text[begin : begin + 300] for text in texts for begin in range(0, 1500, 100)] * 20
+    expected = tok.encode_batch(many)[0].tolist()
+    with ThreadPoolExecutor(6) as pool:
+        for ids, _ in pool.map(lambda _: tok.encode_batch(many, threads=2), range(24)):
+            assert ids.tolist() == expected
+
+
+def test_the_bytes_of_the_tokens_sum_to_the_size_of_the_text(texts: list[str]) -> None:
+    for algorithm in ("bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"):
+        tok = Tokenizer.train(texts, algorithm=algorithm, vocab_size=None if algorithm == "bytes" else 600)
+        ids, offsets = tok.encode_batch(texts)
+        counted = np.add.reduceat(tok.token_byte_lengths()[ids], offsets[:-1])
+        assert counted.tolist() == [len(text.encode()) for text in texts]
+        assert [tok.decode(part) for part in np.split(ids, offsets[1:-1])] == texts
+
+
+def scored(tokens: dict[str, float]) -> Tokenizer:
+    """A Unigram tokenizer over characters that takes a text as one pre-token."""
+    units = sorted({unit for token in tokens for unit in token})
+    strings = [*units, *sorted(token for token in tokens if len(token) > 1)]
+    entries = [
+        Entry(n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token])
+        for n, token in enumerate(strings)
+    ]
+    described = Settings(
+        algorithm="unigram",
+        unit="character",
+        unknown="refuse",
+        pretokenizer="none",
+        encoder="viterbi",
+        candidates="normal",
+        demolish="parents",
+        special_tokens=(),
+        stopped="vocab_size",
+        string_equal_pairs=0,
+    )
+    return Tokenizer(Vocabulary.of(entries, (), "character"), described)
+
+
+SCORES = st.sampled_from([-1.0, -1.5, -2.0, -3.0, -4.25, -6.0])
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    tokens=st.dictionaries(st.text("abc", min_size=1, max_size=5), SCORES, max_size=14),
+    text=st.text("abc", min_size=1, max_size=24),
+)
+def test_viterbi_equals_the_reference_in_ties_too(tokens: dict[str, float], text: str) -> None:
+    tokens = {"a": -4.0, "b": -4.5, "c": -2.0} | tokens
+    tok = scored(tokens)
+    assert [token.decode() for token in tok.tokenize(text)] == reference.viterbi(text, tokens)
+    fewest = [token.decode() for token in tok.with_encoder("fewest").tokenize(text)]
+    assert fewest == reference.fewest(text, set(tokens))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"])
+@pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "gpt4", "whitespace", "none"])
+def test_any_bytes_come_back_through_byte_units(algorithm: str, pretokenizer: str) -> None:
+    size = None if algorithm == "bytes" else 300
+    tok = Tokenizer.train([CODE, EMOJI], algorithm=algorithm, vocab_size=size, pretokenizer=pretokenizer)
+    generator = np.random.default_rng(1)
+    for length in (0, 1, 7, 8, 15, 16, 63, 64, 65, 200, 5_000):
+        data = generator.integers(0, 256, length, dtype=np.uint8).tobytes()
+        assert tok.decode_bytes(tok.encode_bytes(data)) == data
+    assert tok.encode_bytes(CODE.encode()).tolist() == tok.encode(CODE).tolist()
+
+
+def test_bytes_that_are_no_text_need_byte_units() -> None:
+    tok = Tokenizer.train([CODE], vocab_size=400, unit="character")
+    with pytest.raises(ConfigurationError, match="need byte units"):
+        tok.encode_bytes(b"\xff")
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_every_character_of_unicode_comes_back(unit: str) -> None:
+    tok = Tokenizer.train([CODE, EMOJI], vocab_size=500, unit=unit)
+    for begin in range(0, 0x110000, 0x8000):
+        text = "".join(chr(code) for code in range(begin, begin + 0x8000) if not 0xD800 <= code < 0xE000)
+        for encoder in ENCODERS:
+            assert tok.with_encoder(encoder).decode(tok.with_encoder(encoder).encode(text)) == text
+
+
+WORDS = ["abababab", "aabbaabb", "abcabcabcabc", "bcbcaabc", "ccccccc"]
+
+
+@pytest.mark.parametrize("probability", [0.0, 0.1, 0.5, 0.9])
+def test_dropout_equals_the_reference_number_for_number(probability: float) -> None:
+    tok = Tokenizer.train([" ".join(WORDS)], vocab_size=280, pretokenizer="none")
+    merges = [(left.decode("latin-1"), right.decode("latin-1")) for left, right in tok.merges]
+    for seed in range(5):
+        dropping = tok.with_encoder("dropout", dropout=probability, seed=seed)
+        for text in [*WORDS, "abc" * 40, " ".join(WORDS)]:
+            stream = reference.pretoken_stream(seed, document_hash(text.encode()), 0)
+            expected = reference.dropout(text, merges, probability, stream)
+            assert [token.decode() for token in dropping.tokenize(text)] == expected
+
+
+def document_hash(text: bytes) -> int:
+    """The hash of a document of eight bytes or more, or of fewer, written out."""
+    bits = (1 << 64) - 1
+    first, second = 0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F
+    if len(text) < 8:
+        low, high = int.from_bytes(text, "little") ^ first, (len(text) << 56) ^ second
+        return (low * high >> 64) ^ (low * high & bits)
+    value = len(text) * second & bits
+    for begin in [*range(0, len(text) - 7, 8)]:
+        value = (value ^ int.from_bytes(text[begin : begin + 8], "little")) * first & bits
+        value ^= value >> 32
+    value = (value ^ int.from_bytes(text[-8:], "little")) * first & bits
+    value ^= value >> 29
+    return value * second & bits | 1
+
+
+def test_dropout_without_probability_is_merge_rank_and_with_it_has_more_tokens(texts: list[str]) -> None:
+    tok = Tokenizer.train(texts, vocab_size=900)
+    plain = tok.encode_batch(texts)[0]
+    assert tok.with_encoder("dropout", dropout=0.0).encode_batch(texts)[0].tolist() == plain.tolist()
+    dropped = tok.with_encoder("dropout", dropout=0.1).encode_batch(texts)[0]
+    assert len(dropped) > 1.02 * len(plain)
+    assert tok.with_encoder("dropout", dropout=0.1, seed=1).encode_batch(texts)[0].tolist() != dropped.tolist()
+
+
+@pytest.mark.parametrize("encoder", [*ENCODERS, "dropout"])
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_ten_megabytes_without_a_space_are_no_quadratic_work(encoder: EncoderName, unit: str) -> None:
+    tok = Tokenizer.train(["abcabd" * 100], vocab_size=600, unit=unit, pretokenizer="gpt2").with_encoder(encoder)
+    text = "abcabdabc" * 1_200_000
+    assert tok.decode(tok.encode(text)) == text

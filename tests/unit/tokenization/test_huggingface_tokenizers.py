@@ -1,0 +1,227 @@
+"""Tokenizers of `transformers` made from ours: identical ids, for every kind, also from their saved directory."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoTokenizer
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.interchange.huggingface import ParibusTokenizer
+from paribus.tokenization.interchange.huggingface_json import obstacles, tokenizer_json
+from paribus.tokenization.interchange.huggingface_sample import disagreement
+from support.exported_texts import EOD, MARKED_UP, real_texts
+from support.real_data import RealData
+
+WRITTEN = st.text(st.characters(max_codepoint=0x4FF) | st.sampled_from("東京😀# <>unk"), max_size=40)
+FAST: dict[str, dict[str, Any]] = {
+    "bpe": {},
+    "gpt2": {"pretokenizer": "gpt2"},
+    "gpt4": {"pretokenizer": "gpt4"},
+    "whitespace": {"pretokenizer": "whitespace"},
+    "none": {"pretokenizer": "none"},
+    "stripped": {"pretokenizer": "stripped"},
+    "characters": {"unit": "character", "vocab_size": 1400, "pretokenizer": "gpt2"},
+    "unknown": {"unit": "character", "unknown": "token", "vocab_size": 1000},
+    "wordpiece": {"algorithm": "wordpiece"},
+    "stripped_wordpiece": {"algorithm": "wordpiece", "pretokenizer": "stripped"},
+    "bert": {"algorithm": "wordpiece", "pretokenizer": "stripped", "unit": "character", "unknown": "token"},
+    "from_the_left": {"encoder": "left_to_right", "pretokenizer": "gpt4"},
+    "bytes": {"algorithm": "bytes"},
+}
+PYTHON: dict[str, dict[str, Any]] = {
+    "longest_first": {"encoder": "longest_first"},
+    "fewest": {"encoder": "fewest", "pretokenizer": "none"},
+    "dropout": {"encoder": "dropout"},
+    "scaffold": {"algorithm": "scaffold_bpe"},
+    "scaffold_longest": {"algorithm": "scaffold_bpe", "encoder": "longest_first", "candidates": "expanded"},
+    "unigram": {"algorithm": "unigram"},
+    "stripped_unigram": {"algorithm": "unigram", "pretokenizer": "stripped", "unit": "character", "unknown": "token"},
+    "marked_fallback": {
+        "pretokenizer": "stripped",
+        "unit": "character",
+        "unknown": "byte_fallback",
+        "vocab_size": 1800,
+    },
+    "characters_longest": {"encoder": "longest_first", "unit": "character", "vocab_size": 1400},
+    "spans": {"pretokenizer": "spans", "encoder": "longest_first"},
+}
+
+
+@pytest.fixture(scope="module")
+def texts(real_data: RealData) -> list[str]:
+    return real_texts(real_data)
+
+
+@pytest.fixture(scope="module")
+def made(texts: list[str]) -> dict[str, Tokenizer]:
+    """A tokenizer of every kind; characters that occur only in the last language are outside the alphabets."""
+    return {name: train(texts, **options) for name, options in (FAST | PYTHON).items()}
+
+
+def train(texts: list[str], **options: Any) -> Tokenizer:
+    seen = [text for text in texts if text != MARKED_UP]
+    encoder = options.pop("encoder", None)
+    candidates = options.pop("candidates", "normal")
+    tok = Tokenizer.train(seen[:4] + seen[5:], **{"vocab_size": 1200, "special_tokens": [EOD, "<pad>"]} | options)
+    return tok if encoder is None else tok.with_encoder(encoder, candidates=candidates)
+
+
+@pytest.mark.parametrize("name", FAST | PYTHON)
+def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], texts: list[str]) -> None:
+    tok = made[name]
+    theirs = tok.to_huggingface()
+    assert theirs.is_fast == (name in FAST), obstacles(tok)
+    assert len(theirs) == tok.vocab_size
+    assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eod_id, tok.special_tokens["<pad>"])
+    ids = [tok.encode(text).tolist() for text in texts]
+    assert theirs(texts, add_special_tokens=False)["input_ids"] == ids
+    assert theirs(texts)["input_ids"] == ids
+    for text, expected in zip(texts, ids, strict=True):
+        assert theirs.encode(text, add_special_tokens=False) == expected
+        assert theirs.convert_tokens_to_ids(theirs.tokenize(text)) == expected
+        if tok.settings.unknown != "token" or tok.settings.unit == "byte":
+            assert theirs.decode(expected) == tok.decode(expected)
+        if not tok.settings.lossy:
+            assert theirs.decode(expected) == text
+    assert theirs.decode([tok.eod_id, *ids[3], tok.eod_id], skip_special_tokens=True) == theirs.decode(ids[3])
+
+
+@pytest.mark.parametrize("name", ["bpe", "stripped", "bert", "characters", "from_the_left", "longest_first"])
+def test_ids_are_the_same_on_any_text(name: str, made: dict[str, Tokenizer]) -> None:
+    tok = made[name]
+    theirs = tok.to_huggingface()
+
+    @settings(max_examples=60, deadline=None)
+    @given(WRITTEN)
+    def check(text: str) -> None:
+        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
+
+    check()
+
+
+READ_BACK = """
+import json, sys
+{imports}
+from transformers import AutoTokenizer
+texts = json.loads(sys.stdin.read())
+answers = {{}}
+for name in sys.argv[2:]:
+    tok = AutoTokenizer.from_pretrained(f"{{sys.argv[1]}}/{{name}}")
+    ids = tok(texts)["input_ids"]
+    answers[name] = [ids, [tok.decode(row) for row in ids], len(tok), tok.eos_token_id]
+assert ("paribus" in sys.modules) == {expected}
+print(json.dumps(answers))
+"""
+
+
+@pytest.mark.parametrize(
+    ("names", "imports"), [(list(FAST), ""), (list(PYTHON), "paribus.tokenization.interchange.huggingface")]
+)
+def test_a_fresh_process_reads_the_saved_directories(
+    names: list[str], imports: str, made: dict[str, Tokenizer], texts: list[str], tmp_path: Path
+) -> None:
+    for name in names:
+        made[name].to_huggingface().save_pretrained(tmp_path / name)
+        assert (tmp_path / name / "tokenizer.json").exists() == (name in FAST)
+    script = READ_BACK.format(imports=f"import {imports}" if imports else "", expected=bool(imports))
+    answered = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path), *names],
+        input=json.dumps(texts),
+        env=os.environ | {"HF_HUB_OFFLINE": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    for name, (ids, decoded, size, eos) in json.loads(answered.stdout.splitlines()[-1]).items():
+        tok = made[name]
+        assert ids == [tok.encode(text).tolist() for text in texts]
+        assert (size, eos) == (tok.vocab_size, tok.eod_id)
+        if not tok.settings.lossy:
+            assert decoded == texts
+
+
+def test_the_directory_of_a_model_is_read_too(made: dict[str, Tokenizer], texts: list[str], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "llama", "architectures": ["LlamaForCausalLM"]}')
+    for name in ("longest_first", "bpe"):
+        made[name].to_huggingface().save_pretrained(tmp_path)
+        read = AutoTokenizer.from_pretrained(tmp_path)
+        assert isinstance(read, ParibusTokenizer) == (name == "longest_first")
+        assert read(texts[0])["input_ids"] == made[name].encode(texts[0]).tolist()
+
+
+def test_a_saved_directory_becomes_ours_again(made: dict[str, Tokenizer], texts: list[str], tmp_path: Path) -> None:
+    made["scaffold_longest"].to_huggingface().save_pretrained(tmp_path)
+    read = Tokenizer.from_huggingface(tmp_path)
+    assert read.settings == made["scaffold_longest"].settings
+    assert read.encode(texts[0]).tolist() == made["scaffold_longest"].encode(texts[0]).tolist()
+
+
+def test_another_tokenizer_json_is_not_left_beside_ours(made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    made["bpe"].to_huggingface().save_pretrained(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"tokenizer.json is of another tokenizer"):
+        made["longest_first"].to_huggingface().save_pretrained(tmp_path)
+
+
+def test_padding_truncation_and_added_tokens_work(made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    theirs = made["longest_first"].to_huggingface()
+    theirs.pad_token = "<pad>"
+    batch = theirs(["one two", "a much longer text"], padding=True, truncation=True, max_length=4, return_tensors="np")
+    assert batch["input_ids"].shape == batch["attention_mask"].shape == (2, 4)
+    theirs.add_tokens(["<extra>"])
+    extra = theirs.convert_tokens_to_ids("<extra>")
+    assert extra == made["longest_first"].vocab_size == len(theirs) - 1
+    assert theirs.decode([*theirs("é")["input_ids"], extra]) == "é<extra>"
+    theirs.save_pretrained(tmp_path)
+    read = AutoTokenizer.from_pretrained(tmp_path)
+    assert (read.pad_token, read.convert_tokens_to_ids("<extra>")) == ("<pad>", extra)
+
+
+def test_gpt2s_pattern_is_the_one_built_into_byte_level(made: dict[str, Tokenizer]) -> None:
+    pre_tokenizer = json.loads(tokenizer_json(made["gpt2"]))["pre_tokenizer"]
+    assert pre_tokenizer == {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": False, "use_regex": True}
+
+
+def test_what_tokenizer_json_cannot_say_is_named(made: dict[str, Tokenizer]) -> None:
+    with pytest.raises(ConfigurationError, match=r"cannot describe this tokenizer: encoder=longest_first, scaffolds$"):
+        tokenizer_json(made["scaffold_longest"])
+    assert obstacles(made["marked_fallback"]) == ["byte fallback with continuation marks"]
+    assert obstacles(made["spans"].with_encoder("merge_rank")) == ["pretokenizer=spans"]
+
+
+def test_the_check_finds_a_tokenizer_json_that_differs(made: dict[str, Tokenizer]) -> None:
+    import tokenizers
+
+    described = json.loads(tokenizer_json(made["bpe"]))
+    described["model"]["merges"].pop(20)
+    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(tokenizer_json(made["bpe"]))) is None
+    assert disagreement(made["bpe"], tokenizers.Tokenizer.from_str(json.dumps(described))) is not None
+
+
+def test_a_special_token_may_be_spelled_like_a_word() -> None:
+    tok = Tokenizer.train(["the hidden hidden"] * 9, vocab_size=540, special_tokens=["hidden"], pretokenizer="stripped")
+    assert tok.tokenize("hidden") == [b"hidden"]
+    theirs = tok.to_huggingface()
+    assert not theirs.is_fast
+    assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eod_id)
+    assert tok.encode("hidden").tolist() != [tok.eod_id]
+    assert theirs.decode([tok.eod_id]) == tok.decode([tok.eod_id])
+
+
+@pytest.mark.parametrize("encoder", ["merge_rank", "left_to_right"])
+def test_text_that_spells_the_unknown_token_stays_text(encoder: str) -> None:
+    options: dict[str, Any] = {"unit": "character", "unknown": "token", "pretokenizer": "stripped"}
+    tok = Tokenizer.train(["an <unk> word, <unk>s"] * 9, vocab_size=60, **options).with_encoder(encoder)
+    assert tok.tokenize("<unk>") == [b"<unk>"]
+    theirs = tok.to_huggingface()
+    assert theirs.is_fast
+    for text in ("<unk> an", "<unk>s", "a 東 word", "東"):
+        assert theirs(text)["input_ids"] == tok.encode(text).tolist()
+    assert theirs("東")["input_ids"] == [theirs.unk_token_id]

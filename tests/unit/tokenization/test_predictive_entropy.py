@@ -1,0 +1,269 @@
+"""Boundaries where a language model is least sure, against a prefix-by-prefix computation with tiny random models."""
+
+import json
+import math
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.groups.model import LlamaModel
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer
+
+CHARACTERS = "中国人民大学在北京的了一二三〇，。ab１"
+SENTENCE = "中国人民在北京大学，一二三了的人民中国大学。"
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]"]
+
+
+def save_bert_style_model(directory: Path, context_length: int = 64) -> None:
+    """A random GPT-2 whose tokenizer is that of Chinese BERT models."""
+    import torch
+    from transformers import BertTokenizer, GPT2Config, GPT2LMHeadModel
+
+    vocabulary = [*SPECIAL, *CHARACTERS, *(f"##{character}" for character in CHARACTERS), "ab"]
+    directory.mkdir()
+    (directory / "vocab.txt").write_text("\n".join(vocabulary), encoding="utf-8")
+    BertTokenizer(str(directory / "vocab.txt")).save_pretrained(directory)
+    torch.manual_seed(1)
+    config = GPT2Config(
+        vocab_size=len(vocabulary), n_embd=16, n_layer=2, n_head=2, n_positions=context_length, initializer_range=0.5
+    )
+    GPT2LMHeadModel(config).save_pretrained(directory)
+
+
+def save_paribus_checkpoint(directory: Path, **options: Any) -> None:
+    """What a run leaves: a Llama model with its tokenizer beside it."""
+    from paribus.modeling.build import build_model, save_model
+
+    directory.mkdir()
+    size = options.pop("vocab_size", len(set(SENTENCE)) + 2)
+    options = {"unit": "character", "unknown": "token", "pretokenizer": "none"} | options
+    tokenizer = Tokenizer.train([SENTENCE] * 3, vocab_size=size, special_tokens=["<eod>"], **options)
+    tokenizer.save(directory / "tokenizer")
+    config = LlamaModel(width=16, layers=2, heads=2, ffn_width=32, context_length=16, initializer_range=0.5)
+    save_model(build_model(config, tokenizer.vocab_size, seed=1), directory)
+
+
+@pytest.fixture(scope="module")
+def bert_style(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("models") / "bert_style"
+    save_bert_style_model(directory)
+    return directory
+
+
+@pytest.fixture(scope="module")
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("models") / "step_00000001"
+    save_paribus_checkpoint(directory)
+    return directory
+
+
+def obvious_entropies(directory: Path, ids: list[int], context_length: int) -> list[float]:
+    """Entropy after each prefix, every one computed alone."""
+    import torch
+    from transformers import AutoModelForCausalLM
+
+    model = AutoModelForCausalLM.from_pretrained(directory).eval()
+    found = []
+    for length in range(1, len(ids) + 1):
+        step = context_length // 2
+        start = 0 if length <= context_length else step * math.ceil((length - context_length) / step)
+        with torch.no_grad():
+            logits = model(torch.tensor([ids[start:length]])).logits[0, -1].double()
+        p = torch.softmax(logits, dim=-1)
+        found.append(float(-(p * p.log2()).sum()))
+    return found
+
+
+def obvious_pieces(text: str, entropies: list[float], threshold: float = -1.0) -> list[str]:
+    """`entropies[i]` is H after i characters."""
+    pieces, piece = [], ""
+    for i, character in enumerate(text, start=1):
+        piece += character
+        inside = i < len(text)
+        if not inside or (entropies[i - 1] < entropies[i] > entropies[i + 1] and entropies[i] >= threshold):
+            pieces.append(piece)
+            piece = ""
+    return pieces
+
+
+def bert_ids(text: str) -> list[int]:
+    vocabulary = [*SPECIAL, *CHARACTERS]
+    return [2, *(vocabulary.index(character) if character in CHARACTERS else 1 for character in text)]
+
+
+def test_pieces_end_at_strict_local_maxima_of_the_entropy(bert_style: Path) -> None:
+    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    entropies = obvious_entropies(bert_style, bert_ids(SENTENCE), 64)
+    assert pretokenizer.entropies([SENTENCE])[0].tolist() == pytest.approx(entropies, abs=1e-3)
+    expected = obvious_pieces(SENTENCE, entropies)
+    assert pretokenizer.pieces(SENTENCE) == expected
+    assert 3 < len(expected) < len(SENTENCE) / 2 + 1
+
+
+def test_a_threshold_leaves_only_the_higher_maxima(bert_style: Path) -> None:
+    entropies = obvious_entropies(bert_style, bert_ids(SENTENCE), 64)
+    threshold = sorted(entropies)[len(entropies) * 3 // 4]
+    pieces = PredictiveEntropyPretokenizer(bert_style, threshold=threshold - 1e-3).pieces(SENTENCE)
+    assert pieces == obvious_pieces(SENTENCE, entropies, threshold - 1e-3)
+    assert 1 < len(pieces) < len(PredictiveEntropyPretokenizer(bert_style).pieces(SENTENCE))
+
+
+def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(checkpoint: Path) -> None:
+    tokenizer = Tokenizer.load(checkpoint / "tokenizer")
+    text = SENTENCE[:14]
+    ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+    entropies = obvious_entropies(checkpoint, ids, 16)
+    pretokenizer = PredictiveEntropyPretokenizer(checkpoint)
+    assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(entropies, abs=1e-3)
+    assert pretokenizer.pieces(text) == obvious_pieces(text, entropies)
+
+
+def test_a_character_outside_the_alphabet_is_its_bytes(tmp_path: Path) -> None:
+    save_paribus_checkpoint(tmp_path / "model", unknown="byte_fallback", vocab_size=len(set(SENTENCE)) + 257)
+    tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer")
+    text = "中国龘人民"
+    ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+    assert len(ids) == 1 + len(text) + 2
+    entropies = obvious_entropies(tmp_path / "model", ids, 16)
+    after_characters = [entropies[i] for i in (0, 1, 2, 5, 6, 7)]
+    pretokenizer = PredictiveEntropyPretokenizer(tmp_path / "model")
+    assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(after_characters, abs=1e-3)
+    assert pretokenizer.pieces(text) == obvious_pieces(text, after_characters)
+
+
+def test_lines_longer_than_the_context_are_read_in_windows(checkpoint: Path) -> None:
+    tokenizer = Tokenizer.load(checkpoint / "tokenizer")
+    for length in (15, 16, 17, 23, 24, 25, 60):
+        text = (SENTENCE * 4)[:length]
+        ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+        found = PredictiveEntropyPretokenizer(checkpoint).entropies([text])[0]
+        assert found.tolist() == pytest.approx(obvious_entropies(checkpoint, ids, 16), abs=1e-3)
+
+
+def test_pieces_do_not_depend_on_what_is_computed_together(bert_style: Path) -> None:
+    texts = [SENTENCE[i % 7 : i % 7 + i % 19] + ("\n" + SENTENCE if i % 5 == 0 else "") for i in range(300)]
+    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    together = list(pretokenizer.pieces_of(texts))
+    assert together[:40] == [pretokenizer.pieces(text) for text in texts[:40]]
+    assert ["".join(pieces) for pieces in together] == texts
+
+
+def test_each_line_is_cut_alone_and_breaks_are_pieces(bert_style: Path) -> None:
+    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    line = pretokenizer.pieces(SENTENCE)
+    assert pretokenizer.pieces(f"{SENTENCE}\r\n\n{SENTENCE}\u2028") == [*line, "\r", "\n", "\n", *line, "\u2028"]
+    assert pretokenizer.pieces("") == [] and pretokenizer.pieces("\n") == ["\n"]
+    assert pretokenizer.pieces("中") == ["中"]
+
+
+def test_pieces_join_to_any_text(bert_style: Path) -> None:
+    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    for text in (" 中 国\t", "hello, wörld! 1998", "e\u0301🙂\x00\ufffd", "\ud800中\udfff", "𠀀龘"):
+        assert "".join(pretokenizer.pieces(text)) == text
+
+
+def test_a_character_that_nothing_stands_for_is_refused(tmp_path: Path) -> None:
+    save_paribus_checkpoint(tmp_path / "model", unknown="refuse", vocab_size=len(set(SENTENCE)) + 1)
+    with pytest.raises(DataError, match=r"'龘' \(U\+9F98\) is not in the tokenizer's alphabet"):
+        PredictiveEntropyPretokenizer(tmp_path / "model").pieces("中龘")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [({"vocab_size": 25}, "a token is b"), ({"unit": "byte", "vocab_size": 257}, "its units are bytes")],
+)
+def test_a_checkpoint_whose_tokens_are_not_characters_is_refused(
+    options: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    save_paribus_checkpoint(tmp_path / "model", **options)
+    with pytest.raises(
+        ConfigurationError, match=rf"pretokenizer\.model: the tokens of .* are not characters \({reason}"
+    ):
+        PredictiveEntropyPretokenizer(tmp_path / "model").pieces(SENTENCE)
+
+
+def byte_level(directory: Path) -> None:
+    Tokenizer.train([SENTENCE, "the thethe"], vocab_size=280).to_huggingface().save_pretrained(directory)
+
+
+def words(directory: Path) -> None:
+    import tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    vocabulary = {token: i for i, token in enumerate([*CHARACTERS, "中国", "[UNK]"])}
+    model = tokenizers.models.WordPiece(vocabulary, unk_token="[UNK]")
+    made = PreTrainedTokenizerFast(tokenizer_object=tokenizers.Tokenizer(model), unk_token="[UNK]")
+    made.save_pretrained(directory)
+
+
+@pytest.mark.parametrize("save_tokenizer", [byte_level, words])
+def test_a_tokenizer_that_cuts_otherwise_than_at_characters_is_refused(
+    save_tokenizer: Callable[[Path], None], bert_style: Path, tmp_path: Path
+) -> None:
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(bert_style / name, tmp_path / name)
+    save_tokenizer(tmp_path)
+    with pytest.raises(ConfigurationError, match=r"are not characters: the . characters of '.*' are . tokens"):
+        PredictiveEntropyPretokenizer(tmp_path).pieces(SENTENCE)
+
+
+def test_the_state_names_the_model_and_is_checked_on_load(bert_style: Path, tmp_path: Path) -> None:
+    written = json.dumps(PredictiveEntropyPretokenizer(bert_style, threshold=2).to_state())
+    restored = PredictiveEntropyPretokenizer.from_state(json.loads(written))
+    assert json.dumps(restored.to_state()) == written
+    moved = shutil.copytree(bert_style, tmp_path / "moved")
+    again = PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+    assert again.pieces(SENTENCE) == restored.pieces(SENTENCE)
+    (moved / "README.md").write_text("nothing to do with the model", encoding="utf-8")
+    PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+    with (moved / "config.json").open("a", encoding="utf-8") as file:
+        file.write("\n")
+    with pytest.raises(DataError, match="is not the language model the pre-tokenizer was made with"):
+        PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+
+
+def test_the_state_finds_the_model_from_another_directory(
+    bert_style: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(bert_style.parent)
+    state = PredictiveEntropyPretokenizer(bert_style.name).to_state()
+    monkeypatch.chdir(tmp_path)
+    assert PredictiveEntropyPretokenizer.from_state(state).model == bert_style
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "spans"}, "not one of a pre-tokenizer of kind 'predictive_entropy', format 1"),
+        ({"model": None}, "lacks the model's directory"),
+        ({"digest": 3}, "or its digest"),
+        ({"threshold": "high"}, "malformed: pretokenizer.threshold: 'high'"),
+        ({"model": "/nowhere"}, "/nowhere: no model directory"),
+    ],
+)
+def test_a_malformed_state_of_predictive_entropy_is_refused(
+    change: dict[str, Any], message: str, bert_style: Path
+) -> None:
+    state = PredictiveEntropyPretokenizer(bert_style).to_state()
+    with pytest.raises(DataError, match=message):
+        PredictiveEntropyPretokenizer.from_state(state | change)
+
+
+def test_a_directory_without_weights_or_tokenizer_is_refused_by_name(bert_style: Path, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no model directory"):
+        PredictiveEntropyPretokenizer(tmp_path)
+    broken = shutil.copytree(bert_style, tmp_path / "broken")
+    (broken / "model.safetensors").unlink()
+    with pytest.raises(DataError, match="broken: no causal language model that can be loaded"):
+        PredictiveEntropyPretokenizer(broken).pieces(SENTENCE)
+
+
+@pytest.mark.parametrize("threshold", [math.nan, math.inf, True, "3"])
+def test_a_threshold_that_is_no_number_of_bits_is_refused(threshold: Any, bert_style: Path) -> None:
+    with pytest.raises(ConfigurationError, match=r"pretokenizer\.threshold"):
+        PredictiveEntropyPretokenizer(bert_style, threshold=threshold)

@@ -1,0 +1,90 @@
+"""Pre-tokens: the papers' examples, and that nothing is lost."""
+
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
+from paribus.tokenization.pretokenize.unicode_classes import class_table
+
+
+def pieces(name: str, text: str) -> list[str]:
+    return Pretokenizer(name).pieces(text)
+
+
+def test_gpt2_keeps_numbers_whole_and_the_space_with_the_word() -> None:
+    assert pieces("gpt2", "It's 2024,  ok\n") == ["It", "'s", " 2024", ",", " ", " ok", "\n"]
+
+
+def test_gpt2_digits_makes_every_digit_and_the_space_before_it_a_piece() -> None:
+    assert pieces("gpt2_digits", " 12") == [" ", "1", "2"]
+    assert pieces("gpt2_digits", "in 1998 ½") == ["in", " ", "1", "9", "9", "8", " ", "½"]
+    assert pieces("gpt2_digits", "The Capitals") == ["The", " Capitals"]
+
+
+def test_gpt4_groups_digits_by_three_and_ignores_case_of_contractions() -> None:
+    assert pieces("gpt4", "I'LL pay 12345!\n\n") == ["I", "'LL", " pay", " ", "123", "45", "!\n\n"]
+
+
+def test_whitespace_is_split_before_each_whitespace_character_and_kept() -> None:
+    assert pieces("whitespace", "i hug pugs") == ["i", " hug", " pugs"]
+    assert pieces("whitespace", "a  b\n") == ["a", " ", " b", "\n"]
+
+
+def test_none_keeps_the_document_whole() -> None:
+    assert pieces("none", "a b\nc") == ["a b\nc"]
+    assert pieces("none", "") == []
+
+
+def test_stripped_drops_whitespace_alone() -> None:
+    assert pieces("stripped", " i  hug\tpugs\u3000世界\n") == ["i", "hug", "pugs", "世界"]
+    assert pieces("stripped", " \n ") == []
+
+
+@pytest.mark.parametrize("name", [name for name in PATTERNS if name != "stripped"])
+@given(text=st.text())
+def test_the_pieces_together_are_the_text(name: str, text: str) -> None:
+    found = pieces(name, text)
+    assert "".join(found) == text
+    assert "" not in found
+
+
+TRICKY = "  \n\r\t" + "'" * 3 + "sstmdrevlSTLL abcXYZ012359.,!?-é\u00a0\u3000\u2003ſ世界ñ٣½ⅷ𝟘😀\u0301न\u0085\x1c"
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+@settings(max_examples=400, deadline=None)
+@given(text=st.one_of(st.text(), st.text(TRICKY), st.text(TRICKY, min_size=60, max_size=140)))
+def test_the_compiled_scanner_is_the_regular_expression(name: str, text: str) -> None:
+    assert pieces(name, text) == regex.findall(PATTERNS[name], text)
+
+
+@pytest.mark.parametrize("name", PATTERNS)
+def test_the_scanner_agrees_on_every_character_of_unicode(name: str) -> None:
+    characters = [chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000]
+    for begin in range(0, len(characters), 65_521):
+        text = "a".join(characters[begin : begin + 65_521])
+        assert pieces(name, text) == regex.findall(PATTERNS[name], text)
+
+
+def test_the_pinned_classes_are_those_of_this_python_where_it_knows_the_character() -> None:
+    table = class_table()
+    for code in range(0x110000):
+        category = unicodedata.category(chr(code))
+        if category != "Cn":
+            assert (table[code] == 1) == category.startswith("L")
+            assert (table[code] == 2) == category.startswith("N")
+
+
+def test_a_lone_surrogate_is_refused_by_name() -> None:
+    with pytest.raises(DataError, match=r"character 1 is the lone surrogate U\+DC80"):
+        pieces("gpt2", "a\udc80")
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(ConfigurationError, match="gpt2_digits"):
+        Pretokenizer("gpt3")

@@ -1,0 +1,128 @@
+"""Scaffold-BPE: demotion, re-admission, demolition, and its relation to plain BPE."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.learn.bpe import Training, train_bpe
+from paribus.tokenization.learn.demolition import fewest
+from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
+from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
+from paribus.tokenization.learn.word_counts import WordCounts
+from support.tokenization_references import reference_training
+
+WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), max_size=10)
+ARIZONA = {"Arizona": 97, "zona": 3, "zon": 200, "xy": 50, "xyw": 2, "pq": 40}
+ALPHABET = "".join(sorted(set("".join(ARIZONA))))
+
+
+def strings(training: Training, alphabet: str) -> list[str]:
+    units, offsets = training.unit_sequences()
+    spelled = "".join(alphabet[unit] for unit in units.tolist())
+    return [spelled[begin:end] for begin, end in pairwise(offsets.tolist())]
+
+
+def scaffolds(training: Training, alphabet: str) -> set[str]:
+    return {token for token, scaffold in zip(strings(training, alphabet), training.scaffold, strict=True) if scaffold}
+
+
+def corpus(words: dict[str, int], alphabet: str) -> SymbolCorpus:
+    return SymbolCorpus.of_characters(WordCounts.of(words), np.array([ord(letter) for letter in alphabet]))
+
+
+def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> Training:
+    return train_scaffold_bpe(corpus(words, alphabet), size, threshold=threshold)
+
+
+def test_a_token_that_a_longer_one_used_up_becomes_a_scaffold() -> None:
+    training = train(ARIZONA, ALPHABET, len(ALPHABET) + 4)
+    created = dict(zip(strings(training, ALPHABET), training.frequencies.tolist(), strict=True))
+    assert created["zona"] == 100
+    assert created["Arizona"] == 97
+    assert "zona" in scaffolds(training, ALPHABET)
+    assert "zon" not in scaffolds(training, ALPHABET)
+
+
+def test_a_scaffold_alone_is_demolished_to_its_first_normal_parents() -> None:
+    texts = [word for word, count in ARIZONA.items() for _ in range(count)]
+    tok = Tokenizer.train(
+        texts,
+        algorithm="scaffold_bpe",
+        vocab_size=len(ALPHABET) + 4,
+        unit="character",
+        unknown="refuse",
+        pretokenizer="whitespace",
+    )
+    assert tok.tokenize("zona") == [b"zon", b"a"]
+    assert tok.tokenize("Arizona") == [b"Arizona"]
+    zona = next(entry for entry in tok.vocabulary if entry.bytes == b"zona")
+    assert (zona.id, zona.scaffold, zona.frequency) == (None, True, 100)
+
+
+def test_a_pushed_back_token_is_readmitted_at_its_original_rank() -> None:
+    small, large = (train(ARIZONA, ALPHABET, len(ALPHABET) + extra) for extra in (4, 5))
+    assert "zona" in scaffolds(small, ALPHABET)
+    assert "zona" not in scaffolds(large, ALPHABET)
+    assert strings(small, ALPHABET).index("zona") == strings(large, ALPHABET).index("zona")
+
+
+@pytest.mark.parametrize("threshold", [None, 3, 1 << 33])
+@settings(max_examples=250, deadline=None)
+@given(words=WORDS, size=st.integers(3, 24))
+def test_training_equals_counting_everything_anew_each_step(
+    threshold: int | None, words: dict[str, int], size: int
+) -> None:
+    training = train(words, "abc", size, threshold)
+    reference = reference_training(words, "abc", size, scaffolding=True)
+    assert strings(training, "abc") == reference.tokens
+    assert list(map(tuple, training.merges.tolist())) == reference.merges
+    assert set(np.flatnonzero(training.scaffold).tolist()) == reference.scaffold
+    assert {rank: int(training.frequencies[rank]) for rank in reference.frequencies} == reference.frequencies
+    assert training.stopped == ("vocab_size" if (~training.scaffold).sum() >= size else "no_pair_left")
+
+
+@settings(max_examples=50, deadline=None)
+@given(words=WORDS, size=st.integers(3, 24))
+def test_its_merges_are_those_of_bpe_carried_further(words: dict[str, int], size: int) -> None:
+    scaffold, plain = train(words, "abc", size), train_bpe(corpus(words, "abc"), size)
+    merges = plain.merges.tolist()
+    assert scaffold.merges.tolist()[: len(merges)] == merges
+    assert strings(scaffold, "abc")[: len(plain.left)] == strings(plain, "abc")
+
+
+def test_the_expanded_vocabulary_is_the_normal_tokens_and_the_scaffolds() -> None:
+    texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
+    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, special_tokens=["<eod>"])
+    scaffold = [entry for entry in tok.vocabulary if entry.scaffold]
+    assert scaffold
+    assert tok.vocab_size == 264
+    assert len(tok.vocabulary) == 264 + len(scaffold)
+    assert sorted(entry.id for entry in tok.vocabulary if entry.id is not None) == list(range(264))
+    assert not any(entry.scaffold for entry in tok.vocabulary[:256])
+    for entry in tok.vocabulary:
+        if entry.parents is not None:
+            left, right = entry.parents
+            assert tok.vocabulary[left].bytes + tok.vocabulary[right].bytes == entry.bytes
+    for text in texts:
+        assert b"".join(tok.tokenize(text)) == text.encode()
+
+
+def test_the_shortest_demolition_takes_the_fewest_tokens_and_the_longest_first() -> None:
+    normal = {"a": 0, "b": 1, "c": 2, "ab": 3, "bc": 4, "abc": 5}
+    assert fewest("abcbc", normal) == (5, 4)
+    assert fewest("abc", {name: rank for name, rank in normal.items() if name != "abc"}) == (3, 2)
+
+
+def test_the_shortest_demolition_never_takes_more_tokens_than_the_parents() -> None:
+    texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
+    by_parents, shortest = (
+        Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, demolish=demolish)
+        for demolish in ("parents", "shortest")
+    )
+    for text in texts:
+        assert len(shortest.encode(text)) <= len(by_parents.encode(text))
+        assert shortest.decode(shortest.encode(text)) == text

@@ -1,0 +1,293 @@
+"""Spans from mutual information and branching entropy, against an obvious computation from the definitions."""
+
+import json
+import math
+import random
+import unicodedata
+from collections import Counter, defaultdict
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization.pretokenize.spans import spool
+from paribus.tokenization.pretokenize.spans.codes import DIGIT, IDEOGRAPH, LETTER, OTHER, class_of
+from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
+from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
+from paribus.tokenization.pretokenize.spans.settings import SpanSettings
+from paribus.tokenization.pretokenize.spans.spool import CodeSpool
+from paribus.tokenization.pretokenize.spans.tally import Tally
+from support.real_data import RealData
+
+LAMBDAS = (0.0, 0.1, 1.0, 10.0, 100.0)
+WORDS = ["中国", "人民", "中国人民", "大学", "的", "在", "ab", "abc", "12", "１９９８", "，", "。", "〇", "é", "🙂"]
+
+Candidates = dict[str, tuple[int, float, float, float]]
+
+
+def lines_of(texts: list[str]) -> list[str]:
+    return [line for text in texts for line in (text.splitlines() or [""])]
+
+
+def obvious_class(character: str) -> str:
+    if unicodedata.name(character, "").startswith("CJK UNIFIED") or character in "〇々":
+        return "ideograph"
+    kind = unicodedata.category(character)[0]
+    return {"N": "digit", "L": "letter", "M": "letter"}.get(kind, "other")
+
+
+def is_candidate(ngram: str) -> bool:
+    classes = set(map(obvious_class, ngram))
+    return len(classes) == 1 and "other" not in classes
+
+
+def entropy(counts: Counter[str]) -> float:
+    total = sum(counts.values())
+    return -sum(count / total * math.log2(count / total) for count in counts.values())
+
+
+def obvious_candidates(texts: list[str], settings: SpanSettings) -> Candidates:
+    """n-gram -> (count, min PMI, H_left, H_right), position by position."""
+    lines = lines_of(texts)
+    characters = Counter(character for line in lines for character in line)
+    pairs = Counter(line[i : i + 2] for line in lines for i in range(len(line) - 1))
+    counts: Counter[str] = Counter()
+    left: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    right: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for line in lines:
+        for length in range(2, settings.max_length + 1):
+            for i in range(len(line) - length + 1):
+                ngram = line[i : i + length]
+                counts[ngram] += 1
+                left[ngram][line[i - 1] if i else "line end"] += 1
+                right[ngram][line[i + length] if i + length < len(line) else "line end"] += 1
+
+    def information(x: str, y: str) -> float:
+        joint = pairs[x + y] / pairs.total()
+        return math.log2(joint / (characters[x] / characters.total() * characters[y] / characters.total()))
+
+    return {
+        ngram: (
+            count,
+            min(information(x, y) for x, y in pairwise(ngram)),
+            entropy(left[ngram]),
+            entropy(right[ngram]),
+        )
+        for ngram, count in counts.items()
+        if count >= settings.min_count and is_candidate(ngram)
+    }
+
+
+def obvious_pieces(
+    text: str, candidates: dict[str, tuple[int, float, float, float]], settings: SpanSettings
+) -> list[str]:
+    """From the left, the candidate of highest score that begins here, else the character."""
+
+    def score(ngram: str) -> float:
+        _, information, left, right = candidates[ngram]
+        if settings.entropy_only:
+            return round(min(left, right), 9)
+        return round(information + settings.entropy_weight * min(left, right), 9)
+
+    pieces = []
+    while text:
+        here = [text[:length] for length in range(2, settings.max_length + 1) if text[:length] in candidates]
+        best = max(here, key=lambda ngram: (score(ngram), len(ngram)), default=text[0])
+        pieces.append(best)
+        text = text[len(best) :]
+    return pieces
+
+
+def random_texts(seed: int) -> list[str]:
+    draw = random.Random(seed)
+    words = [
+        "中国",
+        "人民",
+        "中国人民",
+        "大学",
+        "的",
+        "在",
+        "ab",
+        "abc",
+        "12",
+        "１９９８",
+        "，",
+        "。",
+        " ",
+        "\n",
+        "〇",
+        "e\u0301",
+        "🙂",
+    ]
+    return ["".join(draw.choices(words, k=draw.randint(0, 60))) for _ in range(draw.randint(1, 30))]
+
+
+@pytest.fixture(scope="module")
+def sentences(real_data: RealData) -> list[str]:
+    return real_data.chinese_sentences(400)
+
+
+def check_candidates(texts: list[str], settings: SpanSettings) -> None:
+    expected = obvious_candidates(texts, settings)
+    levels = candidate_ngrams(texts, max_length=settings.max_length, min_count=settings.min_count)
+    found = {
+        string: (int(level.counts[i]), level.information[i], level.left_entropy[i], level.right_entropy[i])
+        for level in levels
+        for i, string in enumerate(level.strings)
+    }
+    assert found.keys() == expected.keys()
+    for ngram, measures in found.items():
+        assert measures == pytest.approx(expected[ngram], abs=1e-9), ngram
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_candidates_and_their_measures_are_those_of_the_definitions(seed: int) -> None:
+    settings = SpanSettings(max_length=2 + seed % 4, min_count=1 + seed % 3)
+    check_candidates(random_texts(seed), settings)
+
+
+@pytest.mark.parametrize("window", [5, 6, 50])
+def test_candidates_do_not_depend_on_how_the_corpus_is_read(window: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(CodeSpool.windows, "__defaults__", (window,))
+    monkeypatch.setattr(spool, "_IN_MEMORY", 100)
+    monkeypatch.setattr(spool, "_BATCH", 20)
+    check_candidates(random_texts(window)[:6], SpanSettings())
+
+
+def test_candidates_of_real_sentences_are_those_of_the_definitions(sentences: list[str]) -> None:
+    check_candidates(sentences, SpanSettings())
+
+
+@pytest.mark.parametrize("only", [False, True])
+@pytest.mark.parametrize("weight", LAMBDAS)
+def test_pieces_are_the_best_scored_candidates_from_the_left(weight: float, only: bool, sentences: list[str]) -> None:
+    settings = SpanSettings(entropy_weight=weight, entropy_only=only)
+    candidates = obvious_candidates(sentences[:200], settings)
+    pretokenizer = SpanPretokenizer.train(sentences[:200], settings)
+    for sentence in sentences:
+        assert pretokenizer.pieces(sentence) == obvious_pieces(sentence, candidates, settings)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pieces_of_random_text_are_the_best_scored_candidates_from_the_left(seed: int) -> None:
+    settings = SpanSettings(max_length=5, min_count=1 + seed % 3, entropy_weight=LAMBDAS[seed % 5])
+    texts = random_texts(seed)
+    candidates = obvious_candidates(texts, settings)
+    pretokenizer = SpanPretokenizer.train(texts, settings)
+    for text in [*texts, *random_texts(seed + 100)]:
+        assert pretokenizer.pieces(text) == obvious_pieces(text, candidates, settings)
+
+
+def test_a_worked_example() -> None:
+    """`ab` twice with line ends around it: PMI log2((2/3) / (1/3 * 1/3)) = log2 6, no entropy on the left."""
+    (level,) = candidate_ngrams(["ab", "abc", "c"], max_length=2, min_count=2)
+    assert level.strings == ["ab"]
+    assert level.information.tolist() == pytest.approx([math.log2((2 / 3) / (2 / 6 * 2 / 6))])
+    assert (level.left_entropy.tolist(), level.right_entropy.tolist()) == ([0.0], [1.0])
+
+
+def test_line_ends_are_one_symbol_whatever_they_are_made_of() -> None:
+    (level,) = candidate_ngrams(["甲乙\n甲乙\r\n甲乙\u2028甲乙", "甲乙"], max_length=2, min_count=5)
+    assert (level.strings, level.left_entropy.tolist(), level.right_entropy.tolist()) == (["甲乙"], [0.0], [0.0])
+
+
+def test_candidates_never_cross_punctuation_classes_or_line_ends() -> None:
+    text = "中，中A中1中\n" * 4 + "——"
+    assert [level.strings for level in candidate_ngrams([text] * 3)] == [[], [], []]
+
+
+def test_characters_have_the_class_a_reader_gives_them() -> None:
+    assert [class_of(c) for c in "中〇々𠀀"] == [IDEOGRAPH] * 4
+    assert [class_of(c) for c in "aéжकひ\u0301"] == [LETTER] * 6
+    assert [class_of(c) for c in "1１٣Ⅷ"] == [DIGIT] * 4
+    assert [class_of(c) for c in "，—$ \t🙂\ud800\x00"] == [OTHER] * 8
+
+
+def test_pieces_join_to_any_text_lone_surrogates_included() -> None:
+    pretokenizer = SpanPretokenizer.train(random_texts(0))
+    draw = random.Random(1)
+    for _ in range(200):
+        text = "".join(chr(draw.choice([draw.randrange(0x110000), draw.randrange(0x4E00, 0x4F00)])) for _ in range(50))
+        assert "".join(pretokenizer.pieces(text)) == text
+    assert pretokenizer.pieces("") == []
+
+
+def test_nothing_is_found_in_nothing() -> None:
+    for texts in ([], [""], ["", "\n"], ["甲"], ["\ud800\ud800"] * 3):
+        pretokenizer = SpanPretokenizer.train(texts)
+        assert pretokenizer.spans == frozenset()
+        assert pretokenizer.pieces("甲乙") == ["甲", "乙"]
+
+
+def test_the_state_is_json_and_gives_the_same_pretokenizer_and_the_same_bytes() -> None:
+    texts = random_texts(3)
+    pretokenizer = SpanPretokenizer.train(iter(texts), SpanSettings(entropy_weight=10))
+    written = json.dumps(pretokenizer.to_state())
+    restored = SpanPretokenizer.from_state(json.loads(written))
+    assert restored == pretokenizer
+    assert json.dumps(restored.to_state()) == written
+    assert json.dumps(SpanPretokenizer.train(texts, SpanSettings(entropy_weight=10.0)).to_state()) == written
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"kind": "other"}, "not one of a pre-tokenizer of kind 'spans', format 1"),
+        ({"format": 2}, "format 1"),
+        ({"spans": None}, "no list of spans"),
+        ({"spans": ["ab", 3]}, "no list of spans"),
+        ({"spans": ["cd", "ab"]}, "not in order"),
+        ({"spans": ["ab", "ab"]}, "there twice"),
+        ({"spans": ["abcde"]}, "'abcde' has 5 characters, not 2 to 4"),
+        ({"spans": [""]}, "has 0 characters"),
+        ({"settings": None}, "malformed"),
+        ({"settings": {"max_length": 1}}, "max_length: 1; an integer of at least 2"),
+        ({"settings": {"depth": 1}}, "depth"),
+    ],
+)
+def test_a_malformed_state_is_refused_with_what_is_wrong(change: dict[str, Any], message: str) -> None:
+    state = SpanPretokenizer(SpanSettings(), ["ab", "abc"]).to_state()
+    with pytest.raises(DataError, match=message):
+        SpanPretokenizer.from_state(state | change)
+    with pytest.raises(DataError, match="state"):
+        SpanPretokenizer.from_state([])
+
+
+@pytest.mark.parametrize(
+    "values",
+    [{"max_length": 1}, {"min_count": 0}, {"max_length": True}, {"entropy_weight": -1}, {"entropy_weight": math.nan}],
+)
+def test_settings_out_of_range_are_refused_by_name(values: dict[str, Any]) -> None:
+    with pytest.raises(ConfigurationError, match=f"pretokenizer.{next(iter(values))}: "):
+        SpanSettings(**values)
+
+
+def test_windows_of_a_spool_hold_every_code_once() -> None:
+    texts = random_texts(5)
+    with CodeSpool(texts) as spooled:
+        whole = next(spooled.windows(after=3))
+        for size in (1, 2, 7, 100):
+            windows = list(spooled.windows(after=3, size=size))
+            assert [code for window in windows for code in window[1:-3]] == whole[1:-3].tolist()
+            assert windows[-1][-3:].tolist() == whole[-3:].tolist()
+
+
+def test_a_tally_is_a_count_whatever_the_parts() -> None:
+    import numpy as np
+
+    draw = random.Random(2)
+    tally, expected = Tally(), Counter[int]()
+    for _ in range(50):
+        keys = [draw.randrange(40) << 30 for _ in range(draw.randrange(30))]
+        tally.add(np.array(keys, dtype=np.int64))
+        expected.update(keys)
+    keys_found, counts = tally.counts()
+    assert dict(zip(keys_found.tolist(), counts.tolist(), strict=True)) == expected
+    assert keys_found.tolist() == sorted(expected)
+
+
+def test_progress_ends_at_its_total() -> None:
+    seen: list[tuple[int, int]] = []
+    SpanPretokenizer.train(random_texts(6), progress=lambda done, total: seen.append((done, total)))
+    assert seen[-1][0] == seen[-1][1] and seen == sorted(seen)

@@ -1,0 +1,134 @@
+"""What training hands over as a vocabulary: the order of units, continuation forms, kinds, parents, scores."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization.learn.train import TrainedVocabulary, TrainingRequest, count_pretokens, train_vocabulary
+from paribus.tokenization.learn.word_counts import WordCounts
+from paribus.tokenization.pretokenize.patterns import Pretokenizer
+from paribus.tokenization.settings import Algorithm
+from paribus.tokenization.vocabulary.units import UnitKind, Unknown
+from paribus.tokenization.vocabulary.vocabulary import ENTRY_KINDS
+from support.real_data import RealData
+
+WORDS = {"höher": 7, "hoch": 5, "höhere": 3, "höchste": 2, "😀": 4, "日本": 6, "日本語": 3}
+CHARACTERS = sorted(set("".join(WORDS)))
+ALGORITHMS: tuple[Algorithm, ...] = ("bpe", "scaffold_bpe", "wordpiece", "unigram")
+
+
+def trained(
+    algorithm: Algorithm, unit: UnitKind, unknown: Unknown | None, *, continuation: bool, extra: int = 8
+) -> TrainedVocabulary:
+    single = 256 if unit == "byte" else len(CHARACTERS) + 256 * (unknown == "byte_fallback")
+    request = TrainingRequest(
+        algorithm=algorithm,
+        vocab_size=single * (1 + continuation) + 1 + (unknown == "token") + extra,
+        unit=unit,
+        unknown=unknown,
+        special_tokens=("<eod>",),
+        continuation=continuation,
+    )
+    return train_vocabulary(WordCounts.of(WORDS), request)
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("continuation", [False, True])
+def test_character_units_are_by_codepoint_then_fallback_bytes_then_continuation_forms(
+    algorithm: Algorithm, continuation: bool
+) -> None:
+    made = trained(algorithm, "character", "byte_fallback", continuation=continuation)
+    columns = made.vocabulary.columns
+    single = [character.encode() for character in CHARACTERS] + [bytes([byte]) for byte in range(256)]
+    count = len(single) * (1 + continuation)
+    assert columns.spellings[:count] == tuple(single * (1 + continuation))
+    kinds = Counter(ENTRY_KINDS[kind] for kind in columns.kinds[:count])
+    assert kinds == {"unit": len(CHARACTERS) * (1 + continuation), "fallback": 256 * (1 + continuation)}
+    assert columns.continuations[: len(single)].sum() == 0
+    assert columns.continuations[len(single) : count].all()
+    assert made.vocabulary.size == count + 9 or made.stopped == "exhausted"
+    assert columns.spellings[-1] == b"<eod>"
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_with_continuation_marks_tokens_spell_parts_of_words_where_they_stand(algorithm: Algorithm) -> None:
+    columns = trained(algorithm, "byte", None, continuation=True).vocabulary.columns
+    spelled = [word.encode() for word in WORDS]
+    for rank in range(512, len(columns.spellings) - 1):
+        inside = [word[1:] if columns.continuations[rank] else word for word in spelled]
+        if columns.continuations[rank]:
+            assert any(columns.spellings[rank] in word for word in inside)
+        else:
+            assert any(word.startswith(columns.spellings[rank]) for word in inside)
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
+def test_frequencies_of_units_are_their_occurrences_and_parents_spell_their_token(algorithm: Algorithm) -> None:
+    vocabulary = trained(algorithm, "character", "token", continuation=False).vocabulary
+    occurrences = Counter[str]()
+    for word, count in WORDS.items():
+        for character in word:
+            occurrences[character] += count
+    columns = vocabulary.columns
+    assert columns.frequencies[: len(CHARACTERS)].tolist() == [occurrences[character] for character in CHARACTERS]
+    assert [entry.bytes for entry in vocabulary][-2:] == [b"<unk>", b"<eod>"]
+    made = [entry for entry in vocabulary if entry.kind == "token"]
+    assert made
+    for entry in made:
+        assert entry.parents is not None
+        assert b"".join(columns.spellings[parent] for parent in entry.parents) == entry.bytes
+        assert entry.frequency > 0
+    assert len(vocabulary.merges) == len(made)
+
+
+def test_unigram_pieces_have_scores_and_no_merges() -> None:
+    made = trained("unigram", "character", "refuse", continuation=False)
+    columns = made.vocabulary.columns
+    assert made.vocabulary.merges == []
+    assert (columns.parents == -1).all()
+    assert (columns.scores[:-1] < 0).all()
+    assert made.stopped in ("vocab_size", "exhausted")
+
+
+def test_byte_fallback_is_taken_where_it_fits() -> None:
+    for extra, unknown in ((255, "refuse"), (256, "byte_fallback")):
+        request = TrainingRequest(
+            algorithm="bpe",
+            vocab_size=len(CHARACTERS) + extra,
+            unit="character",
+            unknown=None,
+            special_tokens=(),
+        )
+        assert train_vocabulary(WordCounts.of(WORDS), request).unknown == unknown
+
+
+def test_a_size_below_the_alphabet_with_its_continuation_forms_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"alphabet of 512 units, continuation forms included and 1 special"):
+        trained("bpe", "byte", None, continuation=True, extra=-1)
+
+
+def test_no_words_leave_the_alphabet_alone() -> None:
+    for algorithm in ALGORITHMS:
+        request = TrainingRequest(algorithm=algorithm, vocab_size=300, unit="byte", unknown=None, special_tokens=())
+        made = train_vocabulary(WordCounts.of({}), request)
+        assert made.vocabulary.size == 256
+        assert made.stopped in ("no_pair_left", "exhausted")
+        assert np.array_equal(made.vocabulary.columns.frequencies, np.zeros(256))
+
+
+@pytest.mark.parametrize("algorithm", ["bpe", "scaffold_bpe", "wordpiece"])
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_threads_and_the_order_of_texts_change_nothing(
+    real_data: RealData, algorithm: Algorithm, unit: UnitKind
+) -> None:
+    texts = real_data.declaration_texts(100)
+    request = TrainingRequest(
+        algorithm=algorithm, vocab_size=6_000, unit=unit, unknown="refuse", special_tokens=(), continuation=True
+    )
+    pretokenizer = Pretokenizer("stripped")
+    first = train_vocabulary(count_pretokens(texts, pretokenizer), request).vocabulary
+    second = train_vocabulary(count_pretokens(texts[::-1], pretokenizer, threads=2), request).vocabulary
+    assert first.size == 6_000
+    assert first == second

@@ -1,0 +1,216 @@
+"""Unigram training against the library that does it, and what it promises for any table of words."""
+
+import io
+import random
+import tempfile
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+from paribus.errors import ConfigurationError
+from paribus.tokenization.learn import unigram
+from paribus.tokenization.learn.unigram import UnigramTraining, train_unigram, train_unigram_table
+from paribus.tokenization.learn.unigram_seeds import seed_pieces
+from support.encoder_references import viterbi
+
+BYTES = [chr(byte) for byte in range(256)]
+TEXT = (
+    "The tokenizer cuts the text into tokens, and the tokens into the vocabulary that the trainer trained. "
+    "Training tokenizers on trained text trains the training of text trainers in training. "
+    "Der Tokenisierer zerlegt den Text in Wörter, und die Wörter in Teile von Wörtern. "
+    "分词器把文本切成词语，词语是文本的单位。文本的词语由分词器决定。"
+    "def train(self, text):\n    return self.trainer.train(text)\n\tself.tokens = [token for token in self.tokens]\n"
+    "🙂🙂 👩‍👩‍👧 🙂👍🏽 हिन्दी में पाठ और हिन्दी के शब्द। "
+)
+
+
+def words_of(text: str) -> Counter[str]:
+    """Pre-tokens that begin with their whitespace."""
+    return Counter(text.replace(" ", "\x1f ").split("\x1f"))
+
+
+def as_bytes(words: Mapping[str, int]) -> dict[str, int]:
+    return {word.encode().decode("latin-1"): count for word, count in words.items()}
+
+
+def alphabet_of(words: Mapping[str, int]) -> list[str]:
+    return sorted(set("".join(words)))
+
+
+def scores(training: UnigramTraining, alphabet: list[str]) -> dict[str, float]:
+    return dict(zip(training.strings(alphabet), training.scores.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_pieces_are_exactly_as_many_as_asked_and_every_unit_has_a_score(unit: str) -> None:
+    words = words_of(TEXT) if unit == "character" else as_bytes(words_of(TEXT))
+    alphabet = alphabet_of(words) if unit == "character" else BYTES
+    size = len(alphabet) + 40
+    training = train_unigram(words, alphabet, size)
+    strings = training.strings(alphabet)
+    assert training.stopped == "vocab_size"
+    assert len(strings) == len(set(strings)) == len(training.scores) == size
+    assert list(strings[: len(alphabet)]) == alphabet
+    assert training.scores.dtype == np.float64
+    assert (training.scores < 0).all()
+    made = training.scores[len(alphabet) :]
+    assert (np.diff(made) <= 0).all()
+    assert all(any(piece in word for word in words) for piece in strings[len(alphabet) :])
+
+
+def test_a_unit_that_never_occurs_scores_no_more_than_one_that_does() -> None:
+    found = scores(train_unigram({"abab": 5, "ab": 3, "b": 2}, BYTES, 258), BYTES)
+    assert found["\0"] == pytest.approx(found["\xff"])
+    assert found["\0"] <= found["a"] < found["b"] < found["ab"]
+
+
+@pytest.mark.parametrize(
+    "words", [{"naïve": 3}, {"分词": 4}, {"🙂": 1}, {"\t\n \0": 7}, {"\u2581\u2585": 2}, {"\udce2": 9}]
+)
+def test_units_that_the_library_treats_specially_are_units_like_others(words: dict[str, int]) -> None:
+    alphabet = alphabet_of(words)
+    training = train_unigram(words, alphabet, len(alphabet) + 1)
+    assert set(alphabet) <= set(training.strings(alphabet))
+    assert np.isfinite(training.scores).all()
+
+
+def test_a_corpus_too_poor_for_the_size_is_reported_and_gives_what_there_is() -> None:
+    training = train_unigram({"ab": 4}, ["a", "b"], 50)
+    assert training.stopped == "exhausted"
+    assert training.strings(["a", "b"]) == ("a", "b", "ab")
+    empty = train_unigram({}, ["a", "b"], 50)
+    assert (empty.stopped, empty.tokens, empty.scores.tolist()) == ("exhausted", ((0,), (1,)), [empty.scores[0]] * 2)
+    assert empty.scores[0] < 0
+    assert train_unigram({"ab": 4}, ["a", "b"], 2).stopped == "vocab_size"
+
+
+def test_a_size_below_the_alphabet_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match="1 pieces are fewer than the 2 units"):
+        train_unigram({"ab": 4}, ["a", "b"], 1)
+
+
+def test_two_trainings_are_equal_whatever_the_order_of_the_words() -> None:
+    words = list(as_bytes(words_of(TEXT)).items())
+    first = train_unigram(dict(words), BYTES, 320)
+    random.Random(5).shuffle(words)
+    again = train_unigram(dict(words), BYTES, 320)
+    assert first.tokens == again.tokens
+    assert np.array_equal(first.scores, again.scores)
+
+
+def test_a_table_of_unit_indices_with_counts_equals_its_words_repeated() -> None:
+    words = as_bytes(words_of(TEXT))
+    repeated = [word for word, count in words.items() for _ in range(count)]
+    units = np.frombuffer("".join(repeated).encode("latin-1"), dtype=np.uint8).astype(np.int32)
+    offsets = np.cumsum([0, *map(len, repeated)])
+    table = train_unigram_table(units, offsets, np.ones(len(repeated), np.int64), 256, 320)
+    training = train_unigram(words, BYTES, 320)
+    assert table.tokens == training.tokens
+    assert np.array_equal(table.scores, training.scores)
+
+
+def test_pieces_are_no_longer_than_allowed_and_long_words_train_too() -> None:
+    words = {"ab" * 5000: 2, "abc" * 30: 3}
+    training = train_unigram(words, ["a", "b", "c"], 20, longest=4)
+    assert max(map(len, training.tokens)) == 4
+
+
+def test_progress_is_told_at_the_start_and_the_end_and_nothing_else_is_written(
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    told: list[int] = []
+    train_unigram(as_bytes(words_of(TEXT)), BYTES, 300, progress=told.append)
+    assert told == [256, 300]
+    assert capfd.readouterr() == ("", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def library(lines: list[str], size: int, **options: object) -> dict[str, float]:
+    """The library's own training on plain lines, the space as its U+2581."""
+    written = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(lines), model_writer=written, model_type="unigram", vocab_size=size + 1,
+        hard_vocab_limit=False, character_coverage=1.0, normalization_rule_name="identity", add_dummy_prefix=False,
+        remove_extra_whitespaces=False, split_by_unicode_script=False, split_by_number=False, bos_id=-1, eos_id=-1,
+        num_threads=1, minloglevel=2, **options,
+    )  # fmt: skip
+    model = SentencePieceProcessor(model_proto=written.getvalue())
+    return {
+        model.id_to_piece(number).replace("\u2581", " "): model.get_score(number)
+        for number in range(1, model.get_piece_size())
+    }
+
+
+def english(words: int) -> list[str]:
+    """Words made of common parts, so that there is something to learn."""
+    source = random.Random(7)
+    stems = ["token", "train", "text", "word", "piece", "count", "merge", "split", "read", "write"]
+    endings = ["", "s", "er", "ing", "ed", "ers", "able", "ization"]
+    prefixes = ["", "re", "un", "pre"]
+    return ["".join(map(source.choice, (prefixes, stems, endings))) for _ in range(words)]
+
+
+def test_scores_are_the_library_s_own_for_the_same_seeds(tmp_path: Path) -> None:
+    listed = english(600)
+    words = Counter(listed)
+    seeds = tmp_path / "seeds.tsv"
+    alphabet = alphabet_of(words)
+    counted = words + Counter(alphabet)
+    pieces = seed_pieces(list(counted), list(counted.values()), 16, 10**6)
+    seeds.write_text("".join(f"{piece}\t{count}\n" for piece, count in pieces))
+    mine = scores(train_unigram(words, alphabet, 60), alphabet)
+    theirs = library([*listed, *alphabet], 60, seed_sentencepieces_file=str(seeds))
+    assert mine.keys() == theirs.keys()
+    assert [mine[piece] for piece in theirs] == pytest.approx(list(theirs.values()), abs=2e-4)
+
+
+def test_exact_seeds_explain_english_better_than_the_library_s_own_from_the_same_table() -> None:
+    from pydoc_data.topics import topics
+
+    words = Counter(" " + word for text in topics.values() for word in text.split())
+    alphabet = alphabet_of(words)
+    mine = scores(train_unigram(words, alphabet, 2000), alphabet)
+    table = [f"{word}\t{count}".replace(" ", "\u2581") for word, count in words.items()]
+    theirs = library(table, 2000, input_format="tsv")
+
+    def likelihood(found: dict[str, float]) -> float:
+        return sum(count * sum(map(found.__getitem__, viterbi(word, found) or [])) for word, count in words.items())
+
+    assert likelihood(mine) > likelihood(theirs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    words=st.dictionaries(st.text("abc", min_size=1, max_size=9), st.integers(1, 2**40), min_size=1, max_size=9),
+    longest=st.integers(1, 6),
+    limit=st.integers(1, 12),
+)
+def test_seeds_are_the_substrings_counted_one_by_one(words: dict[str, int], longest: int, limit: int) -> None:
+    counts: Counter[str] = Counter()
+    for word, count in words.items():
+        for start in range(len(word)):
+            for end in range(start + 1, min(start + longest, len(word)) + 1):
+                counts[word[start:end]] += count
+    around: Counter[str] = Counter()
+    for piece, count in counts.items():
+        for inner in {piece[:-1], piece[1:]}:
+            around[inner] = max(around[inner], count)
+    wanted = [(-count * len(piece), piece) for piece, count in counts.items() if len(piece) > 1 and count > 1]
+    ordered = [piece for _, piece in sorted(wanted) if around[piece] < counts[piece]]
+    found = seed_pieces(list(words), list(words.values()), longest, limit)
+    assert found == [(piece, counts[piece]) for piece in ordered[:limit]]
+
+
+def test_more_units_than_can_be_told_apart_are_refused() -> None:
+    everything = sum(len(codepoints) for codepoints in unigram._HARMLESS)
+    with pytest.raises(ConfigurationError, match="train on bytes"):
+        train_unigram_table(
+            np.zeros(1, np.int32), np.array([0, 1]), np.ones(1, np.int64), everything + 1, everything + 1
+        )

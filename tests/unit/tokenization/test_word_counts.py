@@ -1,0 +1,163 @@
+"""Counting pre-tokens in a stream against `regex` and a dictionary."""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+import numpy as np
+import pytest
+import regex
+
+from paribus.errors import DataError
+from paribus.tokenization.kernels.layout import PATTERNS as NAMES
+from paribus.tokenization.learn import word_counts
+from paribus.tokenization.learn.train import count_pretokens
+from paribus.tokenization.learn.word_counts import WordCounts, count_words, sum_counts
+from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
+from paribus.tokenization.pretokenize.unicode_classes import class_table
+from support.real_data import RealData, texts_of
+
+POOL = "  \n\r\t''sdmtlrev abcABC019.,!é\u00a0\u3000世界语文٣½😀👩\u200d🚀\u0301नमस्तेمرحبا"
+
+
+def reference(texts: Iterable[str], name: str) -> Counter[bytes]:
+    pattern = regex.compile(PATTERNS[name])
+    return Counter(piece.encode() for text in texts for piece in pattern.findall(text))
+
+
+def counted(texts: Iterable[str | bytes], name: str, threads: int = 1) -> dict[bytes, int]:
+    words = count_words(texts, NAMES.index(name), class_table(), threads=threads)
+    listed = dict(words)
+    assert len(listed) == len(words)
+    return listed
+
+
+def random_text(draw: random.Random) -> str:
+    pool = POOL[: draw.choice([20, 35, len(POOL)])]
+    return "".join(draw.choice(pool) for _ in range(draw.choice([0, 1, 2, 5, 15, 16, 17, 40, 64, 65, 200])))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_texts_are_counted_as_the_pattern_cuts_them(name: str) -> None:
+    draw = random.Random(name)
+    for _ in range(150):
+        texts = [random_text(draw) for _ in range(draw.randrange(8))]
+        assert counted(texts, name) == reference(texts, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_long_text_is_counted_in_stretches_as_if_it_were_whole(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_counts, "_SCANNED", 64)
+    draw = random.Random(name)
+    words = ["it's", "they'll", "x", "Straße", "中文 没有 空格", "12 345", "a  b", "...", "\n", "don't. ", "é a"]
+    for _ in range(60):
+        text = " ".join(draw.choices(words, k=draw.choice([10, 100, 400])))
+        assert counted([text], name) == reference([text], name)
+
+
+@pytest.mark.parametrize("kind", ["english", "declarations"], ids=["english", "multilingual"])
+@pytest.mark.parametrize("name", NAMES)
+def test_real_text_is_counted_the_same_by_any_number_of_threads(real_data: RealData, kind: str, name: str) -> None:
+    texts = list(islice(texts_of(getattr(real_data, kind)), 150))
+    expected = reference(texts, name)
+    assert counted(texts, name) == expected
+    assert counted(texts[::-1], name, threads=2) == expected
+
+
+def test_the_sum_of_shards_is_the_count_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(word_counts, "_BATCH_BYTES", 50)
+    draw = random.Random(1)
+    texts = [random_text(draw) for _ in range(200)]
+    shards = [counted(texts[begin::3], "gpt2") for begin in range(3)]
+    assert sum(map(Counter, shards), Counter()) == Counter(counted(texts, "gpt2", threads=3))
+
+
+def test_texts_are_taken_from_a_stream_and_not_kept() -> None:
+    alive: list[int] = []
+
+    def texts() -> Iterator[str]:
+        for index in range(300):
+            alive.append(index)
+            yield f"document {index} of the stream " * 1000
+
+    assert counted(texts(), "gpt2")[b" of"] == 300_000
+    assert len(alive) == 300
+
+
+def test_a_word_of_ten_million_bytes_is_one_pretoken() -> None:
+    word = "x" * 10_000_000
+    for name in ("gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none"):
+        assert counted([word, "x", word], name) == {word.encode(): 2, b"x": 1}
+
+
+def test_distinct_words_by_the_hundred_thousand_are_all_kept() -> None:
+    texts = [" ".join(f"w{number} much-longer-than-inline-{number}" for number in range(100_000))]
+    counts = counted(texts * 2, "stripped", threads=2)
+    assert len(counts) == 200_000
+    assert set(counts.values()) == {2}
+
+
+def test_no_texts_and_empty_texts_have_no_words() -> None:
+    for texts in ([], [""], ["", ""]):
+        words = count_words(texts, NAMES.index("gpt2"), class_table(), threads=2)
+        assert len(words) == 0
+        assert words.offsets.tolist() == [0]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_lone_surrogate_is_refused_by_name(threads: int) -> None:
+    with pytest.raises(DataError, match=r"character 4 is the lone surrogate U\+D83D"):
+        counted(["fine", "bad \ud83d"], "gpt2", threads)
+
+
+def test_utf8_is_counted_as_the_string_it_is() -> None:
+    draw = random.Random(5)
+    texts = [random_text(draw) for _ in range(300)]
+    mixed = [text.encode() if draw.random() < 0.5 else text for text in texts]
+    assert counted(mixed, "gpt2", threads=2) == reference(texts, "gpt2")
+
+
+@pytest.mark.parametrize("wrong", [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xc0\xaf", b"\xf4\x90\x80\x80", b"\x80"])
+@pytest.mark.parametrize("before", [0, 3, 61, 64, 130])
+def test_bytes_that_are_no_utf8_are_refused_with_their_place(wrong: bytes, before: int) -> None:
+    for after in (b"", b"x" * 100):
+        with pytest.raises(DataError, match=rf"no UTF-8 at byte {before}"):
+            counted(["é".encode(), b"a" * before + wrong + after], "gpt2")
+
+
+def test_an_error_of_the_stream_ends_the_threads() -> None:
+    def texts() -> Iterator[str]:
+        yield "one"
+        raise OSError("the disk is gone")
+
+    with pytest.raises(OSError, match="the disk is gone"):
+        counted(texts(), "gpt2", 2)
+
+
+def test_pieces_of_any_pretokenizer_are_counted() -> None:
+    class Halves:
+        def pieces(self, text: str) -> list[str]:
+            return [text[: len(text) // 2], text[len(text) // 2 :]]
+
+    words = count_pretokens(["ab ab ", "中文", "a"], Halves(), threads=2)
+    assert dict(words) == {b"ab ": 2, "中".encode(): 1, "文".encode(): 1, b"a": 1}
+    assert dict(count_pretokens(["ab ab "], Pretokenizer("stripped"))) == {b"ab": 2}
+
+
+def test_counts_given_as_a_mapping_keep_64_bits() -> None:
+    words = WordCounts.of({"é": 2**40, "": 1, "long enough for the heap": 3})
+    assert dict(words) == {"é".encode(): 2**40, b"long enough for the heap": 3}
+    assert words.counts.dtype == np.int64
+
+
+def test_counts_made_apart_are_added_up_to_those_of_the_whole() -> None:
+    draw = random.Random(2)
+    words = ["fifteen-bytes--", "sixteen-bytes---", "世界语文" * 5, "", "a", "12345678", "123456789"]
+    texts = [random_text(draw) + draw.choice(words) for _ in range(300)]
+    texts += [" ".join(f"w{number} much-longer-than-inline-{number}" for number in range(5_000))]
+    parts = [count_words(texts[begin::4], NAMES.index("gpt2"), class_table()) for begin in range(4)]
+    total = sum_counts(parts)
+    assert dict(total) == counted(texts, "gpt2")
+    assert len(dict(total)) == len(total)
+    assert len(sum_counts([])) == 0

@@ -1,0 +1,55 @@
+"""The summed cross-entropy that never has the logits of all tokens."""
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy, linear
+
+from paribus.training.step.cross_entropy import TOKENS_AT_ONCE, summed_cross_entropy
+
+TOKENS, WIDTH, VOCABULARY = 2 * TOKENS_AT_ONCE + 100, 16, 64
+
+
+def drawn(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Hidden states, output matrix and targets, some of which are not there."""
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(TOKENS, WIDTH, generator=generator).to(dtype).requires_grad_()
+    output = torch.randn(VOCABULARY, WIDTH, generator=generator).to(dtype).requires_grad_()
+    targets = torch.randint(0, VOCABULARY, (TOKENS,), generator=generator)
+    targets[::7] = -1
+    return hidden, output, targets
+
+
+def expected(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> list[torch.Tensor]:
+    """Loss and gradients in double precision."""
+    exact = [tensor.detach().double().requires_grad_() for tensor in (hidden, output)]
+    loss = cross_entropy(linear(*exact), targets, ignore_index=-1, reduction="sum")
+    return [loss.detach(), *torch.autograd.grad(loss / 3, exact)]
+
+
+def test_loss_and_gradients_are_those_of_all_logits() -> None:
+    hidden, output, targets = drawn()
+    loss = summed_cross_entropy(hidden, output, targets)
+    found = [loss, *torch.autograd.grad(loss / 3, [hidden, output])]
+    for ours, exact in zip(found, expected(hidden, output, targets), strict=True):
+        torch.testing.assert_close(ours.double(), exact, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "cast"])
+def test_in_bfloat16_sums_are_in_float32(autocast: bool) -> None:
+    hidden, output, targets = drawn(torch.float32 if autocast else torch.bfloat16)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        loss = summed_cross_entropy(hidden, output, targets)
+    assert loss.dtype == torch.float32
+    found = [loss, *torch.autograd.grad(loss / 3, [hidden, output])]
+    exact = expected(hidden.bfloat16(), output.bfloat16(), targets)
+    assert abs(float(loss.detach()) / float(exact[0]) - 1) < 2e-4
+    for ours, sought in zip(found[1:], exact[1:], strict=True):
+        assert float((ours.double() - sought).norm() / sought.norm()) < 5e-3
+
+
+def test_targets_that_are_not_there_have_no_gradient() -> None:
+    hidden, output, targets = drawn()
+    summed_cross_entropy(hidden, output, targets).backward()
+    assert hidden.grad is not None
+    assert not hidden.grad[::7].any()
+    assert hidden.grad[1::7].any()

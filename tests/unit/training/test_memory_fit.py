@@ -1,0 +1,113 @@
+"""A micro-batch that does not fit into memory."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.config.units import format_size
+from paribus.errors import OutOfMemoryError
+from paribus.modeling.memory import Training, training_memory, training_setting
+from paribus.stage.context import SilentReporter
+from paribus.training.build import build
+from paribus.training.fit.available import available_bytes, available_host_bytes
+from paribus.training.fit.fit import MARGIN, fit
+from support.models import ENCODER_DECODER, NAMED
+from support.training_inputs import TRAINING, config, context, write_inputs
+
+MODEL, VOCABULARY = NAMED["laptop"], 8192
+HOW = Training(micro_batch=64, share=96)
+
+
+def needed(micro_batch: int, how: Training = HOW) -> int:
+    memory = training_memory(MODEL, VOCABULARY, dataclasses.replace(how, micro_batch=micro_batch))
+    assert memory is not None
+    return memory.device
+
+
+def test_a_micro_batch_that_fits_stays() -> None:
+    found = fit(MODEL, VOCABULARY, HOW, 64 * 2**30)
+    assert (found.micro_batch, found.memory, found.lowered) == (64, needed(64), None)
+
+
+@pytest.mark.parametrize("fits", [48, 32, 12, 1])
+def test_the_largest_divisor_of_the_share_that_fits_is_taken(fits: int) -> None:
+    available = int(needed(fits) * MARGIN[False]) + 1
+    found = fit(MODEL, VOCABULARY, HOW, available)
+    assert (found.micro_batch, found.memory) == (fits, needed(fits))
+    assert found.lowered is not None
+    assert f"training.micro_batch is lowered from 64 to {fits}" in found.lowered
+    assert format_size(needed(64)) in found.lowered
+    assert format_size(available) in found.lowered
+
+
+def test_where_not_one_context_fits_the_parts_and_what_to_change_are_said() -> None:
+    with pytest.raises(OutOfMemoryError) as refused:
+        fit(MODEL, VOCABULARY, HOW, 2**26)
+    message = str(refused.value)
+    assert format_size(needed(1)) in message
+    assert "64.0 MiB are" in message
+    for part in ("weights", "moments", "gradients", "activations", "a checkpoint's copy"):
+        assert part in message
+    assert "training.activation_checkpointing=true" in message
+    assert "fsdp" not in message
+    gpu = dataclasses.replace(HOW, gpu=True, activation_checkpointing=True, processes=2)
+    with pytest.raises(OutOfMemoryError, match=r"training\.parallel=fsdp") as refused:
+        fit(MODEL, VOCABULARY, gpu, 2**26)
+    assert "activation_checkpointing" not in str(refused.value)
+
+
+def test_nothing_is_lowered_where_nothing_is_known() -> None:
+    assert fit(MODEL, VOCABULARY, HOW, None).micro_batch == 64
+    unknown = fit(ENCODER_DECODER, VOCABULARY, HOW, 1)
+    assert (unknown.micro_batch, unknown.memory, unknown.lowered) == (64, None, None)
+
+
+def test_the_share_of_a_process_bounds_its_micro_batch() -> None:
+    training = TrainingConfig(global_batch=48, micro_batch=16)
+    how = training_setting(training, "bf16", 6, gpu=True, documents=False)
+    assert (how.micro_batch, how.share, how.precision, how.compiled) == (8, 8, "bf16", True)
+
+
+def system(root: Path, groups: str, **files: str) -> Path:
+    written = {"proc/meminfo": "MemTotal: 9000 kB\nMemAvailable:    8000 kB\n", "proc/self/cgroup": groups}
+    for name, text in (written | {f"sys/fs/cgroup/{name}": text for name, text in files.items()}).items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text, encoding="utf-8")
+    return root
+
+
+def test_available_memory_is_what_the_narrowest_control_group_leaves(tmp_path: Path) -> None:
+    kib = 1024
+    assert available_host_bytes(system(tmp_path / "free", "0::/\n")) == 8000 * kib
+    second = {
+        "user/job/memory.max": "max\n",
+        "user/memory.max": f"{5000 * kib}\n",
+        "user/memory.current": f"{2000 * kib}\n",
+        "user/memory.stat": f"anon 5\ninactive_file {500 * kib}\n",
+    }
+    assert available_host_bytes(system(tmp_path / "v2", "0::/user/job\n", **second)) == 3500 * kib
+    first = {"memory/memory.limit_in_bytes": f"{3000 * kib}", "memory/memory.usage_in_bytes": f"{2900 * kib}"}
+    root = system(tmp_path / "v1", "9:cpu:/\n8:memory:/docker/abc\n", **first)
+    assert available_host_bytes(root) == 100 * kib
+    assert available_bytes(torch.device("cpu"), 4, root) == 25 * kib
+    assert available_bytes(torch.device("cpu"), 1, tmp_path / "elsewhere") is None
+
+
+def test_this_machine_says_what_is_free() -> None:
+    free = available_bytes(torch.device("cpu"), 1)
+    assert free is None or free > 2**20
+
+
+def test_a_run_says_which_micro_batch_it_used_and_what_it_was_to_take(tmp_path: Path) -> None:
+    report = SilentReporter()
+    run = config(training=dataclasses.replace(TRAINING, micro_batch=2))
+    result = build(context(tmp_path, "run", write_inputs(tmp_path), run, report))
+    memory = training_memory(run.model, 257, Training(micro_batch=2, share=4))
+    assert memory is not None
+    assert (result["micro_batch"], result["memory"]) == (2, memory.device)
+    assert report.messages == []
+    assert json.loads(json.dumps(result)) == result

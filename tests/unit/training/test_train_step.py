@@ -1,0 +1,134 @@
+"""One optimizer step."""
+
+import math
+import re
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from paribus.config.groups.model import LlamaModel
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.modeling.build import build_model
+from paribus.training.fit.device import explained_memory_errors, resolve_device, resolve_precision
+from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
+from support.steps import make_batch, make_stepper
+
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
+CONTEXTS = np.random.default_rng(0).integers(0, 32, (6, 9))
+INPUTS, TARGETS = CONTEXTS[:, :-1], CONTEXTS[:, 1:]
+
+
+def config(**changes: object) -> TrainingConfig:
+    return TrainingConfig(**({"device": "cpu", "precision": "fp32", "global_batch": 6} | changes))
+
+
+def stepped(training: TrainingConfig, steps: int = 3) -> tuple[list[tuple[float, float]], dict[str, torch.Tensor]]:
+    model = build_model(MODEL, 32, 0)
+    stepper, batch = make_stepper(model, training), make_batch(INPUTS, TARGETS)
+    results = [stepper.step(batch, rate=0.01) for _ in range(steps)]
+    assert [result.problem for result in results] == [None] * steps
+    return [(result.loss, result.gradient_norm) for result in results], model.state_dict()
+
+
+def test_a_step_is_adamw_on_the_clipped_gradient_of_the_mean_loss() -> None:
+    training = config(micro_batch=2, gradient_clip=0.05)
+    results, weights = stepped(training, steps=2)
+    model = build_model(MODEL, 32, 0)
+    matrices = [p for p in model.parameters() if p.ndim > 1]
+    others = [p for p in model.parameters() if p.ndim <= 1]
+    optimizer = torch.optim.AdamW(
+        [{"params": matrices, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0}], lr=0.01, betas=(0.9, 0.95)
+    )
+    rows = torch.from_numpy(CONTEXTS)
+    for loss, norm in results:
+        expected = cross_entropy(model(rows[:, :-1]).logits.flatten(0, 1), rows[:, 1:].flatten())
+        expected.backward()
+        expected_norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+        optimizer.step()
+        optimizer.zero_grad()
+        assert (loss, norm) == pytest.approx((expected.item(), expected_norm.item()), rel=1e-5)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(weights[name], value, rtol=1e-4, atol=1e-6)
+
+
+def test_the_micro_batch_changes_rounding_only() -> None:
+    whole, weights = stepped(config(micro_batch=64))
+    for micro_batch in (1, 4, 6):
+        parts, others = stepped(config(micro_batch=micro_batch))
+        assert np.allclose(parts, whole, rtol=1e-5)
+        for name, value in weights.items():
+            torch.testing.assert_close(others[name], value, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("weight", "limit", "problem"),
+    [(float("nan"), 9.0, "the loss is nan"), (3e38, math.inf, "the loss is nan"), (1.0, 3.0, r"above .*\(3\)")],
+)
+def test_a_bad_step_is_named_and_leaves_weights_and_optimizer_as_they_were(
+    weight: float, limit: float, problem: str
+) -> None:
+    model = build_model(MODEL, 32, 0)
+    with torch.no_grad():
+        model.model.norm.weight[0] = weight
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    stepper = make_stepper(model, config(), loss_limit=limit)
+    result = stepper.step(make_batch(INPUTS, TARGETS), rate=0.01)
+    assert result.problem is not None and re.search(problem, result.problem)
+    for name, value in model.state_dict().items():
+        torch.testing.assert_close(value, before[name], rtol=0, atol=0, equal_nan=True)
+    assert not stepper.prepared.optimizer.state
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_a_snapshot_is_what_the_optimizer_goes_on_from_and_nothing_changes_it() -> None:
+    stepper = make_stepper(build_model(MODEL, 32, 0), config())
+    model, optimizer, batch = stepper.prepared.model, stepper.prepared.optimizer, make_batch(INPUTS, TARGETS)
+    stepper.step(batch, rate=0.01)
+    snapshot = take_snapshot(model, optimizer)
+    assert snapshot is not None
+    kept = {name: tensor.clone() for name, tensor in snapshot.optimizer.items()}
+    stepper.step(batch, rate=0.01)
+    assert all(torch.equal(snapshot.optimizer[name], kept[name]) for name in kept)
+    other = build_model(MODEL, 32, 1)
+    other.load_state_dict(snapshot.weights)
+    again = make_stepper(other, config())
+    load_optimizer_tensors(other, again.prepared.optimizer, snapshot.optimizer)
+    again.step(batch, rate=0.01)
+    assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
+
+
+def test_a_snapshot_that_is_not_kept_is_not_copied() -> None:
+    stepper = make_stepper(build_model(MODEL, 32, 0), config())
+    assert take_snapshot(stepper.prepared.model, stepper.prepared.optimizer, keep=False) is None
+
+
+def test_activations_computed_again_give_the_same_step() -> None:
+    kept, again = (stepped(config(activation_checkpointing=again)) for again in (False, True))
+    assert np.allclose(kept[0], again[0], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "error", [MemoryError(), RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")]
+)
+def test_running_out_of_memory_says_which_field_to_lower(error: Exception) -> None:
+    with pytest.raises(OutOfMemoryError, match=r"set training\.micro_batch=3"), explained_memory_errors(config()):
+        raise error
+
+
+def test_other_runtime_errors_are_left_alone() -> None:
+    with pytest.raises(RuntimeError, match="shapes"), explained_memory_errors(config()):
+        raise RuntimeError("shapes differ")
+
+
+@pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:99"])
+def test_a_device_that_is_not_there_is_refused_by_path(device: str) -> None:
+    with pytest.raises(ConfigurationError, match=r"training\.device"):
+        resolve_device(device)
+
+
+def test_automatic_precision_on_a_cpu_is_float32() -> None:
+    assert resolve_precision("auto", torch.device("cpu")) == "fp32"
+    assert resolve_precision("bf16", torch.device("cpu")) == "bf16"

@@ -1,0 +1,203 @@
+"""Budgets in tokens, in text, in FLOPs and in steps."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.budget import (
+    BudgetConfig,
+    EqualFlopsBudget,
+    EqualStepsBudget,
+    EqualTextBudget,
+    EqualTokensBudget,
+)
+from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
+from paribus.errors import ConfigurationError
+from paribus.ordering.packing.pack import pack
+from paribus.training.data.batches import Batches, context_targets, context_text_bytes
+from paribus.training.data.budget import Budget, resolve_budget, resolve_steps
+from support.packings import FixedOrder, traversal_of
+
+EOD = 7
+STEP_FLOPS = 1_000_003
+LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
+PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking(), OneDocumentPacking(shuffle="none")]
+
+
+def batches(global_batch: int, seed: int = 0, packing: PackingConfig = PACKINGS[0]) -> Batches:
+    random = np.random.default_rng(1)
+    offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
+    ids = random.integers(0, EOD, offsets[-1])
+    contexts = pack(packing, ids, offsets, FixedOrder(np.arange(30)), EOD, 4)
+    return Batches(contexts, global_batch, traversal_of(packing, contexts, LENGTHS, seed))
+
+
+def resolved(budget: BudgetConfig, drawn: Batches) -> Budget:
+    targets, text_bytes = context_targets(drawn.contexts), context_text_bytes(drawn.contexts, LENGTHS)
+    return resolve_budget(budget, drawn, targets, text_bytes, STEP_FLOPS)
+
+
+def budgets(amount: int) -> list[BudgetConfig]:
+    return [
+        EqualTokensBudget(tokens=amount),
+        EqualTextBudget(text=amount),
+        EqualFlopsBudget(flops=amount),
+        EqualStepsBudget(steps=amount),
+    ]
+
+
+def read(drawn: Batches, steps: int) -> tuple[list[int], list[int]]:
+    """Targets and their bytes read before each step, and after the last, by reading them."""
+    tokens, text = [0], [0]
+    for step in range(steps):
+        targets = drawn.rows(step)[1]
+        tokens.append(tokens[-1] + int((targets >= 0).sum()))
+        text.append(text[-1] + int(LENGTHS[targets[targets >= 0]].sum()))
+    return tokens, text
+
+
+@pytest.mark.parametrize(("tokens", "steps"), [(1, 1), (12, 1), (13, 2), (480, 40)])
+def test_tokens_of_full_contexts_are_rounded_up_to_whole_steps(tokens: int, steps: int) -> None:
+    drawn = batches(3)
+    budget = resolved(EqualTokensBudget(tokens=tokens), drawn)
+    assert (budget.steps, budget.tokens, budget.positions) == (steps, steps * 12, steps * 12)
+    assert budget.text_bytes == read(drawn, steps)[1][-1]
+    assert budget.epochs == pytest.approx(steps * 3 / drawn.contexts.count)
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@pytest.mark.parametrize("global_batch", [1, 3, 50])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_tokens_are_predicted_in_the_fewest_steps(global_batch: int, seed: int, packing: PackingConfig) -> None:
+    drawn = batches(global_batch, seed, packing)
+    epoch = int(context_targets(drawn.contexts).sum())
+    for tokens in (1, 7, epoch // 2, epoch - 1, epoch, epoch + 1, 3 * epoch, 3 * epoch + 40):
+        budget = resolved(EqualTokensBudget(tokens=tokens), drawn)
+        tokens_read, text_read = read(drawn, budget.steps)
+        assert budget.tokens == tokens_read[-1] >= tokens > tokens_read[-2]
+        assert budget.text_bytes == text_read[-1]
+        assert budget.positions == budget.steps * global_batch * 4
+        assert budget.epochs == pytest.approx(budget.steps * global_batch / drawn.contexts.count)
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@pytest.mark.parametrize("global_batch", [1, 3, 50])
+@pytest.mark.parametrize("seed", [0, 4])
+def test_text_is_covered_by_the_fewest_steps(global_batch: int, seed: int, packing: PackingConfig) -> None:
+    drawn = batches(global_batch, seed, packing)
+    epoch = int(context_text_bytes(drawn.contexts, LENGTHS).sum())
+    for text in (1, 7, epoch // 2, epoch - 1, epoch, epoch + 1, 3 * epoch, 3 * epoch + 40):
+        budget = resolved(EqualTextBudget(text=text), drawn)
+        tokens_read, text_read = read(drawn, budget.steps)
+        assert budget.text_bytes == text_read[-1] >= text > text_read[-2]
+        assert budget.tokens == tokens_read[-1]
+
+
+def test_a_corpus_without_text_cannot_meet_a_text_budget() -> None:
+    drawn = batches(3)
+    nothing = np.zeros(drawn.contexts.count, dtype=np.int64)
+    with pytest.raises(ConfigurationError, match=r"budget\.text"):
+        resolve_budget(EqualTextBudget(text=10), drawn, context_targets(drawn.contexts), nothing, STEP_FLOPS)
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: PackingConfig) -> None:
+    # One byte a token; the removed documents are most of the text.
+    lengths = [12, 900, 7, 1100, 15, 9]
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    ids, kept = np.zeros(offsets[-1], dtype=np.int64), np.array([4, 0, 5, 2])
+    byte_lengths = np.array([1] + [0] * EOD)
+    contexts = pack(packing, ids, offsets, FixedOrder(kept), EOD, 4)
+    drawn = Batches(contexts, 1, traversal_of(packing, contexts, byte_lengths, 0))
+    text = context_text_bytes(contexts, byte_lengths)
+    left = sum(lengths[document] for document in kept)
+    assert left - len(kept) - 4 <= text.sum() <= left
+    budget = resolve_budget(EqualTextBudget(text=10 * left), drawn, context_targets(contexts), text, STEP_FLOPS)
+    assert 10 * left <= budget.text_bytes <= 10 * left + 4
+    assert budget.epochs >= 10
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_steps_alone_are_those_of_the_whole_budget(packing: PackingConfig) -> None:
+    drawn = batches(3, packing=packing)
+    for amount in (1, 50, 400):
+        for budget in budgets(amount):
+            assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == resolved(budget, drawn).steps
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+def test_steps_of_a_budget_read_no_token_unless_it_is_text(
+    packing: PackingConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn = batches(3, packing=packing)
+    expected = [resolved(budget, drawn).steps for budget in budgets(100)]
+    monkeypatch.setattr(drawn.contexts.documents, "read", None)
+    for budget, steps in zip(budgets(100), expected, strict=True):
+        if isinstance(budget, EqualTextBudget):
+            with pytest.raises(TypeError):
+                resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS)
+        else:
+            assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == steps
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@pytest.mark.parametrize("global_batch", [1, 3, 50])
+def test_flops_and_steps_are_met_in_the_fewest_steps_and_all_else_is_what_those_read(
+    global_batch: int, packing: PackingConfig
+) -> None:
+    drawn = batches(global_batch, 4, packing)
+    for steps in (1, 2, 9, 60):
+        of_steps = resolved(EqualStepsBudget(steps=steps), drawn)
+        tokens_read, text_read = read(drawn, steps)
+        assert (of_steps.steps, of_steps.flops) == (steps, steps * STEP_FLOPS)
+        assert (of_steps.tokens, of_steps.text_bytes) == (tokens_read[-1], text_read[-1])
+        assert of_steps.epochs == pytest.approx(steps * global_batch / drawn.contexts.count)
+        for flops in (steps * STEP_FLOPS, (steps - 1) * STEP_FLOPS + 1):
+            assert resolved(EqualFlopsBudget(flops=flops), drawn) == of_steps
+        assert resolved(EqualFlopsBudget(flops=steps * STEP_FLOPS + 1), drawn).steps == steps + 1
+
+
+def test_flops_beyond_the_integers_of_a_float_are_counted_exactly() -> None:
+    steps = 10**14 + 1
+    budget = EqualFlopsBudget(flops=steps * STEP_FLOPS)
+    drawn = batches(3)
+    assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == steps
+    assert resolve_steps(EqualFlopsBudget(flops=budget.flops + 1), drawn, LENGTHS, STEP_FLOPS) == steps + 1
+
+
+@pytest.mark.parametrize("packing", PACKINGS, ids=str)
+@pytest.mark.parametrize("max_epochs", [0.5, 1.0, 2.5])
+def test_the_largest_budget_within_max_epochs_is_named_and_one_more_is_refused(
+    max_epochs: float, packing: PackingConfig
+) -> None:
+    drawn = batches(3, packing=packing)
+    most = int(max_epochs * drawn.contexts.count) // 3
+    allowed = resolved(EqualStepsBudget(steps=most, max_epochs=max_epochs), drawn)
+    assert allowed.epochs <= max_epochs < resolved(EqualStepsBudget(steps=most + 1), drawn).epochs
+    amounts = (allowed.tokens, allowed.text_bytes, allowed.flops, allowed.steps)
+    for kind, (field, amount) in enumerate(zip(("tokens", "text", "flops", "steps"), amounts, strict=True)):
+        accepted, refused = (
+            dataclasses.replace(budgets(more)[kind], max_epochs=max_epochs) for more in (amount, amount + 1)
+        )
+        assert resolved(accepted, drawn) == allowed
+        with pytest.raises(ConfigurationError, match=rf"budget\.{field} of at most {amount:,}, or"):
+            resolved(refused, drawn)
+
+
+def test_a_refused_repetition_says_how_much_text_there_is_and_how_much_it_takes() -> None:
+    drawn = batches(3)
+    epoch, text = int(context_targets(drawn.contexts).sum()), int(context_text_bytes(drawn.contexts, LENGTHS).sum())
+    with pytest.raises(ConfigurationError) as refused:
+        resolved(EqualTokensBudget(tokens=2 * epoch, max_epochs=1), drawn)
+    needed = resolved(EqualTokensBudget(tokens=2 * epoch), drawn)
+    for figure in (
+        f"budget.tokens={2 * epoch:,} takes {needed.epochs:.4g} epochs ({needed.tokens:,} tokens)",
+        f"budget.max_epochs is 1 and one epoch of the ordered corpus has {epoch:,} tokens ({text:,} bytes of text)",
+    ):
+        assert figure in str(refused.value)
+
+
+def test_a_batch_larger_than_the_text_is_refused_where_no_repetition_is_allowed() -> None:
+    with pytest.raises(ConfigurationError, match=r"smaller training\.global_batch"):
+        resolved(EqualStepsBudget(steps=1, max_epochs=1), batches(50))
