@@ -23,7 +23,7 @@ from yaml import safe_load
 
 from paribus.config.groups.model import ModelConfig
 from paribus.modeling.counts import parameter_count
-from paribus.modeling.memory import Training, training_memory
+from paribus.modeling.memory import TrainingSetting, training_memory
 
 STEPS = 4
 CONF = Path(__file__).resolve().parents[1] / "conf" / "model"
@@ -49,9 +49,9 @@ class Case:
         config: ModelConfig = TypeAdapter(ModelConfig).validate_python(fields)
         return config
 
-    def how(self) -> Training:
+    def how(self) -> TrainingSetting:
         """The same for the prediction."""
-        return Training(
+        return TrainingSetting(
             micro_batch=self.micro_batch,
             share=self.share,
             precision=self.precision,  # type: ignore[arg-type]

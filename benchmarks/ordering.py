@@ -37,7 +37,7 @@ from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
 from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.neighbours.graph import build_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
-from paribus.ordering.neighbours.search import Search
+from paribus.ordering.neighbours.search import NeighbourSearch
 from paribus.ordering.neighbours.whole import whole_lists
 from paribus.ordering.orders.in_context import Path as OrderPath
 from paribus.ordering.orders.in_context import path_through, walk
@@ -258,7 +258,7 @@ def whole(documents: int, dimensions: int, workers: int) -> None:
 def search(embeddings: Embeddings, index: str, workers: int, root: Path, measured: Measured) -> tuple[float, str]:
     """Write the lists; the recall of a sample and the index."""
     config = NeighboursConfig(index=index)  # type: ignore[arg-type, call-arg]
-    task = Search(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None)
+    task = NeighbourSearch(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None)
     plan, blocks, sample = timed(measured, "neighbours", task.run)
     parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
     write_neighbours(root / "lists", np.concatenate(parts[0]), np.concatenate(parts[1]))

@@ -9,7 +9,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import Command
 from paribus.config.schema import RunConfig
 from paribus.errors import OutOfMemoryError
-from paribus.modeling.memory import Training, training_setting
+from paribus.modeling.memory import TrainingSetting, training_setting
 from paribus.training.fit.fit import fit
 
 LOGIT_BYTES = 12
@@ -111,7 +111,7 @@ def fit_together(shape: Shape, memory: float, processes: int, *, half: bool, gpu
     return share == shape
 
 
-def _how(shape: Shape, *, half: bool, gpu: bool) -> tuple[RunConfig, Training]:
+def _how(shape: Shape, *, half: bool, gpu: bool) -> tuple[RunConfig, TrainingSetting]:
     config = configuration(shape, 10, "cpu")
     return config, training_setting(config.training, "bf16" if half else "fp32", 1, gpu=gpu, documents=False)
 

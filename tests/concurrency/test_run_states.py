@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record import run_state
 from paribus.pipeline.record.failure import Failure
@@ -28,8 +28,8 @@ def run(tmp_path: Path) -> PreparedRun:
     return planned
 
 
-def layout_of(run: PreparedRun) -> Layout:
-    return Layout.of(run.job.config)
+def layout_of(run: PreparedRun) -> OutputRoot:
+    return OutputRoot.of(run.job.config)
 
 
 def recorded(run: PreparedRun) -> Recorder:

@@ -14,7 +14,7 @@ from paribus.config.compose import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare, refuse_idle_factors
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
@@ -288,7 +288,7 @@ def test_a_group_that_decides_nothing_is_compared_as_the_command_has_it(tmp_path
     """A run of another command may have been given another embedder, which its order never asked for."""
     arguments = (f"root={tmp_path}", "scale=tiny", "corpus=pydocs_small")
     (earlier,) = prepared(*arguments, "embedder.dimensions=64")
-    layout = Layout.of(earlier.job.config)
+    layout = OutputRoot.of(earlier.job.config)
     Recorder(earlier.job.config, earlier.nodes, layout).finish(None)
     composition = compose_command(parse(arguments))
     (record,), missing = collect(prepare(composition), composition.factors, layout)

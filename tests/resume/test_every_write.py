@@ -61,7 +61,7 @@ def before_write(root: Path, number: int, act: Callable[[int], None]) -> None:
 
 def writes_of(maker: Maker, stage: str) -> int:
     """How often an undisturbed making of the artefact writes."""
-    noted = maker.layout.root / "writes"
+    noted = maker.layout.path / "writes"
 
     def counted() -> None:
         numbers: list[int] = []

@@ -15,7 +15,7 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.config.identity import everything
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError, ParibusError
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.show.remaining import write_stages
@@ -104,15 +104,15 @@ def test_a_hostile_name_is_refused_by_its_path_or_stays_below_the_root(
             assert no_directory or re.search(r"\n  [\w.\[\]]+: ", str(error))
             refused += 1
             continue
-        layout = Layout.of(config)
+        layout = OutputRoot.of(config)
         try:
             layout.require_writable()
         except ConfigurationError as error:
-            assert path == "root" and str(error).startswith(f"root: '{layout.root}' cannot hold an output root (")
+            assert path == "root" and str(error).startswith(f"root: '{layout.path}' cannot hold an output root (")
             continue
         if path == "root":
-            roots.append(layout.root)
-        assert layout.root in roots
+            roots.append(layout.path)
+        assert layout.path in roots
         write_stages(layout, describe_sweep(Composition((Job((), config),), (), False), runs), runs)
         Recorder(config, runs[0].nodes, layout).finish(None)
     assert refused >= (1 if path in WORDS else 4), "an empty name, NUL and a line break name nothing"

@@ -21,7 +21,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.models.harness import build_requests, load_task
-from paribus.evaluation.suites.benchmark import Prompt
+from paribus.evaluation.suites.benchmark import BenchmarkPrompt
 from paribus.evaluation.tasks.files import write_task
 from paribus.evaluation.tasks.items import Item, ItemSet
 from paribus.modeling.build import build_model, load_model, save_model
@@ -115,7 +115,7 @@ def test_a_task_that_names_code_is_refused_and_text_is_never_a_template(tmp_path
         with pytest.raises(DataError, match=r"bad\.yaml: no task"):
             load_task(tmp_path, "bad", 0)
     items = [Item(f"{number}", f"{TEMPLATE} {number}", (TEMPLATE, " right"), 1) for number in range(3)]
-    write_task(tmp_path, "text", ItemSet(items[:2], items[2:], "here"), Prompt("here"))
+    write_task(tmp_path, "text", ItemSet(items[:2], items[2:], "here"), BenchmarkPrompt("here"))
     requests = build_requests([load_task(tmp_path, "text", 1)], 0)
     assert len(requests) == 4 and all(request.args[0].count(TEMPLATE) >= 2 for request in requests)
 

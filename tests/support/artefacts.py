@@ -13,9 +13,9 @@ from paribus.config.arguments import parse
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making import runner
 from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import SilentReporter, StageContext
@@ -58,7 +58,7 @@ class Maker:
         monkeypatch.setattr(runner, "execute", in_this_process)
         corpus = f"corpus.paths=['{directory}/texts/*.jsonl']"
         self._common = (*SMALL, corpus, f"evaluation.data={directory}/benchmarks", f"root={directory}/root")
-        self.layout = Layout(directory / "root", 30.0)
+        self.layout = OutputRoot(directory / "root", 30.0)
         self.console = Console(record=True, width=400)
         self.nodes = self._nodes()
 
@@ -76,7 +76,7 @@ class Maker:
 
     def ensure(self, node: Node) -> Artifact:
         """Find or make one artefact; what is said about it is appended to `console`."""
-        return StageRunner(self.layout, Display(self.console), _Unrecorded(self.layout.root)).ensure(node)
+        return StageRunner(self.layout, Display(self.console), _Unrecorded(self.layout.path)).ensure(node)
 
 
 @contextmanager

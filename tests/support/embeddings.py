@@ -12,7 +12,7 @@ from transformers import BertConfig, BertModel, BertTokenizerFast
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import LlamaModel
 from paribus.ordering.arrays import save_array
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 from paribus.stage.context import StageContext
 from support.run_config import run_config
 from support.stages import context_at
@@ -62,14 +62,14 @@ def dying_after(arrays: int) -> Callable[[Path, np.ndarray], None]:
     return save
 
 
-def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[Part]:
+def read_parts(monkeypatch: pytest.MonkeyPatch) -> list[CorpusPart]:
     """Parts whose texts are read from now on."""
-    read: list[Part] = []
-    texts = Part.texts
+    read: list[CorpusPart] = []
+    texts = CorpusPart.texts
 
-    def counted(part: Part) -> list[str]:
+    def counted(part: CorpusPart) -> list[str]:
         read.append(part)
         return texts(part)
 
-    monkeypatch.setattr(Part, "texts", counted)
+    monkeypatch.setattr(CorpusPart, "texts", counted)
     return read

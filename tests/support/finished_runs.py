@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
 from support.tables import write_scores
@@ -14,7 +14,7 @@ from support.tables import write_scores
 
 def finish(run: PreparedRun, number: int, made: Path) -> None:
     """A run whose artefacts are empty but for its training's result and its scores: two tasks, five checkpoints."""
-    layout, drawn = Layout.of(run.job.config), np.random.default_rng(number)
+    layout, drawn = OutputRoot.of(run.job.config), np.random.default_rng(number)
     config = run.job.config
     recorder = Recorder(config, run.nodes, layout)
     later = [answers(drawn) for _ in range(5)]

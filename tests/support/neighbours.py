@@ -11,7 +11,7 @@ from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.neighbours.recall import share_found
 from paribus.ordering.neighbours.rule import SearchPlan
-from paribus.ordering.neighbours.search import Search
+from paribus.ordering.neighbours.search import NeighbourSearch
 from support.orders import write_embeddings
 
 Vectors = npt.NDArray[np.float32]
@@ -31,7 +31,9 @@ def search(
     embeddings = Embeddings(write_embeddings(root / "embeddings", vectors))
     (root / "work").mkdir()
     config = NeighboursConfig(**settings)  # type: ignore[arg-type]
-    plan, blocks, sample = Search(embeddings, config, LocalEngine(workers), root / "work", lambda *_: None).run()
+    plan, blocks, sample = NeighbourSearch(
+        embeddings, config, LocalEngine(workers), root / "work", lambda *_: None
+    ).run()
     parts = list(zip(*map(blocks.read, range(blocks.count)), strict=True))
     found = (np.concatenate(parts[0]), np.concatenate(parts[1]))
     truth = list(zip(*map(sample.blocks.read, range(sample.blocks.count)), strict=True))

@@ -11,7 +11,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.store.artifact import file_digests
 from paribus.store.record import write_record
@@ -28,7 +28,7 @@ def planned_run(root: Path, plan: PlanConfig = STATED, seed: int = 0, **groups: 
     defaults = {"model": MODEL, "training": TRAINING, "budget": EqualTokensBudget(tokens=TOKENS)}
     config = run_config(plan=plan, seed=seed, root=str(root), **(defaults | groups))
     config = replace(config, engine=replace(config.engine, threads=1))
-    nodes = build_graph(config, Layout.of(config).cache, tolerate_missing=True)
+    nodes = build_graph(config, OutputRoot.of(config).cache, tolerate_missing=True)
     return PreparedRun(Job((f"seed={seed}",), config), nodes)
 
 
@@ -44,7 +44,7 @@ def store_record(
     """An artefact of a run's stage with its record and `files` of so many bytes; a `key` is that of another run."""
     node = run.nodes[stage]
     key = key or node.key
-    directory = Layout.of(run.job.config).store.path(stage, key)
+    directory = OutputRoot.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
     for name, size in (files or {}).items():
         (directory / name).write_bytes(bytes(size))

@@ -63,13 +63,13 @@ def _report(command: Command, console: Console) -> int:
 
 
 def _doctor(command: Command, console: Console) -> int:
-    from paribus.pipeline.layout import Layout
+    from paribus.pipeline.output_root import OutputRoot
     from paribus.store.doctor import examine
 
-    layout = Layout.of(compose_command(command).jobs[0].config)
-    if not layout.root.is_dir():
-        raise ConfigurationError(f"root: {str(layout.root)!r} is no directory; name the output root with root=...")
-    return examine(layout.store, partial(console.print, markup=False, soft_wrap=True))
+    root = OutputRoot.of(compose_command(command).jobs[0].config)
+    if not root.path.is_dir():
+        raise ConfigurationError(f"root: {str(root.path)!r} is no directory; name the output root with root=...")
+    return examine(root.store, partial(console.print, markup=False, soft_wrap=True))
 
 
 def _sync(arguments: Sequence[str]) -> int:

@@ -17,7 +17,7 @@ Numbers = Mapping[tuple[str, int], float]
 
 
 @dataclass(frozen=True)
-class Difference:
+class Mismatch:
     """A number that is not the same; NaN where one side lacks it."""
 
     measure: str
@@ -44,7 +44,7 @@ class Match:
     """Files that differ."""
     numbers: int = 0
     """How many numbers its metrics have."""
-    differences: tuple[Difference, ...] = field(default=())
+    differences: tuple[Mismatch, ...] = field(default=())
 
     @property
     def identical(self) -> bool:
@@ -78,8 +78,8 @@ def _numbers(path: Path) -> Numbers:
     return found
 
 
-def _differences(original: Numbers, again: Numbers) -> tuple[Difference, ...]:
+def _differences(original: Numbers, again: Numbers) -> tuple[Mismatch, ...]:
     """In the order of steps."""
     places = sorted(original.keys() | again.keys(), key=lambda place: (place[1], place[0]))
     pairs = [(*place, original.get(place, math.nan), again.get(place, math.nan)) for place in places]
-    return tuple(Difference(*pair) for pair in pairs if repr(pair[2]) != repr(pair[3]))
+    return tuple(Mismatch(*pair) for pair in pairs if repr(pair[2]) != repr(pair[3]))

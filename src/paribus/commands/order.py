@@ -13,8 +13,8 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.make import check, make
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
 
@@ -68,7 +68,7 @@ def _statistics(command: Command, console: Console) -> int:
     composition = compose_command(command)
     for job in composition.jobs:
         check(job.config, ("contexts",))
-    caches = [Layout.of(job.config).cache for job in composition.jobs]
+    caches = [OutputRoot.of(job.config).cache for job in composition.jobs]
     runs = [
         PreparedRun(job, build_graph(job.config, cache, targets=("contexts",)))
         for job, cache in zip(composition.jobs, caches, strict=True)
@@ -79,7 +79,7 @@ def _statistics(command: Command, console: Console) -> int:
         if made["contexts"].key not in rows:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
             rows[made["contexts"].key] = OrderRow.read(label, made["contexts"].path, order, embeddings)
-    directory = Layout.of(composition.jobs[0].config).root / "orders" / digest(sorted(rows))[:16]
+    directory = OutputRoot.of(composition.jobs[0].config).path / "orders" / digest(sorted(rows))[:16]
     table = write_order_report(list(rows.values()), directory)
     console.print(table)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)

@@ -19,7 +19,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import InfrastructureError, ParibusError, classify
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare, refuse_idle_factors
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
@@ -64,7 +64,7 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     """Print every field in which the finished runs differ, declared or not; 2 where the table would be refused."""
     from paribus.reporting.fairness.why import explanation
 
-    records, missing = collect(runs, composition.factors, Layout.of(composition.jobs[0].config))
+    records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
     lines, fair = explanation(records, composition.factors)
     for line in [*lines, *(f"left out, {', '.join(run.factors.values())}: {run.reason}" for run in missing)]:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
@@ -76,7 +76,7 @@ def compare_arms_with_themselves(composition: Composition, runs: Sequence[Prepar
     from paribus.reporting.significance.null_experiment import null_experiment
     from paribus.reporting.table.comparison import compare as compared
 
-    records, missing = collect(runs, composition.factors, Layout.of(composition.jobs[0].config))
+    records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
     experiment = composition.jobs[0].config.experiment
     table = experiment.table if experiment else None
     for line in null_experiment(compared(records, composition.factors, missing, table)):
@@ -94,21 +94,21 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
     config = composition.jobs[0].config
-    layout = Layout.of(config)
+    root = OutputRoot.of(config)
     sweep = describe_sweep(composition, runs)
-    if not (layout.root.is_dir() and os.access(layout.root, os.W_OK)):
+    if not (root.path.is_dir() and os.access(root.path, os.W_OK)):
         return _compare_aside(composition, runs, sweep, console)
-    events = layout.sweep(sweep.id)
+    events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
-        directory = layout.root / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+        directory = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
         report, missing, numbers = _write(composition, runs, directory)
         _tell(report, numbers, sweep, config, events)
     _show(report, console)
-    message = Follower(events, config.tracking, layout.root).finish(config.tracking.patience)
+    message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
     if config.tracking.kind == "mlflow":
-        how = Destination.resolve(config.tracking, layout.root).how_to_open
+        how = Destination.resolve(config.tracking, root.path).how_to_open
         console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
     return _is_complete(report, missing)
 
@@ -122,7 +122,7 @@ def _compare_aside(composition: Composition, runs: Sequence[PreparedRun], sweep:
         shutil.rmtree(directory)
         raise
     _show(report, console)
-    root = Layout.of(composition.jobs[0].config).root
+    root = OutputRoot.of(composition.jobs[0].config).path
     console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
     return _is_complete(report, missing)
 
@@ -146,8 +146,8 @@ def _explained(composition: Composition, runs: Sequence[PreparedRun]) -> Iterato
     except (ParibusError, BrokenPipeError):
         raise
     except Exception as error:  # the runs took hours, so no mistake in drawing them may look like a failure of theirs
-        layout = Layout.of(composition.jobs[0].config)
-        log = layout.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
+        root = OutputRoot.of(composition.jobs[0].config)
+        log = root.sweep(describe_sweep(composition, runs).id) / FAILURE_LOG
         what = " ".join(classify(error)["message"].split())
         raise InfrastructureError(f"{what} ({_logged(log)})") from error
 
@@ -170,7 +170,7 @@ def _write(
     from paribus.reporting.table.numbers import table_numbers
 
     config = composition.jobs[0].config
-    records, missing = collect(runs, composition.factors, Layout.of(config))
+    records, missing = collect(runs, composition.factors, OutputRoot.of(config))
     experiment = config.experiment
     overlap = compare_vocabularies(records)
     report = write_report(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.checks.command import checked_run
-from paribus.commands.matches import Difference, Match, match
+from paribus.commands.matches import Match, Mismatch, match
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
 from paribus.config.options import read_options
@@ -20,7 +20,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
-from paribus.pipeline.layout import Layout, output_root
+from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.recorder import UNREADABLE, read_record
 from paribus.pipeline.stages import FINETUNED, SCORES
@@ -57,7 +57,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
     original = checked_run(_moved(record["config"], root) | {"sweep": None})
-    changes = _changes(record, Layout.of(original))
+    changes = _changes(record, OutputRoot.of(original))
     _refuse_changed(record, original, changes)
     for change in changes:
         console.print(f"not as recorded: {change}", style="yellow", markup=False, soft_wrap=True)
@@ -87,8 +87,8 @@ def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:
     return config | {"root": str(root), "start": start | moved}
 
 
-def _changes(record: Mapping[str, Any], layout: Layout) -> list[str]:
-    recorded = recorded_provenance(record, layout)
+def _changes(record: Mapping[str, Any], root: OutputRoot) -> list[str]:
+    recorded = recorded_provenance(record, root)
     return (
         ["its artefacts are gone, and with them what it was made with"]
         if recorded is None
@@ -98,7 +98,7 @@ def _changes(record: Mapping[str, Any], layout: Layout) -> list[str]:
 
 def _refuse_changed(record: Mapping[str, Any], config: RunConfig, changes: Sequence[str]) -> None:
     """What this code and these files would make must have the keys that the record has."""
-    nodes = build_graph(config, Layout.of(config).cache)
+    nodes = build_graph(config, OutputRoot.of(config).cache)
     changed = [name for name, stage in record["stages"].items() if name not in nodes or nodes[name].key != stage["key"]]
     if changed:
         causes = [*_causes(record, config, nodes), *changes]
@@ -127,17 +127,15 @@ def _short(value: object) -> str:
 
 
 def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
-    layouts = Layout.of(original), Layout.of(again)
-    nodes = build_graph(again, layouts[1].cache)
-    found = [match(node, layouts[0].store, layouts[1].store) for node in nodes.values()]
+    roots = OutputRoot.of(original), OutputRoot.of(again)
+    nodes = build_graph(again, roots[1].cache)
+    found = [match(node, roots[0].store, roots[1].store) for node in nodes.values()]
     console.print(_artefacts(found))
     for one in found:
         for line in _numbers(one):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     same = sum(one.identical for one in found)
-    console.print(
-        f"{same} of {len(found)} artefacts identical; kept in {layouts[1].root}", markup=False, soft_wrap=True
-    )
+    console.print(f"{same} of {len(found)} artefacts identical; kept in {roots[1].path}", markup=False, soft_wrap=True)
     return 0 if same == len(found) else EXIT_DIFFERS
 
 
@@ -171,5 +169,5 @@ def _numbers(one: Match) -> Iterator[str]:
         yield f"{one.stage}: numbers part at step {_pair(first)}; the last that differs is of step {_pair(last)}"
 
 
-def _pair(number: Difference) -> str:
+def _pair(number: Mismatch) -> str:
     return f"{number.step}, {number.measure} {number.original:.6g}, again {number.again:.6g}"

@@ -23,7 +23,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.job import JobFunction, allow_start
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import RETRIED
@@ -56,17 +56,17 @@ def run_command(command: Command, console: Console) -> int:
     refuse_over_limit(runs, partial(console.print, markup=False, soft_wrap=True))
     sweep = describe_sweep(composition, runs)
     config = runs[0].job.config
-    layout = Layout.of(config)
+    root = OutputRoot.of(config)
     failures: list[str] = []
-    left = [run for run in runs if not is_done(run.run_id, run.nodes, layout)]
+    left = [run for run in runs if not is_done(run.run_id, run.nodes, root)]
     if not left:
         _show_done(runs, console)
     else:
-        layout.require_writable()
-        write_stages(layout, sweep, runs)
-        with _shown_sweep(sweep, config, layout, failures) if composition.multirun else nullcontext():
-            stopped = _Launches(command, runs, sweep, layout, console).carry_out(left)
-            failures += summarize(runs, layout, console, started)
+        root.require_writable()
+        write_stages(root, sweep, runs)
+        with _shown_sweep(sweep, config, root, failures) if composition.multirun else nullcontext():
+            stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
+            failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
     if composition.multirun and not failures:
         show_table(composition, runs, console)
@@ -88,7 +88,7 @@ class _Launches:
     command: Command
     runs: Sequence[PreparedRun]
     sweep: SweepConfig
-    layout: Layout
+    root: OutputRoot
     console: Console
 
     def carry_out(self, left: Sequence[PreparedRun]) -> bool:
@@ -104,14 +104,14 @@ class _Launches:
             self.console.print("[red]stopped[/red]: give the same command again to carry on")
             return True
         finally:
-            allow_start(self.layout, self.sweep)
+            allow_start(self.root, self.sweep)
         return False
 
     def _launch(self, runs: Sequence[PreparedRun]) -> str | None:
         """What the launcher said of jobs that it lost, None when it lost none."""
         numbers = {run.run_id: number for number, run in enumerate(self.runs, start=1)}
         jobs = [[*run.job.overrides, self._told(run.run_id, numbers[run.run_id])] for run in runs]
-        shown = {name: self.layout.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
+        shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
             with watched(self.sweep.launcher, shown, self.console):
                 run_with_hydra(self.command, jobs, JobFunction(loaded_code()))
@@ -133,7 +133,7 @@ class _Launches:
         """Wait until no living process has one of the runs in hand; which ones another had."""
         elsewhere: set[str] = set()
         for name, run in zip(labels(runs), runs, strict=True):
-            while (state := read_state(self.layout, run)).holder is not None:
+            while (state := read_state(self.root, run)).holder is not None:
                 if run.run_id not in elsewhere:
                     self.console.print(f"waiting for {name}: in the hands of {describe(state.holder)}", markup=False)
                     elsewhere.add(run.run_id)
@@ -142,7 +142,7 @@ class _Launches:
 
     def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
         """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
-        state, config = read_state(self.layout, run), run.job.config
+        state, config = read_state(self.root, run), run.job.config
         if state.status == LOST and not self._settled(run, trouble):
             return False
         told = (state.record or {}).get("invocation") == self.sweep.invocation
@@ -156,7 +156,7 @@ class _Launches:
     def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
         """Record a lost run as failed; False where the disk has no room even for that, so nothing else would have."""
         try:
-            settle(self.layout, run.run_id, trouble)
+            settle(self.root, run.run_id, trouble)
         except OSError as error:
             if not is_full_disk(error):
                 raise
@@ -166,9 +166,9 @@ class _Launches:
 
 
 @contextmanager
-def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout, failures: list[str]) -> Iterator[None]:
+def _shown_sweep(sweep: SweepConfig, config: RunConfig, root: OutputRoot, failures: list[str]) -> Iterator[None]:
     """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then."""
-    path = layout.sweep(sweep.id) / FILE_NAME
+    path = root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
         events.start(sweep.id, sweep.name, described, everything(config.tracking))
@@ -176,12 +176,12 @@ def _shown_sweep(sweep: SweepConfig, config: RunConfig, layout: Layout, failures
         events.parameter("runs", sweep.jobs)
         yield
         events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else "FINISHED")
-    Follower(path.parent, config.tracking, layout.root).finish(config.tracking.patience)
+    Follower(path.parent, config.tracking, root.path).finish(config.tracking.patience)
 
 
-def summarize(runs: Sequence[PreparedRun], layout: Layout, console: Console, started: float) -> list[str]:
+def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, started: float) -> list[str]:
     """Say how the runs of a command ended; the failure classes of those that did not."""
-    states = [read_state(layout, run) for run in runs]
+    states = [read_state(root, run) for run in runs]
     done = sum(state.status == "done" for state in states)
     noun = "run" if len(runs) == 1 else "runs"
     console.print(f"{done} of {len(runs)} {noun} done in {duration(time.time() - started)}")

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.pipeline.graph import away
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_state import NOT_STARTED, RunState, read_state
@@ -27,9 +27,9 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
         table.add_column(heading, overflow="fold")
     states = {}
     for name, run in zip(labels(runs), runs, strict=True):
-        layout = Layout.of(run.job.config)
-        state = states[name] = read_state(layout, run)
-        made = sum(layout.store.find(node.name, node.key) is not None for node in run.nodes.values())
+        root = OutputRoot.of(run.job.config)
+        state = states[name] = read_state(root, run)
+        made = sum(root.store.find(node.name, node.key) is not None for node in run.nodes.values())
         unknown = away(run.nodes) if state is NOT_STARTED else None
         identifier, shown, why = ("—", "unknown", unknown) if unknown else (run.run_id, state.shown, _why(state))
         status = Text(shown, STYLES.get(shown, "default"))

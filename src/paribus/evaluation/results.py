@@ -42,7 +42,7 @@ TRANSLATIONS_SCHEMA = pa.schema(
 
 
 @dataclass(frozen=True)
-class Row:
+class ResultRow:
     """One metric of one item."""
 
     checkpoint: int
@@ -54,14 +54,14 @@ class Row:
     value: float
 
 
-def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[Row]:
+def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[ResultRow]:
     """Every metric of every sample, in order."""
     benchmark = BENCHMARKS.get(task)
     generation = benchmark.generation if benchmark else None
     for sample in samples:
         values = item_values(sample) | (answer_values(sample, generation) if generation else {})
         for metric, value in values.items():
-            yield Row(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
+            yield ResultRow(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
 
 
 def item_values(sample: Mapping[str, Any]) -> dict[str, float]:
@@ -94,7 +94,7 @@ def choice_bits(log_probabilities: Sequence[float], gold: int) -> float:
     return (total - log_probabilities[gold]) / math.log(2)
 
 
-def means(rows: Iterable[Row]) -> dict[tuple[str, int, str], float]:
+def means(rows: Iterable[ResultRow]) -> dict[tuple[str, int, str], float]:
     """(task, shots, metric) -> mean over items."""
     values: dict[tuple[str, int, str], list[float]] = defaultdict(list)
     for row in rows:
@@ -102,7 +102,7 @@ def means(rows: Iterable[Row]) -> dict[tuple[str, int, str], float]:
     return {key: math.fsum(group) / len(group) for key, group in values.items()}
 
 
-def write_items_table(path: Path, rows: Sequence[Row]) -> None:
+def write_items_table(path: Path, rows: Sequence[ResultRow]) -> None:
     """`items.parquet`."""
     pq.write_table(pa.Table.from_pylist([vars(row) for row in rows], schema=ITEMS_SCHEMA), path)
 

@@ -15,7 +15,14 @@ from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.models.translated import Translated, translated_sets
 from paribus.evaluation.models.translation import Translator
 from paribus.evaluation.prompts.requests import EncodedRequests, Item
-from paribus.evaluation.results import Row, item_rows, means, write_heldout_table, write_items_table, write_translations
+from paribus.evaluation.results import (
+    ResultRow,
+    item_rows,
+    means,
+    write_heldout_table,
+    write_items_table,
+    write_translations,
+)
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
@@ -48,7 +55,7 @@ TEXT_NUMBERS = (
 class Scored:
     """What the checkpoints of one run have given so far."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ResultRow] = field(default_factory=list)
     heldout: dict[int, DocumentBits] = field(default_factory=dict)
     texts: list[TextSet] = field(default_factory=list)
     requests: EncodedRequests = field(default_factory=lambda: EncodedRequests(0))
@@ -144,7 +151,7 @@ def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], s
     _keep(context, step, rows, scored)
 
 
-def _keep(context: StageContext, step: int, rows: list[Row], scored: Scored) -> None:
+def _keep(context: StageContext, step: int, rows: list[ResultRow], scored: Scored) -> None:
     """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
         context.report.metric(measure(*key), value, step=step)

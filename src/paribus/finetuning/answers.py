@@ -7,20 +7,24 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.measures.answers import squad_scores
 from paribus.evaluation.measures.rouge import rouge_scores
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
-from paribus.evaluation.models.generation import Generator, Request
+from paribus.evaluation.models.generation import GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import counter
 from paribus.finetuning.data import Question
-from paribus.finetuning.rows import Prompt, Rows
+from paribus.finetuning.rows import FinetuningPrompt, Rows
 from paribus.finetuning.tasks import ROUGE, Task
 
 
 def write_answers(
-    model: Path, rows: Rows, prompts: Sequence[Prompt], config: EvaluationConfig, progress: Callable[[int, int], None]
+    model: Path,
+    rows: Rows,
+    prompts: Sequence[FinetuningPrompt],
+    config: EvaluationConfig,
+    progress: Callable[[int, int], None],
 ) -> list[str]:
     """The model's greedy answer to each prompt."""
     scorer = Scorer(load_checkpoint_model(model, config.device), config.batch_size)
-    requests = [Request(prompt.ids, (), rows.answer_tokens) for prompt in prompts]
+    requests = [GenerationRequest(prompt.ids, (), rows.answer_tokens) for prompt in prompts]
     written = Generator(scorer, rows.tokenizer).write(requests, counter(progress, len(requests)))
     return [answer.text.strip() for answer in written]
 

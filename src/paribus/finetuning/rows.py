@@ -20,7 +20,7 @@ ASKED = "\n\nAnswer:"
 
 
 @dataclass(frozen=True)
-class Prompt:
+class FinetuningPrompt:
     """What a model reads before it answers."""
 
     ids: Ids
@@ -51,7 +51,7 @@ class Rows:
         """Whether the answer loses its end."""
         return len(self._answer(question)) >= self.answer_tokens
 
-    def prompt(self, question: Question) -> Prompt:
+    def prompt(self, question: Question) -> FinetuningPrompt:
         """The prompt of a question, of `context_length` - `answer_tokens` tokens at most."""
         room = max(0, self._context_length - self.answer_tokens - len(self._asked))
         asking = self.tokenizer.encode(question.question + SEPARATOR) if question.question else self._asked[:0]
@@ -59,7 +59,7 @@ class Rows:
         part = whole[: max(0, room - len(asking))]
         cut = len(part) < len(whole) or len(asking) > room
         ids = np.concatenate([asking[:room], part, self._asked])
-        return Prompt(ids, int(self._lengths[part].sum()), cut)
+        return FinetuningPrompt(ids, int(self._lengths[part].sum()), cut)
 
     def _answer(self, question: Question) -> Ids:
         return self.tokenizer.encode(f" {question.answers[0]}")

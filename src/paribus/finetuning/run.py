@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.evaluation.models.checkpoints import last_checkpoints
-from paribus.evaluation.results import Row, means, write_items_table
+from paribus.evaluation.results import ResultRow, means, write_items_table
 from paribus.evaluation.scores import measure
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.finetuning.answers import measured, write_answers
@@ -48,7 +48,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     context = replace(context, config=_as_trained(context.config, checkpoint))
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)
-    rows: list[Row] = []
+    rows: list[ResultRow] = []
     numbers: dict[str, JSON] = {}
     for name in config.tasks:
         task_data = read_task(context.inputs["finetuning_data"] / name)
@@ -122,16 +122,16 @@ def _encode(work: Path, rows: Rows, task_data: TaskData) -> dict[str, int]:
     return found
 
 
-def _rows(step: int, name: str, task_data: TaskData, answers: list[str]) -> list[Row]:
+def _rows(step: int, name: str, task_data: TaskData, answers: list[str]) -> list[ResultRow]:
     values = measured(TASKS[name], answers, task_data.scored)
     return [
-        Row(step, name, 0, question.id, question.digest, metric, value)
+        ResultRow(step, name, 0, question.id, question.digest, metric, value)
         for question, scores in zip(task_data.scored, values, strict=True)
         for metric, value in scores.items()
     ]
 
 
-def _export(context: StageContext, rows: list[Row], numbers: dict[str, JSON], step: int) -> None:
+def _export(context: StageContext, rows: list[ResultRow], numbers: dict[str, JSON], step: int) -> None:
     """Fill the artefact from what the tasks have given."""
     write_items_table(context.output / "items.parquet", rows)
     predictions = []

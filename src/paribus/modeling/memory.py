@@ -34,7 +34,7 @@ MOMENTS = 2
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingSetting:
     """How a model is trained, as far as one process' memory depends on it."""
 
     micro_batch: int
@@ -64,7 +64,7 @@ class Training:
 
 
 @dataclass(frozen=True)
-class Memory:
+class TrainingMemory:
     """Bytes of one process, beside those of the interpreter, its libraries and the device's context."""
 
     weights: int
@@ -92,10 +92,10 @@ class Memory:
 
 def training_setting(
     training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
-) -> Training:
+) -> TrainingSetting:
     """What of a configuration decides the memory of one of `processes` processes."""
     share = max(1, training.global_batch // processes)
-    return Training(
+    return TrainingSetting(
         micro_batch=min(training.micro_batch, share),
         share=share,
         precision="bf16" if precision == "bf16" else "fp32",
@@ -108,7 +108,7 @@ def training_setting(
     )
 
 
-def training_memory(model: ModelConfig, vocab_size: int, how: Training) -> Memory | None:
+def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -> TrainingMemory | None:
     """What training takes; None for encoder_decoder, for which there is no formula."""
     resolved = resolve_model(model, vocab_size)
     if isinstance(resolved, EncoderDecoderModel):
@@ -117,7 +117,7 @@ def training_memory(model: ModelConfig, vocab_size: int, how: Training) -> Memor
     parameters = parameter_count(resolved, vocab_size)
     shards = how.processes if how.sharded else 1
     weights = FLOAT32 * parameters // shards
-    return Memory(
+    return TrainingMemory(
         weights=weights,
         moments=MOMENTS * weights,
         gradients=weights,
@@ -146,7 +146,7 @@ def _phases(parts: "_Parts", weights: int, shards: int) -> dict[str, int]:
 class _Parts:
     """Bytes beside weights, moments and the gradients of earlier micro-batches."""
 
-    def __init__(self, model: DecoderModel, vocab_size: int, how: Training) -> None:
+    def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
         self.kept: Kept = kept_per_token(model, how.arithmetic, gpu=how.gpu, compiled=how.compiled)
         self.tokens = how.micro_batch * model.context_length

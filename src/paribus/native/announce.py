@@ -5,14 +5,14 @@ from typing import Protocol
 from paribus.native.loader import ensure_compiled
 
 
-class Reporter(Protocol):
+class BuildReporter(Protocol):
     """Where a stage says how far it is."""
 
     def progress(self, done: float, total: float, *, unit: str, doing: str) -> None:
         """`done` of `total` `unit`s are finished; `doing` says what is running."""
 
 
-def compile_kernels(package: str, report: Reporter) -> None:
+def compile_kernels(package: str, report: BuildReporter) -> None:
     """Compile those kernels of a stage package that this machine has not compiled yet."""
 
     def progress(name: str, done: int, total: int) -> None:

@@ -17,7 +17,7 @@ from paribus.errors import DataError
 
 
 @dataclass(frozen=True)
-class Part:
+class CorpusPart:
     """Consecutive documents of a shard of the training split, and the file that keeps what is computed from them."""
 
     shard: Path
@@ -41,7 +41,7 @@ class Part:
         return texts
 
 
-def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None = None) -> list[Part]:
+def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None = None) -> list[CorpusPart]:
     """The training split in corpus order, results below `directory`; DataError where the split is empty.
 
     A part is a row group, or about `bytes` of one: for work so slow that a row group is too much to lose.
@@ -54,7 +54,7 @@ def corpus_parts(corpus: CorpusArtifact, directory: Path, *, bytes: int | None =
     return parts
 
 
-def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterator[Part]:
+def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterator[CorpusPart]:
     directory.mkdir(parents=True, exist_ok=True)
     start = 0
     for shard in corpus.shards("train"):
@@ -63,7 +63,7 @@ def _parts(corpus: CorpusArtifact, directory: Path, size: int | None) -> Iterato
             for first, rows in _pieces(metadata.row_group(group), size):
                 # The range, since what parts of another size left behind must not be taken for this one.
                 target = directory / f"{shard.stem}-{group:05d}-{first:08d}-{first + rows:08d}.npy"
-                yield Part(shard, group, first, rows, start, target)
+                yield CorpusPart(shard, group, first, rows, start, target)
                 start += rows
 
 

@@ -12,9 +12,9 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, ParibusError, classify, is_full_disk
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.layout import Layout, run_id
 from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.making.runner import run_nodes
+from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import Recorder
@@ -52,7 +52,7 @@ class JobFunction:
 def _leave_note(config: RunConfig, failure: Mapping[str, Any]) -> None:
     """Tell the command, which may not see this terminal, why its run did not begin, or why its end is not recorded."""
     if config.sweep is not None and config.sweep.run is not None:
-        note = Layout.of(config).refusal(config.sweep.run)
+        note = OutputRoot.of(config).refusal(config.sweep.run)
         with suppress(OSError):
             note.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(note, failure)
@@ -64,8 +64,8 @@ def perform(config: RunConfig, display: Display, code: Code) -> None:
     Its stages are made with the files of paribus that the command had, and with the packages of this process.
     """
     code = replace(code, packages=loaded_code().packages)
-    layout = Layout.of(config)
-    nodes = build_graph(config, layout.cache)
+    root = OutputRoot.of(config)
+    nodes = build_graph(config, root.cache)
     identifier, sweep = run_id(nodes), config.sweep
     title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
     display.message(f"[bold]{title}[/bold]  {run_name(config)}  [dim]{identifier}[/dim]")
@@ -74,22 +74,22 @@ def perform(config: RunConfig, display: Display, code: Code) -> None:
             f"this job was to be run {sweep.run}: a file of the configuration, or one that it names, changed since the "
             "command began, so nothing is run; give the command again"
         )
-    layout.refusal(identifier).unlink(missing_ok=True)
-    if sweep and _stop_mark(layout, sweep).exists():
+    root.refusal(identifier).unlink(missing_ok=True)
+    if sweep and _stop_mark(root, sweep).exists():
         display.message("  not started: another run has failed, and on_failure=stop")
         return
-    held = acquire(layout.run_claim(identifier), config.engine.lease_seconds)
+    held = acquire(root.run_claim(identifier), config.engine.lease_seconds)
     if held is None:
-        holder = describe(read_holder(layout.run_claim(identifier)))
+        holder = describe(read_holder(root.run_claim(identifier)))
         display.message(f"  [dim]in the hands of {holder}: left to it[/dim]")
         return
     with held:
-        if is_done(identifier, nodes, layout):
+        if is_done(identifier, nodes, root):
             display.message("  [dim]done already[/dim]")
             return
-        failure = _record(config, nodes, layout, display, code)
+        failure = _record(config, nodes, root, display, code)
     if failure is not None and sweep and config.on_failure == "stop":
-        atomic.write_text(_stop_mark(layout, sweep), failure.shown)
+        atomic.write_text(_stop_mark(root, sweep), failure.shown)
     if failure is not None and failure.failure_class == "interrupted":
         raise KeyboardInterrupt
 
@@ -105,22 +105,24 @@ def _unfit(config: RunConfig, nodes: dict[str, Node]) -> Failure | None:
     return Failure("configuration", "; ".join(found)) if found else None
 
 
-def allow_start(layout: Layout, sweep: SweepConfig) -> None:
+def allow_start(root: OutputRoot, sweep: SweepConfig) -> None:
     """Forget that a run of this command has failed, so that the command leaves nothing behind."""
-    _stop_mark(layout, sweep).unlink(missing_ok=True)
+    _stop_mark(root, sweep).unlink(missing_ok=True)
 
 
-def _stop_mark(layout: Layout, sweep: SweepConfig) -> Path:
+def _stop_mark(root: OutputRoot, sweep: SweepConfig) -> Path:
     """There where no more runs of a command are to be started."""
-    return layout.sweep(sweep.id) / f"stopped-{sweep.invocation}"
+    return root.sweep(sweep.id) / f"stopped-{sweep.invocation}"
 
 
-def _record(config: RunConfig, nodes: dict[str, Node], layout: Layout, display: Display, code: Code) -> Failure | None:
-    recorder = Recorder(config, nodes, layout)
-    announce(layout, config, display)
-    follower = Follower(recorder.directory, config.tracking, layout.root)
+def _record(
+    config: RunConfig, nodes: dict[str, Node], root: OutputRoot, display: Display, code: Code
+) -> Failure | None:
+    recorder = Recorder(config, nodes, root)
+    announce(root, config, display)
+    follower = Follower(recorder.directory, config.tracking, root.path)
     try:
-        failure = _unfit(config, nodes) or run_nodes(nodes, layout, display, recorder, code)
+        failure = _unfit(config, nodes) or run_nodes(nodes, root, display, recorder, code)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))

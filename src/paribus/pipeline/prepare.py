@@ -21,9 +21,9 @@ from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.idle_factors import idle_factors
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.paper import block as paper_block
 from paribus.tracking import destination
@@ -71,7 +71,7 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
     """
     with ExitStack() as stack:
-        caches = {cache: cache for cache in (Layout.of(job.config).cache for job in composition.jobs)}
+        caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
         if tolerate_missing:
             caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
         return _prepare(composition, caches, tolerate_missing=tolerate_missing)
@@ -96,10 +96,10 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
         problems += found
         vocabulary = known_vocabulary(job.config)
         try:
-            cache = caches[Layout.of(job.config).cache]
+            cache = caches[OutputRoot.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
-            vocabulary = made_vocabulary(nodes["vocabulary"], Layout.of(job.config)) or vocabulary
+            vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
             problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
@@ -120,12 +120,12 @@ def refuse_idle_factors(runs: Sequence[PreparedRun]) -> None:
         raise refuse(found)
 
 
-def made_vocabulary(vocabulary: Node, layout: Layout) -> int | None:
+def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     """Number of tokens of the vocabulary that the output root has already, which may be smaller than was asked for.
 
     None where there is none, or its record does not say.
     """
-    made = layout.store.find(vocabulary.name, vocabulary.key)
+    made = root.store.find(vocabulary.name, vocabulary.key)
     size = made.record()["result"].get("vocab_size") if made else None
     return None if size is None else int(size)
 
@@ -133,7 +133,7 @@ def made_vocabulary(vocabulary: Node, layout: Layout) -> int | None:
 def _repeated(run: PreparedRun) -> list[Problem]:
     """A training that is finished already and read its text more often than `budget.max_epochs` allows."""
     config, node = run.job.config, run.nodes["checkpoints"]
-    most, trained = config.budget.max_epochs, Layout.of(config).store.find(node.name, node.key)
+    most, trained = config.budget.max_epochs, OutputRoot.of(config).store.find(node.name, node.key)
     epochs = trained.record()["result"]["epochs"] if trained else 0.0
     if most is None or epochs <= most:
         return []
@@ -144,7 +144,7 @@ def _repeated(run: PreparedRun) -> list[Problem]:
 def _unscorable(run: PreparedRun) -> list[Problem]:
     """A training that is finished already and left fewer checkpoints than are to be scored."""
     config, node = run.job.config, run.nodes["checkpoints"]
-    trained = Layout.of(config).store.find(node.name, node.key)
+    trained = OutputRoot.of(config).store.find(node.name, node.key)
     if trained is None:
         return []
     steps = int(trained.record()["result"]["steps"])
@@ -154,7 +154,7 @@ def _unscorable(run: PreparedRun) -> list[Problem]:
 
 def missing_stages(run: PreparedRun) -> set[str]:
     """The stages of a run that are still to be made."""
-    store = Layout.of(run.job.config).store
+    store = OutputRoot.of(run.job.config).store
     return {name for name, node in run.nodes.items() if store.find(name, node.key) is None}
 
 

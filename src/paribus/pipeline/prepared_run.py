@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from paribus.config.compose import Job
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import run_id
+from paribus.pipeline.output_root import run_id
 
 
 @dataclass(frozen=True)

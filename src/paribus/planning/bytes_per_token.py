@@ -10,7 +10,7 @@ from typing import Any
 
 from paribus.config.groups.tokenization import BytesTokenizer, WordPieceTokenizer
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.store.record import RECORD
 
 RULE = (0.00147, -0.10397, 1.95541, -6.61883)
@@ -43,14 +43,14 @@ def by_rule(vocabulary: int) -> float:
     return max(1.0, value)
 
 
-def estimated(node: Node, vocabulary: int, layout: Layout) -> BytesPerToken:
+def estimated(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
     """Bytes a token of the artefact `tokens` that `node` is to be, with a vocabulary of so many tokens.
 
     Other vocabularies of the same corpus and kind tell by how much the text differs from the rule.
     """
     if isinstance(node.config.tokenizer, BytesTokenizer):
         return BytesPerToken(1.0, "a byte a token")
-    measured = dict(sorted(_measured(node, layout)))
+    measured = dict(sorted(_measured(node, root)))
     if not measured:
         short = isinstance(node.config.tokenizer, WordPieceTokenizer)
         far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
@@ -71,14 +71,14 @@ def _interpolated(measured: Mapping[int, float], vocabulary: int) -> float:
     return ratios[min(ratios, key=lambda size: abs(log(size / vocabulary)))]
 
 
-def _measured(node: Node, layout: Layout) -> Iterator[tuple[int, float]]:
+def _measured(node: Node, root: OutputRoot) -> Iterator[tuple[int, float]]:
     """Size of a vocabulary and bytes a token, of artefacts `tokens` that differ in nothing but that size."""
     corpus, wanted = node.inputs["corpus"].key, _kind(node.identity["identity"], node.inputs["vocabulary"].identity)
-    for path in sorted((layout.store.root / node.name).glob(f"*/{RECORD}")):
+    for path in sorted((root.store.root / node.name).glob(f"*/{RECORD}")):
         record = _read(path)
         if record is None or record["inputs"].get("corpus") != corpus:
             continue
-        trained = layout.store.find("vocabulary", record["inputs"]["vocabulary"])
+        trained = root.store.find("vocabulary", record["inputs"]["vocabulary"])
         result = record["result"]
         if trained and result["tokens"] and _kind(record["identity"], trained.record()) == wanted:
             yield int(result["vocab_size"]), result["bytes"] / result["tokens"]

@@ -12,7 +12,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.modeling.counts import training_flops
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import estimated
@@ -53,12 +53,12 @@ class VocabularySize:
     that is asked for, when no pair of the text is left."""
 
 
-def known_vocabulary_size(config: RunConfig, vocabulary: Node, layout: Layout) -> VocabularySize:
+def known_vocabulary_size(config: RunConfig, vocabulary: Node, root: OutputRoot) -> VocabularySize:
     """That of the record of the vocabulary, where it is in the output root; else what the configuration asks for.
 
     Of an existing tokenizer that of its files, the scale's where they are not here.
     """
-    made, tokenizer = made_vocabulary(vocabulary, layout), config.tokenizer
+    made, tokenizer = made_vocabulary(vocabulary, root), config.tokenizer
     if made is not None:
         return VocabularySize(made, exact=True)
     if not isinstance(tokenizer, ExistingTokenizer):
@@ -71,9 +71,9 @@ def known_vocabulary_size(config: RunConfig, vocabulary: Node, layout: Layout) -
         return VocabularySize(config.scale.vocab_size, exact=False)
 
 
-def known_text(run: PreparedRun, layout: Layout) -> Text:
+def known_text(run: PreparedRun, root: OutputRoot) -> Text:
     """What the records of corpus, tokens and order say, and what is assumed where there are none."""
-    results = {name: _result(run, layout, name) for name in ("corpus", "tokens", "order")}
+    results = {name: _result(run, root, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
     training, source = (corpus["train"] if corpus else {}), ""
     if encoded:
@@ -81,8 +81,8 @@ def known_text(run: PreparedRun, layout: Layout) -> Text:
         ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
         bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
     else:
-        size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], layout)
-        guess = estimated(run.nodes["tokens"], size.value, layout)
+        size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], root)
+        guess = estimated(run.nodes["tokens"], size.value, root)
         source, bytes_per_token = f"{guess.value:.3g} {guess.source}", guess.value
         if training.get("bytes"):
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
@@ -93,8 +93,8 @@ def known_text(run: PreparedRun, layout: Layout) -> Text:
     return Text(bytes_per_token, None if predicted is None else predicted * read, source)
 
 
-def _result(run: PreparedRun, layout: Layout, stage: str) -> dict[str, Any] | None:
-    found = layout.store.find(stage, run.nodes[stage].key)
+def _result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:
+    found = root.store.find(stage, run.nodes[stage].key)
     return found.record()["result"] if found else None
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.stages import SCORES
 from paribus.planning.hours import SECONDS, Hours
@@ -52,10 +52,10 @@ class OtherStages:
         runs: Sequence[PreparedRun],
         missing: Iterable[tuple[str, str]],
         throughputs: Mapping[str, Throughput],
-        layout: Layout,
+        root: OutputRoot,
     ) -> "OtherStages":
         """Of the (stage, key) that are `missing`; `throughputs` are those of training by the key of checkpoints."""
-        wanted, times = set(missing), StageTimes(layout)
+        wanted, times = set(missing), StageTimes(root)
         nodes = {(node.name, node.key): (run, node) for run in runs for node in run.nodes.values()}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()
         for place, (run, node) in nodes.items():
@@ -63,7 +63,7 @@ class OtherStages:
                 continue
             if node.name in ITEMS_OF:
                 speed = throughputs[run.nodes["checkpoints"].key]
-                after.append((node.name, _after(run, node, times, speed, layout)))
+                after.append((node.name, _after(run, node, times, speed, root)))
             else:
                 seconds = times.seconds(node)
                 before.append((node.name, None if seconds is None else _Estimate(seconds / SECONDS)))
@@ -81,16 +81,16 @@ def _summed(estimates: Sequence[tuple[str, _Estimate | None]]) -> StageHours:
     )
 
 
-def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, layout: Layout) -> _Estimate | None:
+def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, root: OutputRoot) -> _Estimate | None:
     """As such stages took here, unless the plan is for another device; else forward FLOPs at the speed of training."""
     config = run.job.config
     seconds = times.seconds(node) if config.plan.device is None else None
     if seconds is not None:
         return _Estimate(seconds / SECONDS)
-    tasks = layout.store.find("tasks", node.inputs["tasks"].key) if node.name == SCORES else None
+    tasks = root.store.find("tasks", node.inputs["tasks"].key) if node.name == SCORES else None
     if tasks is None:
         return None
-    vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], layout), known_text(run, layout)
+    vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], root), known_text(run, root)
     work = scoring_work(sized(config, text), tasks.record(), vocabulary.value, text.bytes_per_token)
     hours = speed.hours(work.flops)
     return None if hours is None else _Estimate(hours.value, timed=False, whole=work.whole)

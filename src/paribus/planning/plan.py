@@ -18,7 +18,7 @@ from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.remaining import unique_nodes
@@ -144,16 +144,16 @@ class Plan:
 def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan:
     """The plan of prepared runs; `say` is told of probes, which take their time."""
     config = runs[0].job.config
-    layout = Layout.of(config)
+    root = OutputRoot.of(config)
     needed = Counter((node.name, node.key) for run in runs for node in run.nodes.values())
     nodes = unique_nodes(runs)
     stages = {
-        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, layout), needed[node.name, node.key])
+        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root), needed[node.name, node.key])
         for node in nodes
     }
-    throughputs = Throughputs(layout.cache, say)
+    throughputs = Throughputs(root.cache, say)
     planned = [
-        _run(label, run, stages["checkpoints", run.nodes["checkpoints"].key], throughputs, layout)
+        _run(label, run, stages["checkpoints", run.nodes["checkpoints"].key], throughputs, root)
         for label, run in zip(labels(runs), runs, strict=True)
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
@@ -163,27 +163,27 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         runs=tuple(planned),
         config=config.plan,
         devices=config.plan.devices or _processes(config),
-        others=OtherStages.of(runs, missing, speeds, layout),
+        others=OtherStages.of(runs, missing, speeds, root),
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
         unfair=undeclared(runs),
     )
 
 
-def _state(node: Node, layout: Layout) -> str:
+def _state(node: Node, root: OutputRoot) -> str:
     if node.problem:
         return "unknown"
-    if layout.store.find(node.name, node.key):
+    if root.store.find(node.name, node.key):
         return "cached"
-    if read_holder(layout.store.claim_path(node.name, node.key)):
+    if read_holder(root.store.claim_path(node.name, node.key)):
         return "running"
-    return "failed" if layout.failure(node).is_file() else "missing"
+    return "failed" if root.failure(node).is_file() else "missing"
 
 
-def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Throughputs, layout: Layout) -> PlannedRun:
+def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Throughputs, root: OutputRoot) -> PlannedRun:
     config = run.job.config
-    size = known_vocabulary_size(config, run.nodes["vocabulary"], layout)
+    size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
-    trained = layout.store.find("checkpoints", stage.key)
+    trained = root.store.find("checkpoints", stage.key)
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)
@@ -191,7 +191,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         parameters = int(result["parameters"])
         hours: Hours | None = Hours(float(result["device_hours"]))
     else:
-        text = known_text(run, layout)
+        text = known_text(run, root)
         source, length = text.source, planned_length(config, size, text)
         config = sized(config, text)
         throughput = throughputs.of(config, vocabulary)

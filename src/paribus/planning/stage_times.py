@@ -12,7 +12,7 @@ from typing import Any
 
 from paribus.modeling.counts import parameter_count
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.planning.length import known_vocabulary_size
 from paribus.store.record import RECORD
@@ -26,7 +26,7 @@ Record = Mapping[str, Any]
 class StageTimes:
     """The records of an output root, read once a stage."""
 
-    layout: Layout
+    root: OutputRoot
     _records: dict[str, list[Record]] = field(default_factory=dict, init=False)
 
     def seconds(self, node: Node) -> float | None:
@@ -52,7 +52,7 @@ class StageTimes:
     def _planned_amount(self, node: Node) -> float | None:
         if node.name in ITEMS_OF:
             vocabulary = node.inputs["checkpoints"].inputs["tokens"].inputs["vocabulary"]
-            size = known_vocabulary_size(node.config, vocabulary, self.layout)
+            size = known_vocabulary_size(node.config, vocabulary, self.root)
             return parameter_count(node.config.model, size.value)
         return self._corpus_bytes(_as_record(node))
 
@@ -77,7 +77,7 @@ class StageTimes:
         return float(record["result"]["train"]["bytes"]) or None
 
     def _find(self, stage: str, key: str) -> Record | None:
-        artifact = self.layout.store.find(stage, key)
+        artifact = self.root.store.find(stage, key)
         return artifact.record() if artifact else None
 
     def _of(self, stage: str) -> list[Record]:
@@ -87,7 +87,7 @@ class StageTimes:
 
     def _read(self, stage: str) -> Iterator[Record]:
         """Records that can be read; `paribus doctor` is for the others."""
-        for path in sorted((self.layout.store.root / stage).glob(f"*/{RECORD}")):
+        for path in sorted((self.root.store.root / stage).glob(f"*/{RECORD}")):
             try:
                 record = json.loads(path.read_text(encoding="utf-8"))
                 if float(record["seconds"]) > 0 and record["inputs"] is not None and record["identity"] is not None:

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.formats.document import Document
+from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.latex import latex_document, latex_table
 from paribus.reporting.formats.markdown import markdown_report
 from paribus.reporting.formats.page import page
@@ -80,7 +80,7 @@ def write_report(
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
     shown = numbers if comparison.table.paper else {}
-    document = Document(
+    document = ReportDocument(
         title=title,
         question=question,
         comparison=comparison,
@@ -96,7 +96,7 @@ def write_report(
     return Report(comparison, files, _terminal(document))
 
 
-def _contents(document: Document) -> dict[str, bytes]:
+def _contents(document: ReportDocument) -> dict[str, bytes]:
     tidy = tidy_table(document.comparison, document.beside)
     texts = {
         "report.html": page(document),
@@ -109,7 +109,7 @@ def _contents(document: Document) -> dict[str, bytes]:
     return contents | {f"{PLOTS}/{plot.name}.png": plot.png for plot in document.plots}
 
 
-def _terminal(document: Document) -> RenderableType:
+def _terminal(document: ReportDocument) -> RenderableType:
     parts: list[RenderableType] = [Text(document.title, style="bold")]
     parts += [Padding(terminal_table(table), (1, 0, 0, 0)) for table in document.tables]
     parts += [Text(), *(Text(note, style="dim") for note in document.notes)]

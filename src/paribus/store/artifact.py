@@ -15,7 +15,7 @@ from paribus.store import atomic, verification
 from paribus.store.claim import Claim, acquire, exclusive
 from paribus.store.digest import sha256
 from paribus.store.record import RECORD, read_record, write_record
-from paribus.store.verification import Memory
+from paribus.store.verification import VerificationMemory
 
 NOT_STAGES = ("claims", "partial", "damaged", "verified")
 """Directories beside those of the stages."""
@@ -65,9 +65,9 @@ class Store:
         path = self.path(stage, key)
         return verification.damage(path, self.memory(stage, key)) if path.is_dir() else None
 
-    def memory(self, stage: str, key: str) -> Memory:
+    def memory(self, stage: str, key: str) -> VerificationMemory:
         """Which files of the artefact were found sound."""
-        return Memory(self.root / "verified" / f"{stage}-{key}.json")
+        return VerificationMemory(self.root / "verified" / f"{stage}-{key}.json")
 
     def set_aside(self, held: Claim, stage: str, key: str) -> str | None:
         """Move a damaged artefact out of the way of the one to be made; None, or what was wrong and where it is now.

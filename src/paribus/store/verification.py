@@ -23,7 +23,7 @@ SHOWN = 3
 
 
 @dataclass(frozen=True)
-class Memory:
+class VerificationMemory:
     """What is remembered of one artefact, in a file that may be lost, torn or written by several processes at once."""
 
     path: Path
@@ -61,7 +61,7 @@ class Memory:
         self.path.unlink(missing_ok=True)
 
 
-def damage(directory: Path, memory: Memory) -> str | None:
+def damage(directory: Path, memory: VerificationMemory) -> str | None:
     """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it."""
     known = memory.read()
     try:
@@ -71,12 +71,12 @@ def damage(directory: Path, memory: Memory) -> str | None:
     return None if known.get("files") == found else _examined(directory, found, known, memory)
 
 
-def hashed_damage(directory: Path, memory: Memory) -> str | None:
+def hashed_damage(directory: Path, memory: VerificationMemory) -> str | None:
     """As `damage`, but every file is hashed."""
     return _examined(directory, signatures(directory), {}, memory)
 
 
-def remember(directory: Path, memory: Memory, hashed: Mapping[str, State], began: int | None) -> None:
+def remember(directory: Path, memory: VerificationMemory, hashed: Mapping[str, State], began: int | None) -> None:
     """Remember the files of a published artefact that are as they were when they were `hashed`, from `began` on."""
     same = {name: state for name, state in signatures(directory).items() if hashed.get(name) == state}
     memory.write(sha256(directory / RECORD), same, began)
@@ -104,7 +104,9 @@ def _signature(entry: os.DirEntry[str]) -> State:
     return state_of(status)
 
 
-def _examined(directory: Path, found: Mapping[str, State], known: Mapping[str, Any], memory: Memory) -> str | None:
+def _examined(
+    directory: Path, found: Mapping[str, State], known: Mapping[str, Any], memory: VerificationMemory
+) -> str | None:
     began = memory.now()
     try:
         record = read_record(directory)

@@ -28,9 +28,9 @@ from paribus.stage.context import JSON, StageContext
 from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing
-from paribus.tokenization.learn.sample import Sample
+from paribus.tokenization.learn.sample import LearningSample
 from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer as ModelPretokenizer
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 from paribus.tokenization.pretokenize.spans.settings import SpanSettings
 from paribus.tokenization.settings import check_lossless
@@ -54,7 +54,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
     corpus = CorpusArtifact(context.inputs["corpus"])
     sample = None if isinstance(config, BytesTokenizer) else config.sample
     total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
-    texts = Sample(corpus, total, context.report)
+    texts = LearningSample(corpus, total, context.report)
     compile_kernels("tokenization", context.report)
     pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
@@ -81,7 +81,7 @@ def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
     }
 
 
-def _pretokenizer(config: PretokenizerConfig, texts: Sample) -> str | Cutter:
+def _pretokenizer(config: PretokenizerConfig, texts: LearningSample) -> str | Cutter:
     if isinstance(config, SpansPretokenizer):
         settings = SpanSettings(
             max_length=config.max_length,
@@ -91,12 +91,12 @@ def _pretokenizer(config: PretokenizerConfig, texts: Sample) -> str | Cutter:
         )
         return SpanPretokenizer.train(texts, settings)
     if isinstance(config, PredictiveEntropyPretokenizer):
-        return ModelPretokenizer(Path(config.model).expanduser(), threshold=config.threshold)
+        return PredictiveEntropySpans(Path(config.model).expanduser(), threshold=config.threshold)
     return config.kind
 
 
 def _train(
-    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: Sample, context: StageContext
+    config: TrainableTokenizerConfig, pretokenizer: str | Cutter, texts: LearningSample, context: StageContext
 ) -> Tokenizer:
     if isinstance(config, BytesTokenizer):
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)

@@ -15,7 +15,7 @@ _ENTITIES = ("metric", "parameter", "tag")
 
 
 @dataclass(frozen=True)
-class Batch:
+class EventBatch:
     """Events that go in one request, in the order of the log."""
 
     events: list[Event]
@@ -54,7 +54,7 @@ class Batch:
         return [event for event in self.events if event.event == kind]
 
 
-def batches(events: Iterable[Event]) -> Iterator[Batch]:
+def batches(events: Iterable[Event]) -> Iterator[EventBatch]:
     """Split `events` without changing their order."""
     current: list[Event] = []
     counts: Counter[str] = Counter()
@@ -62,15 +62,15 @@ def batches(events: Iterable[Event]) -> Iterator[Batch]:
         kind, size = event.event, len(str(event.fields))
         full = len(current) >= MAX_ENTITIES or (kind != "metric" and counts[kind] >= MAX_PARAMETERS)
         if current and (kind not in _ENTITIES or full or counts["characters"] + size > MAX_CHARACTERS):
-            yield Batch(current)
+            yield EventBatch(current)
             current, counts = [], Counter()
         if kind not in _ENTITIES:
-            yield Batch([event])
+            yield EventBatch([event])
             continue
         current.append(event)
         counts.update({kind: 1, "characters": size})
     if current:
-        yield Batch(current)
+        yield EventBatch(current)
 
 
 def _name(event: Event) -> str:

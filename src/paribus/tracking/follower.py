@@ -17,7 +17,7 @@ from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
 from paribus.tracking.files import is_locked, read_json
-from paribus.tracking.requests import LOCK, STATE, Request
+from paribus.tracking.requests import LOCK, STATE, TrackingRequest
 
 MAX_STARTS, CHECK_SECONDS, TICK_SECONDS = 3, 0.5, 0.05
 
@@ -76,9 +76,9 @@ class Follower:
         request.answer.unlink(missing_ok=True)
         return answer if answer.get("finishing") else {}
 
-    def _request(self, destination: Destination, *, finishing: bool) -> Request:
+    def _request(self, destination: Destination, *, finishing: bool) -> TrackingRequest:
         path = destination.service_directory / f"{self.run_directory.name}.{os.getpid()}.request"
-        request = Request(path, self.run_directory, this_process(), finishing)
+        request = TrackingRequest(path, self.run_directory, this_process(), finishing)
         path.parent.mkdir(parents=True, exist_ok=True)
         request.answer.unlink(missing_ok=True)
         fields = {"run_directory": str(request.run_directory), "process": request.process, "finishing": finishing}

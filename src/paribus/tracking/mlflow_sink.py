@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from paribus.errors import ConfigurationError, InfrastructureError
-from paribus.tracking.batches import Batch, batches
+from paribus.tracking.batches import EventBatch, batches
 from paribus.tracking.destination import Destination
 from paribus.tracking.files import locked
 from paribus.tracking.reader import Event
@@ -100,7 +100,7 @@ class MlflowSink:
             replay.advance(len(batch.events))
         replay.finish()
 
-    def _send_batch(self, client: Any, run_id: str, batch: Batch, replay: Replay) -> list[str]:
+    def _send_batch(self, client: Any, run_id: str, batch: EventBatch, replay: Replay) -> list[str]:
         event = batch.single
         if event is not None:
             return _SENDERS[event.event](self, client, run_id, event, replay)
@@ -113,7 +113,7 @@ class MlflowSink:
             if len(batch.events) == 1:
                 what = f"{batch.events[0].event} {batch.events[0].fields.get('name')!r}"
                 return [f"MLflow refused {what}: {self._short(error)}"]
-            parts = [Batch([event]) for event in batch.events]
+            parts = [EventBatch([event]) for event in batch.events]
             return [line for part in parts for line in self._send_batch(client, run_id, part, replay)]
         return []
 
@@ -314,7 +314,7 @@ def mlflow_environment() -> Iterator[None]:
                 os.environ[name] = before[name]
 
 
-def _log_batch(client: Any, run_id: str, batch: Batch) -> None:
+def _log_batch(client: Any, run_id: str, batch: EventBatch) -> None:
     from mlflow.entities import Metric, Param, RunTag
 
     metrics = [Metric(*metric) for metric in batch.metrics]

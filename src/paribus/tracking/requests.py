@@ -16,7 +16,7 @@ STATE, LOCK = "state.json", "service.lock"
 
 
 @dataclass(frozen=True)
-class Request:
+class TrackingRequest:
     """A process's wish that a run be followed; `finishing` asks for an answer at once."""
 
     path: Path
@@ -37,11 +37,11 @@ class Request:
         return is_gone(self.process) or is_of_another_boot(self.process)
 
 
-def requests(directory: Path) -> Iterator[Request]:
+def requests(directory: Path) -> Iterator[TrackingRequest]:
     """The requests in a service's directory."""
     for path in sorted(directory.glob("*.request")):
         if fields := read_json(path):
-            yield Request(path, Path(fields["run_directory"]), fields["process"], bool(fields["finishing"]))
+            yield TrackingRequest(path, Path(fields["run_directory"]), fields["process"], bool(fields["finishing"]))
 
 
 def take_over(destination: Destination) -> None:

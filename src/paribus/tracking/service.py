@@ -23,7 +23,7 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.files import locked, read_json
 from paribus.tracking.mlflow_sink import MlflowSink
 from paribus.tracking.replay import is_delivered
-from paribus.tracking.requests import LOCK, STATE, Request, requests, take_over
+from paribus.tracking.requests import LOCK, STATE, TrackingRequest, requests, take_over
 
 INTERVAL_SECONDS, LINGER_SECONDS, HANG_SECONDS, TICK_SECONDS = 10.0, 20.0, 120.0, 0.1
 
@@ -54,7 +54,7 @@ class Service:
                 return
             self._pause(before)
 
-    def _serve(self, request: Request) -> None:
+    def _serve(self, request: TrackingRequest) -> None:
         answered = read_json(request.answer).get("finishing", False)
         if request.finishing and answered and not request.abandoned:
             return
@@ -74,7 +74,7 @@ class Service:
         """Whether the run is still in the hands of a process of an earlier boot."""
         return is_of_another_boot(read_holder(run_claim(self._destination.root, run_directory.name)) or {})
 
-    def _attempt(self, request: Request) -> None:
+    def _attempt(self, request: TrackingRequest) -> None:
         self._watch()
         try:
             problems, error = self._sink.send(request.run_directory).problems, None

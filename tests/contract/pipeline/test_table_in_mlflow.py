@@ -18,7 +18,7 @@ from paribus.config.arguments import parse
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.experiment import ExperimentConfig, TableConfig
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.table.numbers import row_name
@@ -123,7 +123,7 @@ def logged_numbers(root: Path, table: TableConfig | None) -> dict[str, float]:
     _, (run, *_) = sweep(root)
     config = replace(run.job.config, experiment=ExperimentConfig(name="one", title="One", table=table))
     finish(replace(run, job=replace(run.job, config=config)), 0, root / "made")
-    return table_of(Layout.of(config).run(run.run_id))
+    return table_of(OutputRoot.of(config).run(run.run_id))
 
 
 def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: 
     identifier = describe_sweep(composition, runs).id
     name = "table/longest_first/boolq/acc/mean"
     before = metrics(again)[identifier]
-    layout = Layout.of(runs[-1].job.config)
+    layout = OutputRoot.of(runs[-1].job.config)
     shutil.rmtree(layout.store.path("scores", runs[-1].nodes["scores"].key))
     assert not report(composition, runs)
     after = metrics(again)[identifier]
@@ -159,14 +159,14 @@ def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: P
     shutil.copytree(root, again)
     _, (run, *_) = sweep(again)
     before = metrics(again)[run.run_id]
-    shutil.rmtree(Layout.of(run.job.config).store.path("scores", run.nodes["scores"].key))
+    shutil.rmtree(OutputRoot.of(run.job.config).store.path("scores", run.nodes["scores"].key))
     finish(run, 17, again / "made_again")
     assert sync(again, TRACKING).complete
     after = metrics(again)[run.run_id]
     fresh = tmp_path / "fresh"
     _, (same_run, *_) = sweep(fresh)
     finish(same_run, 17, fresh / "made")
-    wanted = table_of(Layout.of(same_run.job.config).run(same_run.run_id))
+    wanted = table_of(OutputRoot.of(same_run.job.config).run(same_run.run_id))
     assert {name: after[name] for name in wanted} == wanted
     assert {name for name in wanted if before[name] != after[name]} >= {"table/boolq/acc/mean", "table/bits_per_byte"}
 
@@ -175,7 +175,7 @@ def test_numbers_that_a_run_has_no_longer_do_not_pass_for_current(root: Path, tm
     again = tmp_path / "root"
     shutil.copytree(root, again)
     _, (run, *_) = sweep(again)
-    layout = Layout.of(run.job.config)
+    layout = OutputRoot.of(run.job.config)
     with EventLog(layout.run(run.run_id) / "events.jsonl") as events:
         events.metric("table/gone/acc/mean", 0.5, 125)
         events.metric("table/boolq/acc/mean", 0.5, 500)

@@ -12,7 +12,7 @@ from paribus.cli import main
 from paribus.commands import report as comparison
 from paribus.commands import run as sweep
 from paribus.config.arguments import parse
-from paribus.pipeline.layout import RUN_ID_LENGTH
+from paribus.pipeline.output_root import RUN_ID_LENGTH
 from paribus.pipeline.prepare import prepare
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "tokenizer=bpe,bytes"]

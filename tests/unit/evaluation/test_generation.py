@@ -9,7 +9,7 @@ import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
-from paribus.evaluation.models.generation import Generator, Request
+from paribus.evaluation.models.generation import GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from support.evaluations import ByteEncoder, tiny_model
 
@@ -30,7 +30,7 @@ def prompts(number: int) -> list[str]:
 
 def written(model: Any, texts: Sequence[str], *, batch: int, until: tuple[str, ...] = (), tokens: int = TOKENS) -> Any:
     generator = Generator(Scorer(model, batch), LetterCoder())
-    return generator.write([Request(text, until, tokens) for text in texts])
+    return generator.write([GenerationRequest(text, until, tokens) for text in texts])
 
 
 @pytest.mark.parametrize("family", [LlamaModel, GPTNeoXModel])
@@ -55,7 +55,7 @@ def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
     assert len({len(text) for text in stopped}) > 1
     ids = LetterCoder().encode(texts[0])
     ending = Generator(Scorer(model, 1), LetterCoder())
-    first = ending.write([Request(texts[0], (), 1)])[0].text
+    first = ending.write([GenerationRequest(texts[0], (), 1)])[0].text
     with torch.inference_mode():
         best = int(model(input_ids=torch.from_numpy(ids)[None]).logits[0, -1].argmax())
     assert first == LetterCoder().decode([best])

@@ -4,21 +4,21 @@ import numpy as np
 import pytest
 
 from paribus.evaluation.measures.segmentation import scores_of_counts
-from paribus.evaluation.segmenters.corpus import WordCounts
+from paribus.evaluation.segmenters.corpus import SegmentedWords
 from paribus.evaluation.tasks.segmentation_rows import WORD_F1, WORD_PRECISION, WORD_RECALL, word_values
 
 
-def drawn(sentences: int, seed: int) -> list[WordCounts]:
+def drawn(sentences: int, seed: int) -> list[SegmentedWords]:
     generator = np.random.default_rng(seed)
     gold = generator.integers(3, 60, sentences)
     predicted = gold + generator.integers(0, 6, sentences)
     return [
-        WordCounts(int(generator.binomial(words, 0.7)), int(tokens), int(words))
+        SegmentedWords(int(generator.binomial(words, 0.7)), int(tokens), int(words))
         for words, tokens in zip(gold, predicted, strict=True)
     ]
 
 
-def ratios(counts: list[WordCounts]) -> tuple[float, float, float]:
+def ratios(counts: list[SegmentedWords]) -> tuple[float, float, float]:
     scores = scores_of_counts(*(sum(column) for column in zip(*counts, strict=True)))
     return scores.precision, scores.recall, scores.f1
 
@@ -40,5 +40,5 @@ def test_the_spread_over_sentences_is_that_of_resampled_corpora() -> None:
 
 
 def test_a_corpus_without_a_right_word_scores_nothing() -> None:
-    values = word_values([WordCounts(0, 3, 2), WordCounts(0, 4, 4)])
+    values = word_values([SegmentedWords(0, 3, 2), SegmentedWords(0, 4, 4)])
     assert all((column == 0).all() for column in values.values())

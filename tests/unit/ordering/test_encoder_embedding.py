@@ -9,7 +9,7 @@ import torch
 from transformers import BertModel
 
 from paribus.errors import ConfigurationError, DataError, NumericalError
-from paribus.ordering.embed.encoder import Encoder
+from paribus.ordering.embed.encoder import DocumentEncoder
 from support.embeddings import WORDS, encoder_config, write_encoder
 
 TEXTS = ["red green", "", "blue sky sea red green blue sky", "sea sea", "sky " * 40]
@@ -33,14 +33,14 @@ def one_chunk_at_a_time(directory: Path, text: str, max_tokens: int, max_chunks:
 @pytest.mark.parametrize("batch_size", [1, 3, 64])
 def test_a_document_is_the_mean_over_chunks_of_the_mean_over_tokens(directory: Path, batch_size: int) -> None:
     config = encoder_config(directory, max_tokens=3, max_chunks=4, batch_size=batch_size)
-    embeddings = Encoder(directory, config).embed(TEXTS)
+    embeddings = DocumentEncoder(directory, config).embed(TEXTS)
     expected = [one_chunk_at_a_time(directory, text, 3, 4) if text else np.zeros(8) for text in TEXTS]
     assert embeddings.dtype == np.float32
     assert np.allclose(embeddings, expected, atol=1e-5)
 
 
 def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
-    embeddings = Encoder(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
+    embeddings = DocumentEncoder(directory, encoder_config(directory, pooling="cls")).embed(["red sea"])
     ids = torch.tensor([[2, WORDS.index("red"), WORDS.index("sea"), 3]])
     with torch.no_grad():
         state = BertModel.from_pretrained(directory).eval()(ids).last_hidden_state[0, 0].numpy()
@@ -48,12 +48,12 @@ def test_cls_takes_the_state_of_the_first_token(directory: Path) -> None:
 
 
 def test_documents_without_a_token_are_rows_of_zeros(directory: Path) -> None:
-    embeddings = Encoder(directory, encoder_config(directory)).embed(["", "  \n", "red"])
+    embeddings = DocumentEncoder(directory, encoder_config(directory)).embed(["", "  \n", "red"])
     assert not embeddings[:2].any() and np.linalg.norm(embeddings[2]) == pytest.approx(1, abs=1e-6)
 
 
 def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory: Path) -> None:
-    encoder, results = Encoder(directory, encoder_config(directory)), []
+    encoder, results = DocumentEncoder(directory, encoder_config(directory)), []
     before = torch.get_num_threads()
     for threads in (1, 2):
         torch.set_num_threads(threads)
@@ -65,12 +65,12 @@ def test_the_number_of_threads_does_not_change_a_bit_and_is_left_alone(directory
 
 def test_a_directory_without_an_encoder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"has no config\.json"):
-        Encoder(tmp_path, encoder_config(tmp_path))
+        DocumentEncoder(tmp_path, encoder_config(tmp_path))
 
 
 def test_chunks_longer_than_the_encoder_reads_are_refused(directory: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"`embedder.max_tokens` = 15 .* 16 positions .* 14 or less"):
-        Encoder(directory, encoder_config(directory, max_tokens=15))
+        DocumentEncoder(directory, encoder_config(directory, max_tokens=15))
 
 
 def test_weights_that_are_not_finite_are_reported(directory: Path) -> None:
@@ -78,7 +78,7 @@ def test_weights_that_are_not_finite_are_reported(directory: Path) -> None:
     torch.nn.init.constant_(model.encoder.layer[1].output.dense.weight, float("nan"))
     model.save_pretrained(directory)
     with pytest.raises(NumericalError, match=rf"The encoder in {directory} gives vectors that are not finite"):
-        Encoder(directory, encoder_config(directory)).embed(TEXTS)
+        DocumentEncoder(directory, encoder_config(directory)).embed(TEXTS)
 
 
 def test_code_in_the_directory_is_never_run(directory: Path) -> None:
@@ -86,5 +86,5 @@ def test_code_in_the_directory_is_never_run(directory: Path) -> None:
     config["auto_map"] = {"AutoModel": "evil.Evil"}
     (directory / "config.json").write_text(json.dumps(config))
     (directory / "evil.py").write_text(f"open({str(directory / 'ran')!r}, 'w')\nclass Evil: pass\n")
-    Encoder(directory, encoder_config(directory)).embed(TEXTS)
+    DocumentEncoder(directory, encoder_config(directory)).embed(TEXTS)
     assert not (directory / "ran").exists()

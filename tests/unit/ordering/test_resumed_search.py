@@ -14,7 +14,7 @@ from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours import blocks as blocks_module
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import InvertedShard
-from paribus.ordering.neighbours.search import PLAN, Search
+from paribus.ordering.neighbours.search import PLAN, NeighbourSearch
 from support.neighbours import Found, clustered, search
 from support.orders import write_embeddings
 
@@ -22,15 +22,15 @@ VECTORS = clustered(9000, 16)
 SETTINGS = {"index": "ivf", "retrieved": 5, "shard_documents": 4000, "recall_sample": 100}
 
 
-def prepared(root: Path) -> Search:
+def prepared(root: Path) -> NeighbourSearch:
     """A search of three shards and five blocks that is still to be run."""
     work = root / "work"
     work.mkdir()
     embeddings = Embeddings(write_embeddings(root / "embeddings", VECTORS))
-    return Search(embeddings, NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None)  # type: ignore[arg-type]
+    return NeighbourSearch(embeddings, NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None)  # type: ignore[arg-type]
 
 
-def stopped(root: Path, at: int) -> Search:
+def stopped(root: Path, at: int) -> NeighbourSearch:
     """One that was interrupted when it had done so many blocks, to be run again."""
     again = prepared(root)
 
@@ -39,7 +39,7 @@ def stopped(root: Path, at: int) -> Search:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        Search(again.embeddings, again.config, again.engine, again.work, stop).run()
+        NeighbourSearch(again.embeddings, again.config, again.engine, again.work, stop).run()
     return again
 
 
@@ -61,7 +61,9 @@ def assert_same(blocks: Blocks, expected: Found) -> None:
 
 def test_an_interrupted_search_goes_on_where_it_was(tmp_path: Path, undisturbed: Found) -> None:
     again, begun = stopped(tmp_path, 7), list[float]()
-    told = Search(again.embeddings, again.config, again.engine, again.work, lambda done, *_: begun.append(done))
+    told = NeighbourSearch(
+        again.embeddings, again.config, again.engine, again.work, lambda done, *_: begun.append(done)
+    )
     _, blocks, _ = told.run()
     searched = [done for done in begun if done > 0]
     assert searched[0] == 8 and len(searched) == 3 * blocks.count - 7
@@ -122,7 +124,7 @@ def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
 ) -> None:
     """At either place the other one is ahead by two shards when this one goes on."""
     again = stopped(tmp_path, 7)
-    ahead = Search(again.embeddings, again.config, again.engine, again.work, again.progress)
+    ahead = NeighbourSearch(again.embeddings, again.config, again.engine, again.work, again.progress)
     place, original = (Blocks, Blocks.searched) if at == "searched" else (blocks_module, blocks_module.merge)
 
     def overtaken(*arguments: Any) -> Any:
@@ -139,7 +141,7 @@ def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
 
 
 def run_in(embeddings: Path, work: Path) -> None:
-    Search(Embeddings(embeddings), NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None).run()  # type: ignore[arg-type]
+    NeighbourSearch(Embeddings(embeddings), NeighboursConfig(**SETTINGS), LocalEngine(1), work, lambda *_: None).run()  # type: ignore[arg-type]
 
 
 def test_two_processes_in_one_directory_do_each_other_no_harm(tmp_path: Path, undisturbed: Found) -> None:

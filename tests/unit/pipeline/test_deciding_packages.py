@@ -15,7 +15,7 @@ from paribus.checks.command import compose_command
 from paribus.commands.report import explain
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.environment import environment_changes
@@ -46,7 +46,7 @@ def sweep(root: Path) -> tuple[Composition, list[PreparedRun]]:
 def record(runs: list[PreparedRun], change: Change) -> None:
     """Each run as recorded, with artefacts that say what they were made with; the first run made what both share."""
     for number, run in enumerate(runs):
-        layout = Layout.of(run.job.config)
+        layout = OutputRoot.of(run.job.config)
         recorder = Recorder(run.job.config, run.nodes, layout)
         for name, node in run.nodes.items():
             held = layout.store.claim(name, node.key)
@@ -69,7 +69,7 @@ def made_by(changed: dict[str, str]) -> dict[str, Any]:
 def compared(root: Path, change: Change) -> list[RunRecord]:
     _, runs = sweep(root)
     record(runs, change)
-    records, missing = collect(runs, [], Layout.of(runs[0].job.config))
+    records, missing = collect(runs, [], OutputRoot.of(runs[0].job.config))
     assert missing == []
     return records
 
@@ -126,7 +126,7 @@ def test_what_comes_before_training_is_compared_too(stage: str, name: str, tmp_p
     )
     runs = prepare(composition)
     record(runs, lambda made, number: {name: "2.0"} if made == stage and number == 1 else {})
-    records, _ = collect(runs, composition.factors, Layout.of(runs[0].job.config))
+    records, _ = collect(runs, composition.factors, OutputRoot.of(runs[0].job.config))
     found = [difference.path for difference in differences(records, composition.factors)]
     assert [path for path in found if "packages" in path] == [f"environment.packages.{stage}.{name}"]
 

@@ -19,10 +19,10 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline import prepare
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
-from paribus.pipeline.layout import Layout, run_id
 from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.making.visible_devices import Library, visible_devices
+from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.record.recorder import read_record
 from paribus.store.code import loaded_code
 from support.plans import TRAINING, planned_run, store_record
@@ -172,13 +172,13 @@ def test_a_job_refuses_before_its_first_stage_where_its_own_machine_lacks_the_de
     sweep = launcher and SweepConfig(id="0" * 16, name="s", invocation="i", jobs=1, launcher=launcher)
     config: RunConfig = replace(composed.jobs[0].config, sweep=sweep or None)
     JobFunction(loaded_code())(config)
-    layout = Layout.of(config)
+    layout = OutputRoot.of(config)
     nodes: dict[str, Node] = build_graph(config, layout.cache)
     record = read_record(layout.run(run_id(nodes)))
     assert record is not None
     assert record["failure"]["class"] == "configuration"
     assert record["failure"]["message"].startswith("training.device: cuda is asked for")
-    assert not any((layout.root / "artifacts").glob("*/*/record.json"))
+    assert not any((layout.path / "artifacts").glob("*/*/record.json"))
 
 
 @pytest.mark.parametrize("verb", ["run", "plan"])

@@ -11,7 +11,7 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import RUN_RECORD, Recorder
@@ -26,11 +26,11 @@ def run(tmp_path: Path) -> PreparedRun:
 
 def begun(run: PreparedRun) -> dict[str, Any]:
     """The record of a run that has begun, as its recorder leaves it."""
-    return Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).record
+    return Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config)).record
 
 
 def reason(run: PreparedRun) -> str:
-    records, (missing,) = collect([run], ["encoder"], Layout.of(run.job.config))
+    records, (missing,) = collect([run], ["encoder"], OutputRoot.of(run.job.config))
     assert records == [] and missing.factors == {"encoder": "merge_rank"}
     return missing.reason
 
@@ -60,7 +60,7 @@ def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: Prepa
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])
 def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str) -> None:
     begun(run)
-    path = Layout.of(run.job.config).run(run.run_id) / RUN_RECORD
+    path = OutputRoot.of(run.job.config).run(run.run_id) / RUN_RECORD
     path.write_text(content)
     assert str(path) in reason(run)
     assert "of another version of paribus, or damaged" in reason(run)
@@ -69,7 +69,7 @@ def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str)
 def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
     record = begun(run)
     now = record["code_versions"]["scores"]
-    layout = Layout.of(run.job.config)
+    layout = OutputRoot.of(run.job.config)
     other = layout.run("0123456789abcdef")
     layout.run(run.run_id).rename(other)
     versions = record["code_versions"] | {"scores": now + 1}
@@ -83,7 +83,7 @@ def test_a_group_that_a_record_lacks_and_that_decided_nothing_of_its_run_is_as_t
 ) -> None:
     record = begun(run)
     identity = {name: value for name, value in record["identity"].items() if name != "finetuning"}
-    layout = Layout.of(run.job.config)
+    layout = OutputRoot.of(run.job.config)
     path = layout.run(run.run_id) / RUN_RECORD
     path.write_text(json.dumps(record | {"status": "done", "identity": identity}), encoding="utf-8")
     (found,), missing = collect([run], ["encoder"], layout)

@@ -19,10 +19,10 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction, perform
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making import runner, source_files
 from paribus.pipeline.making.runner import StageRunner, run_nodes
 from paribus.pipeline.making.source_files import SourceFiles
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.made_with import environment
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import read_state
@@ -61,7 +61,7 @@ def stage_is(monkeypatch: pytest.MonkeyPatch, function: Stage = lambda job: None
 
 
 def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
-    layout = Layout.of(run.job.config)
+    layout = OutputRoot.of(run.job.config)
     recorder = recorder or Recorder(run.job.config, run.nodes, layout)
     return StageRunner(layout, Display(Console(file=None, quiet=True)), recorder)
 
@@ -75,7 +75,7 @@ def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
             file.write('{"text": "more"}\n')
 
     stage_is(monkeypatch, grows)
-    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     with pytest.raises(DataError, match=r"^some\.jsonl changed while the stage corpus read it, so nothing is"):
         stages(run).ensure(node)
     assert store.find("corpus", node.key) is None
@@ -87,7 +87,7 @@ def test_a_file_that_changed_before_its_stage_began_is_named_and_work_of_before_
 ) -> None:
     began: list[str] = []
     stage_is(monkeypatch, lambda job: began.append(job["stage"]))
-    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     work = store.work(node.name, node.key)
     (work / "read_before").touch()
     source.write_text('{"text": "another"}\n', encoding="utf-8")
@@ -314,7 +314,7 @@ def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch:
     def fails(job: dict[str, Any]) -> None:
         raise KeyboardInterrupt
 
-    node, store = run.nodes["corpus"], Layout.of(run.job.config).store
+    node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     with monkeypatch.context() as first:
         stage_is(first, fails)
         first.setattr(runner, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
@@ -328,7 +328,7 @@ def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch:
 def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artefact(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout = Layout.of(run.job.config)
+    layout = OutputRoot.of(run.job.config)
     recorder = Recorder(run.job.config, run.nodes, layout)
     working, answers = stages(run, recorder), [False]
     write = recorder.events._write
@@ -352,7 +352,7 @@ def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artef
 def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_numbers_of_the_run_alone_stay(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout, node = Layout.of(run.job.config), run.nodes["corpus"]
+    layout, node = OutputRoot.of(run.job.config), run.nodes["corpus"]
     for made in ({"eval/acc": {1: 0.5, 2: 0.5}}, {"eval/acc": {1: 0.25}}, {"eval/acc": {1: 0.25}}):
         recorder = Recorder(run.job.config, run.nodes, layout)
         working = stages(run, recorder)
@@ -381,7 +381,7 @@ def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_number
 
 
 def test_a_training_made_again_that_read_other_amounts_leaves_no_number_at_the_former_ones(run: PreparedRun) -> None:
-    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+    recorder = Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config))
     for tokens in (100, 90):
         recorder.published(
             ("train/" + name, value * step, step)
@@ -437,9 +437,9 @@ def test_a_stage_that_several_runs_share_fails_and_is_told_once(
     for seed in range(8):
         run = planned_run(tmp_path / "root", seed=seed, corpus=FilesCorpus(paths=(str(source),)))
         config = replace(run.job.config, sweep=sweep)
-        nodes = build_graph(config, Layout.of(config).cache)
+        nodes = build_graph(config, OutputRoot.of(config).cache)
         perform(config, Display(console), loaded_code())
-        states[f"seed {seed}"] = read_state(Layout.of(config), PreparedRun(replace(run.job, config=config), nodes))
+        states[f"seed {seed}"] = read_state(OutputRoot.of(config), PreparedRun(replace(run.job, config=config), nodes))
     show_failures(states, console)
     told = console.export_text()
     assert tried == ["corpus"]
@@ -468,10 +468,10 @@ def test_a_disk_that_is_full_is_not_filled_again_by_the_next_run_of_a_sweep(
 def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_the_command_says_why(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    layout, planned = Layout.of(run.job.config), replace(run.job.config, seed=7)
+    layout, planned = OutputRoot.of(run.job.config), replace(run.job.config, seed=7)
     sweep = SweepConfig(id="s", name="s", invocation="once", jobs=1, run=run.run_id)
     JobFunction(loaded_code())(replace(planned, sweep=sweep))
-    assert not (layout.root / "runs").exists()
+    assert not (layout.path / "runs").exists()
     state = read_state(layout, run)
     assert state.status == "failed"
     assert state.failure is not None
@@ -485,7 +485,7 @@ def test_a_job_that_composes_another_run_than_its_command_did_runs_nothing_and_t
 def test_a_failure_is_told_where_nothing_can_be_written_about_it(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recorder = Recorder(run.job.config, run.nodes, Layout.of(run.job.config))
+    recorder = Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config))
 
     def full(*arguments: Any, **options: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
@@ -501,6 +501,6 @@ def test_a_failure_is_told_where_nothing_can_be_written_about_it(
     stage_is(monkeypatch, fails)
     monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)
     display = Display(Console(quiet=True))
-    failure = run_nodes(run.nodes, Layout.of(run.job.config), display, recorder, loaded_code())
+    failure = run_nodes(run.nodes, OutputRoot.of(run.job.config), display, recorder, loaded_code())
     assert failure is not None
     assert (failure.failure_class, failure.message, failure.stage) == ("out-of-memory", "no memory", "corpus")

@@ -10,7 +10,7 @@ from paribus.checks.command import compose_command
 from paribus.commands import commands
 from paribus.commands.status import show_status
 from paribus.config.arguments import parse
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
@@ -47,7 +47,7 @@ def test_a_plan_names_runs_by_overrides_in_brackets(runs: list[PreparedRun]) -> 
 def test_a_status_shows_names_and_reasons_in_brackets(runs: list[PreparedRun]) -> None:
     run = runs[0]
     failure = Failure("data", "[/abs/x.jsonl] is [not there]")
-    Recorder(run.job.config, run.nodes, Layout.of(run.job.config)).finish(failure)
+    Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config)).finish(failure)
     console = wide()
     assert show_status(runs, console) == 1
     assert all(f"corpus.paths={name} " in shown(console) for name in FILES)

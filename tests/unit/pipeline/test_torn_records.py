@@ -18,8 +18,8 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.runner import RepeatedFailureError, StageRunner
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import RUN_RECORD, Recorder, read_record
 from paribus.pipeline.record.records import collect
@@ -74,8 +74,8 @@ def run(composed: RunConfig, tmp_path: Path) -> PreparedRun:
 
 
 @pytest.fixture
-def layout(run: PreparedRun) -> Layout:
-    return Layout.of(run.job.config)
+def layout(run: PreparedRun) -> OutputRoot:
+    return OutputRoot.of(run.job.config)
 
 
 def shown(run: PreparedRun) -> str:
@@ -85,7 +85,7 @@ def shown(run: PreparedRun) -> str:
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, layout: Layout, tear: Tear) -> None:
+def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
     recorder = Recorder(run.job.config, run.nodes, layout)
     recorder.finish(None)
     path = recorder.directory / RUN_RECORD
@@ -95,7 +95,7 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
     records, (missing,) = collect([run], ["encoder"], layout)
     assert records == [] and str(path) in missing.reason and told in missing.reason
     with pytest.raises(DataError, match=told):
-        rerun_command([run.run_id, f"root={layout.root}"], Console())
+        rerun_command([run.run_id, f"root={layout.path}"], Console())
     with pytest.raises((DataError, ConfigurationError), match=r"run\.json|nothing yet"):
         open_existing(recorder.directory)
     Recorder(run.job.config, run.nodes, layout).finish(None)
@@ -104,7 +104,7 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
 
 
 @pytest.mark.parametrize("tear", TEARS)
-def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: Layout, tear: Tear) -> None:
+def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: OutputRoot, tear: Tear) -> None:
     recorder = Recorder(run.job.config, run.nodes, layout)
     recorder.metric("train/loss", 1.0, 3)
     recorder.finish(None)
@@ -124,7 +124,7 @@ def test_torn_events_are_skipped_and_said_again(run: PreparedRun, layout: Layout
 
 @pytest.mark.parametrize("tear", TEARS)
 def test_a_torn_note_of_a_failure_or_list_of_stages_hinders_nothing(
-    run: PreparedRun, layout: Layout, tear: Tear
+    run: PreparedRun, layout: OutputRoot, tear: Tear
 ) -> None:
     node = run.nodes["corpus"]
     note = layout.failure(node)

@@ -17,7 +17,7 @@ from paribus.config.groups.tokenization import (
     PatternPretokenizer,
     UnigramTokenizer,
 )
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import by_rule, estimated
 from paribus.planning.plan import make_plan
@@ -34,7 +34,7 @@ def of_size(root: Path, size: int, **groups: Any) -> PreparedRun:
 
 def encoded(run: PreparedRun, size: int, bytes_per_token: float) -> None:
     """The artefacts that say what `run` would have counted."""
-    if Layout.of(run.job.config).store.find("vocabulary", run.nodes["vocabulary"].key) is None:
+    if OutputRoot.of(run.job.config).store.find("vocabulary", run.nodes["vocabulary"].key) is None:
         store_record(run, "vocabulary", {"vocab_size": size})
     result = {"vocab_size": size, "tokens": 1_000, "documents": 10, "bytes": round(1_000 * bytes_per_token)}
     store_record(run, "tokens", result)
@@ -42,7 +42,7 @@ def encoded(run: PreparedRun, size: int, bytes_per_token: float) -> None:
 
 def told(root: Path, size: int, **groups: Any) -> tuple[float, str]:
     run = of_size(root, size, **groups)
-    found = estimated(run.nodes["tokens"], size, Layout.of(run.job.config))
+    found = estimated(run.nodes["tokens"], size, OutputRoot.of(run.job.config))
     return found.value, found.source
 
 
@@ -94,7 +94,7 @@ def test_what_was_made_otherwise_says_nothing(groups: dict[str, Any], tmp_path: 
 def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
     run = of_size(tmp_path, 1_024)
     encoded(run, 1_024, 2.0)
-    Layout.of(run.job.config).store.path("tokens", run.nodes["tokens"].key).joinpath("record.json").write_text("{}")
+    OutputRoot.of(run.job.config).store.path("tokens", run.nodes["tokens"].key).joinpath("record.json").write_text("{}")
     assert told(tmp_path, 8_192)[0] == by_rule(8_192)
 
 

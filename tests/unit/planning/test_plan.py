@@ -14,8 +14,8 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_size
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import parameter_count, training_flops
-from paribus.modeling.memory import Training, training_memory
-from paribus.pipeline.layout import Layout
+from paribus.modeling.memory import TrainingSetting, training_memory
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import by_rule
@@ -140,7 +140,7 @@ def test_flops_and_steps_are_planned_to_the_step(tmp_path: Path) -> None:
 def stored(run: PreparedRun, stage: str, result: dict[str, object]) -> None:
     """An artefact of which only the record is looked at."""
     key = run.nodes[stage].key
-    directory = Layout.of(run.job.config).store.path(stage, key)
+    directory = OutputRoot.of(run.job.config).store.path(stage, key)
     directory.mkdir(parents=True)
     write_record(directory, {"stage": stage, "key": key, "files": {}, "inputs": {}, "result": result})
 
@@ -267,7 +267,7 @@ def test_memory_is_that_of_the_configured_micro_batch_on_the_configured_device(t
         for overrides in (("training.device=cpu",), ("training.device=cuda",), ("training.micro_batch=1",))
     )
     model = prepared(tmp_path).job.config.model
-    expected = training_memory(model, 512, Training(micro_batch=8, share=8))
+    expected = training_memory(model, 512, TrainingSetting(micro_batch=8, share=8))
     assert expected is not None
     assert (cpu.memory, cpu.gpu, gpu.gpu) == (expected.device, False, True)
     assert gpu.memory is not None

@@ -13,7 +13,7 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import Paper, parse
-from paribus.reporting.paper.setting import Budget, Setting
+from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
@@ -138,8 +138,8 @@ def test_a_row_that_does_not_say_what_it_was_trained_with_is_refused(row: dict[s
 
 
 def test_any_fits_whatever_a_run_has() -> None:
-    assert Setting().fits(Setting(1, None, Budget(5, "text")))
-    assert not Setting(budget=Budget(5, "tokens")).fits(Setting(1, None, Budget(5, "text")))
+    assert Setting().fits(Setting(1, None, PaperBudget(5, "text")))
+    assert not Setting(budget=PaperBudget(5, "tokens")).fits(Setting(1, None, PaperBudget(5, "text")))
 
 
 @pytest.mark.parametrize("block", BLOCKS)

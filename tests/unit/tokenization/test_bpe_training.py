@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.bpe import Training, train_bpe
+from paribus.tokenization.learn.bpe import MergeTraining, train_bpe
 from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.learn.train import count_pretokens
@@ -38,7 +38,7 @@ def byte_merges(words: WordCounts, size: int) -> list[tuple[bytes, bytes]]:
     return [(spelled[left], spelled[right]) for left, right, _ in training.merges.tolist()]
 
 
-def strings(training: Training, alphabet: str) -> list[str]:
+def strings(training: MergeTraining, alphabet: str) -> list[str]:
     units, offsets = training.unit_sequences()
     spelled = "".join(alphabet[unit] for unit in units.tolist())
     return [spelled[begin:end] for begin, end in pairwise(offsets.tolist())]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from paribus.errors import ConfigurationError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import EncoderName, Settings
-from paribus.tokenization.vocabulary.vocabulary import Entry, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
 from support import encoder_references as reference
 from support.real_data import RealData
 
@@ -107,7 +107,9 @@ def scored(tokens: dict[str, float]) -> Tokenizer:
     units = sorted({unit for token in tokens for unit in token})
     strings = [*units, *sorted(token for token in tokens if len(token) > 1)]
     entries = [
-        Entry(n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token])
+        VocabularyEntry(
+            n, n, token.encode(), 0, None, False, "unit" if len(token) == 1 else "token", score=tokens[token]
+        )
         for n, token in enumerate(strings)
     ]
     described = Settings(

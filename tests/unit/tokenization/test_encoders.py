@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.tokenizer import Tokenizer
-from paribus.tokenization.vocabulary.vocabulary import Entry, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
 from support.encoder_references import fewest, left_to_right, longest_first, merge_rank
 
 WORDS = st.dictionaries(st.text("abc", min_size=1, max_size=14), st.integers(1, 30), min_size=1, max_size=10)
@@ -19,10 +19,10 @@ def vocabulary_of(strings: Iterable[str]) -> Vocabulary:
     """A character vocabulary with these tokens, their characters added, without merges."""
     strings = list(strings)
     units = sorted(set("".join(strings)))
-    entries = [Entry(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
+    entries = [VocabularyEntry(n, n, unit.encode(), 0, None, False, "unit") for n, unit in enumerate(units)]
     for string in strings:
         if string not in units:
-            entries.append(Entry(len(entries), len(entries), string.encode(), 0, None, False, "token"))
+            entries.append(VocabularyEntry(len(entries), len(entries), string.encode(), 0, None, False, "token"))
     return Vocabulary.of(entries, (), "character")
 
 

@@ -12,7 +12,7 @@ import pytest
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 
 CHARACTERS = "中国人民大学在北京的了一二三〇，。ab１"
 SENTENCE = "中国人民在北京大学，一二三了的人民中国大学。"
@@ -97,7 +97,7 @@ def bert_ids(text: str) -> list[int]:
 
 
 def test_pieces_end_at_strict_local_maxima_of_the_entropy(bert_style: Path) -> None:
-    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    pretokenizer = PredictiveEntropySpans(bert_style)
     entropies = obvious_entropies(bert_style, bert_ids(SENTENCE), 64)
     assert pretokenizer.entropies([SENTENCE])[0].tolist() == pytest.approx(entropies, abs=1e-3)
     expected = obvious_pieces(SENTENCE, entropies)
@@ -108,9 +108,9 @@ def test_pieces_end_at_strict_local_maxima_of_the_entropy(bert_style: Path) -> N
 def test_a_threshold_leaves_only_the_higher_maxima(bert_style: Path) -> None:
     entropies = obvious_entropies(bert_style, bert_ids(SENTENCE), 64)
     threshold = sorted(entropies)[len(entropies) * 3 // 4]
-    pieces = PredictiveEntropyPretokenizer(bert_style, threshold=threshold - 1e-3).pieces(SENTENCE)
+    pieces = PredictiveEntropySpans(bert_style, threshold=threshold - 1e-3).pieces(SENTENCE)
     assert pieces == obvious_pieces(SENTENCE, entropies, threshold - 1e-3)
-    assert 1 < len(pieces) < len(PredictiveEntropyPretokenizer(bert_style).pieces(SENTENCE))
+    assert 1 < len(pieces) < len(PredictiveEntropySpans(bert_style).pieces(SENTENCE))
 
 
 def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(checkpoint: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(check
     text = SENTENCE[:14]
     ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
     entropies = obvious_entropies(checkpoint, ids, 16)
-    pretokenizer = PredictiveEntropyPretokenizer(checkpoint)
+    pretokenizer = PredictiveEntropySpans(checkpoint)
     assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(entropies, abs=1e-3)
     assert pretokenizer.pieces(text) == obvious_pieces(text, entropies)
 
@@ -131,7 +131,7 @@ def test_a_character_outside_the_alphabet_is_its_bytes(tmp_path: Path) -> None:
     assert len(ids) == 1 + len(text) + 2
     entropies = obvious_entropies(tmp_path / "model", ids, 16)
     after_characters = [entropies[i] for i in (0, 1, 2, 5, 6, 7)]
-    pretokenizer = PredictiveEntropyPretokenizer(tmp_path / "model")
+    pretokenizer = PredictiveEntropySpans(tmp_path / "model")
     assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(after_characters, abs=1e-3)
     assert pretokenizer.pieces(text) == obvious_pieces(text, after_characters)
 
@@ -141,20 +141,20 @@ def test_lines_longer_than_the_context_are_read_in_windows(checkpoint: Path) -> 
     for length in (15, 16, 17, 23, 24, 25, 60):
         text = (SENTENCE * 4)[:length]
         ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
-        found = PredictiveEntropyPretokenizer(checkpoint).entropies([text])[0]
+        found = PredictiveEntropySpans(checkpoint).entropies([text])[0]
         assert found.tolist() == pytest.approx(obvious_entropies(checkpoint, ids, 16), abs=1e-3)
 
 
 def test_pieces_do_not_depend_on_what_is_computed_together(bert_style: Path) -> None:
     texts = [SENTENCE[i % 7 : i % 7 + i % 19] + ("\n" + SENTENCE if i % 5 == 0 else "") for i in range(300)]
-    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    pretokenizer = PredictiveEntropySpans(bert_style)
     together = list(pretokenizer.pieces_of(texts))
     assert together[:40] == [pretokenizer.pieces(text) for text in texts[:40]]
     assert ["".join(pieces) for pieces in together] == texts
 
 
 def test_each_line_is_cut_alone_and_breaks_are_pieces(bert_style: Path) -> None:
-    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    pretokenizer = PredictiveEntropySpans(bert_style)
     line = pretokenizer.pieces(SENTENCE)
     assert pretokenizer.pieces(f"{SENTENCE}\r\n\n{SENTENCE}\u2028") == [*line, "\r", "\n", "\n", *line, "\u2028"]
     assert pretokenizer.pieces("") == [] and pretokenizer.pieces("\n") == ["\n"]
@@ -162,7 +162,7 @@ def test_each_line_is_cut_alone_and_breaks_are_pieces(bert_style: Path) -> None:
 
 
 def test_pieces_join_to_any_text(bert_style: Path) -> None:
-    pretokenizer = PredictiveEntropyPretokenizer(bert_style)
+    pretokenizer = PredictiveEntropySpans(bert_style)
     for text in (" 中 国\t", "hello, wörld! 1998", "e\u0301🙂\x00\ufffd", "\ud800中\udfff", "𠀀龘"):
         assert "".join(pretokenizer.pieces(text)) == text
 
@@ -170,7 +170,7 @@ def test_pieces_join_to_any_text(bert_style: Path) -> None:
 def test_a_character_that_nothing_stands_for_is_refused(tmp_path: Path) -> None:
     save_paribus_checkpoint(tmp_path / "model", unknown="refuse", vocab_size=len(set(SENTENCE)) + 1)
     with pytest.raises(DataError, match=r"'龘' \(U\+9F98\) is not in the tokenizer's alphabet"):
-        PredictiveEntropyPretokenizer(tmp_path / "model").pieces("中龘")
+        PredictiveEntropySpans(tmp_path / "model").pieces("中龘")
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_checkpoint_whose_tokens_are_not_characters_is_refused(
     with pytest.raises(
         ConfigurationError, match=rf"pretokenizer\.model: the tokens of .* are not characters \({reason}"
     ):
-        PredictiveEntropyPretokenizer(tmp_path / "model").pieces(SENTENCE)
+        PredictiveEntropySpans(tmp_path / "model").pieces(SENTENCE)
 
 
 def byte_level(directory: Path) -> None:
@@ -209,31 +209,31 @@ def test_a_tokenizer_that_cuts_otherwise_than_at_characters_is_refused(
         shutil.copy(bert_style / name, tmp_path / name)
     save_tokenizer(tmp_path)
     with pytest.raises(ConfigurationError, match=r"are not characters: the . characters of '.*' are . tokens"):
-        PredictiveEntropyPretokenizer(tmp_path).pieces(SENTENCE)
+        PredictiveEntropySpans(tmp_path).pieces(SENTENCE)
 
 
 def test_the_state_names_the_model_and_is_checked_on_load(bert_style: Path, tmp_path: Path) -> None:
-    written = json.dumps(PredictiveEntropyPretokenizer(bert_style, threshold=2).to_state())
-    restored = PredictiveEntropyPretokenizer.from_state(json.loads(written))
+    written = json.dumps(PredictiveEntropySpans(bert_style, threshold=2).to_state())
+    restored = PredictiveEntropySpans.from_state(json.loads(written))
     assert json.dumps(restored.to_state()) == written
     moved = shutil.copytree(bert_style, tmp_path / "moved")
-    again = PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+    again = PredictiveEntropySpans.from_state(json.loads(written), model=moved)
     assert again.pieces(SENTENCE) == restored.pieces(SENTENCE)
     (moved / "README.md").write_text("nothing to do with the model", encoding="utf-8")
-    PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+    PredictiveEntropySpans.from_state(json.loads(written), model=moved)
     with (moved / "config.json").open("a", encoding="utf-8") as file:
         file.write("\n")
     with pytest.raises(DataError, match="is not the language model the pre-tokenizer was made with"):
-        PredictiveEntropyPretokenizer.from_state(json.loads(written), model=moved)
+        PredictiveEntropySpans.from_state(json.loads(written), model=moved)
 
 
 def test_the_state_finds_the_model_from_another_directory(
     bert_style: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(bert_style.parent)
-    state = PredictiveEntropyPretokenizer(bert_style.name).to_state()
+    state = PredictiveEntropySpans(bert_style.name).to_state()
     monkeypatch.chdir(tmp_path)
-    assert PredictiveEntropyPretokenizer.from_state(state).model == bert_style
+    assert PredictiveEntropySpans.from_state(state).model == bert_style
 
 
 @pytest.mark.parametrize(
@@ -249,21 +249,21 @@ def test_the_state_finds_the_model_from_another_directory(
 def test_a_malformed_state_of_predictive_entropy_is_refused(
     change: dict[str, Any], message: str, bert_style: Path
 ) -> None:
-    state = PredictiveEntropyPretokenizer(bert_style).to_state()
+    state = PredictiveEntropySpans(bert_style).to_state()
     with pytest.raises(DataError, match=message):
-        PredictiveEntropyPretokenizer.from_state(state | change)
+        PredictiveEntropySpans.from_state(state | change)
 
 
 def test_a_directory_without_weights_or_tokenizer_is_refused_by_name(bert_style: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="no model directory"):
-        PredictiveEntropyPretokenizer(tmp_path)
+        PredictiveEntropySpans(tmp_path)
     broken = shutil.copytree(bert_style, tmp_path / "broken")
     (broken / "model.safetensors").unlink()
     with pytest.raises(DataError, match="broken: no causal language model that can be loaded"):
-        PredictiveEntropyPretokenizer(broken).pieces(SENTENCE)
+        PredictiveEntropySpans(broken).pieces(SENTENCE)
 
 
 @pytest.mark.parametrize("threshold", [math.nan, math.inf, True, "3"])
 def test_a_threshold_that_is_no_number_of_bits_is_refused(threshold: Any, bert_style: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"pretokenizer\.threshold"):
-        PredictiveEntropyPretokenizer(bert_style, threshold=threshold)
+        PredictiveEntropySpans(bert_style, threshold=threshold)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.bpe import Training, train_bpe
+from paribus.tokenization.learn.bpe import MergeTraining, train_bpe
 from paribus.tokenization.learn.demolition import fewest
 from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
@@ -20,13 +20,13 @@ ARIZONA = {"Arizona": 97, "zona": 3, "zon": 200, "xy": 50, "xyw": 2, "pq": 40}
 ALPHABET = "".join(sorted(set("".join(ARIZONA))))
 
 
-def strings(training: Training, alphabet: str) -> list[str]:
+def strings(training: MergeTraining, alphabet: str) -> list[str]:
     units, offsets = training.unit_sequences()
     spelled = "".join(alphabet[unit] for unit in units.tolist())
     return [spelled[begin:end] for begin, end in pairwise(offsets.tolist())]
 
 
-def scaffolds(training: Training, alphabet: str) -> set[str]:
+def scaffolds(training: MergeTraining, alphabet: str) -> set[str]:
     return {token for token, scaffold in zip(strings(training, alphabet), training.scaffold, strict=True) if scaffold}
 
 
@@ -34,7 +34,7 @@ def corpus(words: dict[str, int], alphabet: str) -> SymbolCorpus:
     return SymbolCorpus.of_characters(WordCounts.of(words), np.array([ord(letter) for letter in alphabet]))
 
 
-def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> Training:
+def train(words: dict[str, int], alphabet: str, size: int, threshold: int | None = None) -> MergeTraining:
     return train_scaffold_bpe(corpus(words, alphabet), size, threshold=threshold)
 
 

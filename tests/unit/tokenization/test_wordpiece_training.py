@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.learn.bpe import Training
+from paribus.tokenization.learn.bpe import MergeTraining
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.learn.train import count_pretokens
 from paribus.tokenization.learn.word_counts import WordCounts
@@ -43,7 +43,7 @@ def split(words: Mapping[str, int], alphabet: str) -> list[tuple[list[int], int]
     return [([alphabet.index(unit) for unit in word], count) for word, count in words.items()]
 
 
-def merges_of(training: Training) -> list[tuple[int, ...]]:
+def merges_of(training: MergeTraining) -> list[tuple[int, ...]]:
     return list(map(tuple, training.merges.tolist()))
 
 

@@ -10,7 +10,7 @@ import torch
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
-from paribus.modeling.memory import Training, training_memory, training_setting
+from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.stage.context import SilentReporter
 from paribus.training.build import build
 from paribus.training.fit.available import available_bytes, available_host_bytes
@@ -19,10 +19,10 @@ from support.models import ENCODER_DECODER, NAMED
 from support.training_inputs import TRAINING, config, context, write_inputs
 
 MODEL, VOCABULARY = NAMED["laptop"], 8192
-HOW = Training(micro_batch=64, share=96)
+HOW = TrainingSetting(micro_batch=64, share=96)
 
 
-def needed(micro_batch: int, how: Training = HOW) -> int:
+def needed(micro_batch: int, how: TrainingSetting = HOW) -> int:
     memory = training_memory(MODEL, VOCABULARY, dataclasses.replace(how, micro_batch=micro_batch))
     assert memory is not None
     return memory.device
@@ -106,7 +106,7 @@ def test_a_run_says_which_micro_batch_it_used_and_what_it_was_to_take(tmp_path: 
     report = SilentReporter()
     run = config(training=dataclasses.replace(TRAINING, micro_batch=2))
     result = build(context(tmp_path, "run", write_inputs(tmp_path), run, report))
-    memory = training_memory(run.model, 257, Training(micro_batch=2, share=4))
+    memory = training_memory(run.model, 257, TrainingSetting(micro_batch=2, share=4))
     assert memory is not None
     assert (result["micro_batch"], result["memory"]) == (2, memory.device)
     assert report.messages == []

@@ -9,7 +9,7 @@ from typing import BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from paribus.corpus.readers.record import Fields, Item, Problem, record_of
+from paribus.corpus.readers.record import Fields, Item, RecordProblem, record_of
 from paribus.errors import DataError
 
 BATCH_ROWS = 1024
@@ -62,5 +62,7 @@ def _item(position: int, batch: pa.RecordBatch, row: int, fields: Fields) -> Ite
     try:
         values = {name: batch.column(name)[row].as_py() for name in batch.schema.names}
     except UnicodeDecodeError as error:
-        return Problem(position, "invalid_utf8", f"invalid UTF-8 at byte {error.start} of the value ({error.reason})")
+        return RecordProblem(
+            position, "invalid_utf8", f"invalid UTF-8 at byte {error.start} of the value ({error.reason})"
+        )
     return record_of(position, values, fields)

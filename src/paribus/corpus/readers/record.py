@@ -35,7 +35,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class RecordProblem:
     """Why there is no record at `position`; `reason` is a short name to count by, `message` is for people."""
 
     position: int
@@ -43,7 +43,7 @@ class Problem:
     message: str
 
 
-Item = Record | Problem
+Item = Record | RecordProblem
 
 
 def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
@@ -61,7 +61,7 @@ def record_of(position: int, row: Mapping[str, Any], fields: Fields) -> Item:
 def checked(record: Record) -> Item:
     """The record itself, or a problem where its text is empty or is not Unicode text."""
     if not record.text:
-        return Problem(record.position, "empty_text", "the text is empty")
+        return RecordProblem(record.position, "empty_text", "the text is empty")
     try:
         record.text.encode()
         (record.id or "").encode()
@@ -70,27 +70,27 @@ def checked(record: Record) -> Item:
         message = (
             f"the text, id or group has half a surrogate pair at character {error.start}, which UTF-8 cannot express"
         )
-        return Problem(record.position, "lone_surrogate", message)
+        return RecordProblem(record.position, "lone_surrogate", message)
     return record
 
 
-def _not_text(position: int, row: Mapping[str, Any], fields: Fields) -> Problem:
+def _not_text(position: int, row: Mapping[str, Any], fields: Fields) -> RecordProblem:
     name = fields.text
     if name not in row:
-        return Problem(position, "no_text_field", f"no field {name!r} ({fields.setting}); it has {_names(row)}")
+        return RecordProblem(position, "no_text_field", f"no field {name!r} ({fields.setting}); it has {_names(row)}")
     message = f"field {name!r} ({fields.setting}) holds {_kind(row[name])}, not a string"
-    return Problem(position, "text_not_a_string", message)
+    return RecordProblem(position, "text_not_a_string", message)
 
 
 def _is_a_name(value: Any) -> bool:
     return isinstance(value, str | int) and not isinstance(value, bool) and value != ""
 
 
-def _not_a_name(position: int, row: Mapping[str, Any], name: str, setting: str, what: str) -> Problem:
+def _not_a_name(position: int, row: Mapping[str, Any], name: str, setting: str, what: str) -> RecordProblem:
     if name not in row:
-        return Problem(position, f"no_{what}_field", f"no field {name!r} ({setting}); it has {_names(row)}")
+        return RecordProblem(position, f"no_{what}_field", f"no field {name!r} ({setting}); it has {_names(row)}")
     message = f"field {name!r} ({setting}) holds {_kind(row[name])}, not a non-empty string or an integer"
-    return Problem(position, f"invalid_{what}", message)
+    return RecordProblem(position, f"invalid_{what}", message)
 
 
 def _names(row: Mapping[str, Any]) -> str:

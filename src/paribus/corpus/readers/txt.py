@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import BinaryIO, Literal
 
-from paribus.corpus.readers.lines import Line, decode, lines
-from paribus.corpus.readers.record import Item, Problem, Record, checked
+from paribus.corpus.readers.lines import TextLine, decode, lines
+from paribus.corpus.readers.record import Item, Record, RecordProblem, checked
 
 Unit = Literal["file", "line", "paragraph"]
 
@@ -34,15 +34,15 @@ def read_lines(stream: BinaryIO) -> Iterator[Item]:
         yield _item([line] if _has_text(line) else [], keep_end=False, number=line.number)
 
 
-def _has_text(line: Line) -> bool:
+def _has_text(line: TextLine) -> bool:
     return bool(line.data) and not line.data.isspace()
 
 
-def _item(part: list[Line], *, keep_end: bool, number: int = 1) -> Item:
+def _item(part: list[TextLine], *, keep_end: bool, number: int = 1) -> Item:
     if not part:
-        return Problem(number, "empty_text", "the text is empty")
+        return RecordProblem(number, "empty_text", "the text is empty")
     data = b"".join(line.data for line in part)
     if not keep_end:
         data = data.removesuffix(b"\n").removesuffix(b"\r")
     text = decode(data, line=part[0].number, offset=part[0].offset)
-    return text if isinstance(text, Problem) else checked(Record(part[0].number, None, text))
+    return text if isinstance(text, RecordProblem) else checked(Record(part[0].number, None, text))

@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 import pyarrow as pa
 
-from paribus.corpus.readers.record import Item, Problem, Record
+from paribus.corpus.readers.record import Item, Record, RecordProblem
 from paribus.errors import DataError
 from paribus.store import atomic
 
@@ -90,7 +90,7 @@ def extracted(extract: Extract) -> Iterator[tuple[Item, int]]:
 
 def _item(row: Row) -> Item:
     position, id, text, group, reason, message, _ = row
-    return Problem(position, reason or "", message or "") if text is None else Record(position, id, text, group)
+    return RecordProblem(position, reason or "", message or "") if text is None else Record(position, id, text, group)
 
 
 def _batches(rows: Iterator[Row]) -> Iterator[list[Row]]:

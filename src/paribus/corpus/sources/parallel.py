@@ -13,7 +13,7 @@ from paribus.corpus.readers.compression import ArchiveError, open_decompressed
 from paribus.corpus.readers.formats import compression_of
 from paribus.corpus.readers.jsonl import read_jsonl
 from paribus.corpus.readers.parquet import read_parquet
-from paribus.corpus.readers.record import Fields, Item, Problem, Record
+from paribus.corpus.readers.record import Fields, Item, Record, RecordProblem
 from paribus.corpus.readers.txt import read_lines
 from paribus.corpus.sources.aligned import record_format, sides
 from paribus.corpus.sources.groups import in_group_of_text, require_group_of_text
@@ -87,7 +87,7 @@ def _pair(intake: Intake, one: Item, other: Item, paths: tuple[Path, Path], labe
     """The pair, or what is wrong with its first side that is no text."""
     if isinstance(one, Record) and isinstance(other, Record):
         return Found(f"{label}:{one.position}", one.text, label, other.text, one.group)
-    item, path = (one, paths[0]) if isinstance(one, Problem) else (other, paths[1])
+    item, path = (one, paths[0]) if isinstance(one, RecordProblem) else (other, paths[1])
     return intake.take(item, path=str(path), label=path.name, unit=_unit(path))
 
 

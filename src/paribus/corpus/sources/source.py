@@ -5,7 +5,7 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from paribus.corpus.readers.record import Item, Problem
+from paribus.corpus.readers.record import Item, RecordProblem
 from paribus.errors import DataError
 
 
@@ -60,9 +60,9 @@ class Intake:
 
     def take(self, item: Item, *, path: str, label: str, unit: str) -> Found | Skipped:
         """The document of an item of the file at `path`, which ids and records call `label`; DataError."""
-        if not isinstance(item, Problem) and not self._is_first(item.id):
-            item = Problem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
-        if not isinstance(item, Problem):
+        if not isinstance(item, RecordProblem) and not self._is_first(item.id):
+            item = RecordProblem(item.position, "duplicate_id", f"the id {item.id!r} (corpus.id_field) occurred before")
+        if not isinstance(item, RecordProblem):
             id = f"{label}:{item.position}" if item.id is None else item.id
             return Found(id, item.text, label, group=item.group)
         if self._on_invalid == "skip":

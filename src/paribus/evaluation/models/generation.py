@@ -16,10 +16,10 @@ from transformers import DynamicCache
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import Progress
-from paribus.evaluation.prompts.pairs import Encoder, Ids
+from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
 
 
-class Coder(Encoder, Protocol):
+class Coder(PromptEncoder, Protocol):
     """What generation needs of a tokenizer."""
 
     def decode(self, ids: Sequence[int]) -> str:
@@ -27,7 +27,7 @@ class Coder(Encoder, Protocol):
 
 
 @dataclass(frozen=True)
-class Request:
+class GenerationRequest:
     """Write what follows a prompt, until a stop string, the end-of-document token or the largest number of tokens."""
 
     prompt: str | Ids
@@ -54,7 +54,7 @@ class Generator:
         self.coder = coder
 
     @torch.inference_mode()
-    def write(self, requests: Sequence[Request], progress: Progress = lambda requests: None) -> list[Written]:
+    def write(self, requests: Sequence[GenerationRequest], progress: Progress = lambda requests: None) -> list[Written]:
         """The text of each request, in the caller's order.
 
         Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
@@ -75,7 +75,7 @@ class Generator:
             progress(len(places))
         return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]
 
-    def _encode(self, request: Request) -> tuple[Ids, bool]:
+    def _encode(self, request: GenerationRequest) -> tuple[Ids, bool]:
         """The ids of the prompt and whether its beginning was left out; at most half a context is kept for the text."""
         ids = self.coder.encode(request.prompt) if isinstance(request.prompt, str) else request.prompt
         length = self.scorer.context_length
@@ -112,7 +112,7 @@ class Generator:
 class _Batch:
     """The rows of a batch, and which of them are still written."""
 
-    def __init__(self, requests: Sequence[Request], prompts: Sequence[Ids], coder: Coder) -> None:
+    def __init__(self, requests: Sequence[GenerationRequest], prompts: Sequence[Ids], coder: Coder) -> None:
         self._requests, self._prompts, self._coder = requests, prompts, coder
         self._written: list[list[int]] = [[] for _ in requests]
         self._rows = list(range(len(requests)))

@@ -15,7 +15,7 @@ from lm_eval.api.model import TemplateLM
 from lm_eval.api.task import ConfigurableTask
 from lm_eval.evaluator import evaluate
 
-from paribus.evaluation.models.generation import Coder, Generator, Request
+from paribus.evaluation.models.generation import Coder, GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Pair, fit, windows
@@ -90,7 +90,7 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
     def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
         """Greedy texts after the prompts, up to the first of their stop strings."""
         asked = [
-            Request(text, tuple(how["until"]), int(how["max_gen_toks"]))
+            GenerationRequest(text, tuple(how["until"]), int(how["max_gen_toks"]))
             for text, how in (request.args for request in requests)
         ]
         written = Generator(self.scorer, self.encoder).write(asked, counter(self.progress, len(asked)))

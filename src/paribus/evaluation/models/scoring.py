@@ -15,7 +15,7 @@ from torch.nn.functional import linear
 
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.progress import Progress
-from paribus.evaluation.prompts.branches import Batch, Group, batches, group_pairs, make_batch
+from paribus.evaluation.prompts.branches import BranchBatch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
 from paribus.modeling.decoder import decoder_parts
 
@@ -25,7 +25,7 @@ NOT_A_NUMBER = "the model's output is not a number; its weights are not finite o
 
 
 @dataclass(frozen=True)
-class Scores:
+class PairScores:
     """Of each pair, in the caller's order."""
 
     log_probability: NDArray[np.float64]
@@ -44,7 +44,7 @@ class Scorer:
         self.context_length = int(model.config.max_position_embeddings)
 
     @torch.inference_mode()
-    def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> Scores:
+    def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> PairScores:
         """Log-probability of each pair's continuation; pairs must fit the context length (`pairs.fit`).
 
         Raises NumericalError when the model gives something that is not a number, OutOfMemoryError for its kind.
@@ -56,7 +56,7 @@ class Scorer:
             np.logical_and.at(greedy, places, right)
         if not np.isfinite(log_probability).all():
             raise NumericalError(NOT_A_NUMBER)
-        return Scores(log_probability, greedy)
+        return PairScores(log_probability, greedy)
 
     @torch.inference_mode()
     def token_scores(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> NDArray[np.float64]:
@@ -115,7 +115,7 @@ class Scorer:
                 f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
             ) from error
 
-    def _tokens(self, batch: Batch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    def _tokens(self, batch: BranchBatch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Log-probability of each scored token, and the most probable token at its place."""
         device = self.model.device
         hidden = self._hidden(batch, device)
@@ -130,7 +130,7 @@ class Scorer:
             best.append(logits.argmax(dim=1).cpu())
         return torch.cat(scores).double().numpy(), torch.cat(best).numpy()
 
-    def _hidden(self, batch: Batch, device: torch.device) -> torch.Tensor:
+    def _hidden(self, batch: BranchBatch, device: torch.device) -> torch.Tensor:
         ids = torch.from_numpy(batch.ids).to(device)
         extra: dict[str, torch.Tensor] = {}
         if batch.branched:

@@ -7,7 +7,7 @@ from pathlib import Path
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.measures.bleu import bleu
 from paribus.evaluation.models.translation import Translator
-from paribus.evaluation.results import Row
+from paribus.evaluation.results import ResultRow
 from paribus.evaluation.suites.translations import TRANSLATIONS
 from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs
 from paribus.evaluation.tasks.passages import text_digest
@@ -27,16 +27,18 @@ class Translated:
     signature: str | None = None
     """sacrebleu's."""
 
-    def add(self, step: int, translator: Translator, progress: Callable[[int, int], None]) -> list[Row]:
+    def add(self, step: int, translator: Translator, progress: Callable[[int, int], None]) -> list[ResultRow]:
         """Translate all sets with the checkpoint of a step; BLEU of each pair, linearised."""
-        rows: list[Row] = []
+        rows: list[ResultRow] = []
         for task, pairs in self.sets.items():
             texts = translator.translate([pair.source for pair in pairs], progress)
             self.texts[step, task] = {pair.id: text for pair, text in zip(pairs, texts, strict=True)}
             found = bleu(texts, [pair.target for pair in pairs])
             self.signature = found.signature
             rows += [
-                Row(step, task, 0, pair.id, text_digest(f"{pair.source}\0{pair.target}"), BLEU, float(value) / 100)
+                ResultRow(
+                    step, task, 0, pair.id, text_digest(f"{pair.source}\0{pair.target}"), BLEU, float(value) / 100
+                )
                 for pair, value in zip(pairs, found.sentences, strict=True)
             ]
         return rows

@@ -67,7 +67,7 @@ def batches(groups: Sequence[Group], requests: int) -> list[list[Group]]:
 
 
 @dataclass(frozen=True)
-class Batch:
+class BranchBatch:
     """Padded sequences of some groups, and where each scored token is predicted."""
 
     ids: NDArray[np.int64]
@@ -91,7 +91,7 @@ class Batch:
         return bool(self.branch.max() > 1)
 
 
-def make_batch(groups: Sequence[Group]) -> Batch:
+def make_batch(groups: Sequence[Group]) -> BranchBatch:
     """Lay out the sequences of `groups`."""
     shape = (len(groups), max(group.length for group in groups))
     ids, positions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
@@ -108,4 +108,4 @@ def make_batch(groups: Sequence[Group]) -> Batch:
             columns = np.concatenate([[len(group.context) - 1], np.arange(start, end)])
             scored.append(np.stack([np.full(size, row), columns, continuation, np.full(size, member)]))
     rows, columns, targets, members = np.concatenate(scored, axis=1).astype(np.int64)
-    return Batch(ids, positions, branch, rows, columns, targets, members)
+    return BranchBatch(ids, positions, branch, rows, columns, targets, members)

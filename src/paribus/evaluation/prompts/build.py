@@ -12,7 +12,7 @@ from typing import Any
 from paribus.config.byte_sizes import in_tokens
 from paribus.config.schema import RunConfig
 from paribus.evaluation.prompts.boundary import Spellings
-from paribus.evaluation.prompts.pairs import Encoder, encode_choices
+from paribus.evaluation.prompts.pairs import PromptEncoder, encode_choices
 from paribus.evaluation.prompts.requests import Item, crossed_text
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.tasks.files import read_config
@@ -116,7 +116,7 @@ def _long_prompts(
 class PromptCutter:
     """Cuts items with one tokenizer."""
 
-    def __init__(self, tokenizer: Encoder) -> None:
+    def __init__(self, tokenizer: PromptEncoder) -> None:
         self._tokenizer = tokenizer
 
     @cached_property

@@ -17,7 +17,7 @@ Ids = NDArray[Any]
 """A 1-D array of token ids."""
 
 
-class Encoder(Protocol):
+class PromptEncoder(Protocol):
     """What scoring needs of a tokenizer."""
 
     @property

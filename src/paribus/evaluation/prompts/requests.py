@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from paribus.errors import DataError
 from paribus.evaluation.prompts.boundary import Spellings, text_log_probabilities
-from paribus.evaluation.prompts.pairs import Choices, Encoder, Ids, Pair, encode_choices, fit, fit_context
+from paribus.evaluation.prompts.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit, fit_context
 
 if TYPE_CHECKING:
     from paribus.evaluation.models.scoring import Scorer
@@ -87,7 +87,7 @@ class EncodedRequests:
         return Answers(sums, greedy, omitted)
 
 
-def encode_requests(tokenizer: Encoder, context_length: int, requests: Sequence[Request]) -> EncodedRequests:
+def encode_requests(tokenizer: PromptEncoder, context_length: int, requests: Sequence[Request]) -> EncodedRequests:
     """Requests in order; those of one item and context that follow each other are its choices.
 
     Raises DataError where a token crosses a boundary and the tokens' bytes are not those of the text.

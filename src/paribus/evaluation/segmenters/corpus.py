@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from paribus.corpus.readers.compression import FRAMES, open_decompressed
 from paribus.corpus.readers.lines import decode, lines
-from paribus.corpus.readers.record import Problem
+from paribus.corpus.readers.record import RecordProblem
 from paribus.errors import DataError
 from paribus.evaluation.measures.segmentation import SegmentationScores, scores_of_counts
 
@@ -25,7 +25,7 @@ class Segmenter(Protocol):
         """The bytes of each token, in order."""
 
 
-class WordCounts(NamedTuple):
+class SegmentedWords(NamedTuple):
     """Numbers of words of one sentence."""
 
     correct: int
@@ -45,7 +45,7 @@ def read_segmented(path: Path) -> list[list[str]]:
         with path.open("rb") as raw:
             for line in lines(open_decompressed(path, raw, compression if compression in FRAMES else None)):
                 text = decode(line.data, line=line.number, offset=line.offset)
-                if isinstance(text, Problem):
+                if isinstance(text, RecordProblem):
                     raise DataError(f"{path}, line {text.position}: {text.message}")
                 sentences.append(text.split())
     except OSError as error:
@@ -63,18 +63,18 @@ def tokenizer_scores(tokenizer: Segmenter, gold: Sequence[Sequence[str]]) -> Seg
     for one character that it does not know. Raises DataError naming the sentence (counted from 1) otherwise.
     """
     counts = sentence_counts(tokenizer, gold)
-    correct, predicted, words = (sum(column) for column in zip(WordCounts(0, 0, 0), *counts, strict=True))
+    correct, predicted, words = (sum(column) for column in zip(SegmentedWords(0, 0, 0), *counts, strict=True))
     return scores_of_counts(correct, predicted, words)
 
 
-def sentence_counts(tokenizer: Segmenter, gold: Sequence[Sequence[str]]) -> list[WordCounts]:
+def sentence_counts(tokenizer: Segmenter, gold: Sequence[Sequence[str]]) -> list[SegmentedWords]:
     """The numbers behind `tokenizer_scores`, which are summed over sentences, of each; DataError as there."""
     counts = []
     for number, sentence in enumerate(gold, start=1):
         text = "".join(sentence)
         tokens = _token_lengths(tokenizer.tokenize(text), text.encode(), number)
         correct = len(_spans(tokens) & _spans(len(word.encode()) for word in sentence))
-        counts.append(WordCounts(correct, len(tokens), len(sentence)))
+        counts.append(SegmentedWords(correct, len(tokens), len(sentence)))
     return counts
 
 

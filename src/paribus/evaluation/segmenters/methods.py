@@ -14,7 +14,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import Pretokenizer
 from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 from paribus.tokenization.pretokenize.spans.settings import SpanSettings
 
@@ -87,7 +87,7 @@ def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> di
 
 def model_methods(model: Path) -> dict[str, Cutter]:
     """The methods that need a language model of characters: the directory `model`."""
-    predictive = PredictiveEntropyPretokenizer(model)
+    predictive = PredictiveEntropySpans(model)
     return {PREDICTIVE: predictive, PREDICTIVE_PUNCTUATION: CutAgain(predictive, Pretokenizer("gpt2"))}
 
 

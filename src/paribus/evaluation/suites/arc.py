@@ -1,6 +1,6 @@
 """ARC (Clark et al. 2018): grade-school science, an easy and a challenge set."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, lettered, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, lettered, text, texts
 from paribus.evaluation.tasks.items import Item
 
 
@@ -16,12 +16,16 @@ def item(name: str, record: Record) -> Item:
 
 
 ARC_EASY = Benchmark(
-    "arc_easy", "test", item, Prompt("ARC-Easy test, prompt of lm-eval arc_easy"), Hub("allenai/ai2_arc", "ARC-Easy")
+    "arc_easy",
+    "test",
+    item,
+    BenchmarkPrompt("ARC-Easy test, prompt of lm-eval arc_easy"),
+    Hub("allenai/ai2_arc", "ARC-Easy"),
 )
 ARC_CHALLENGE = Benchmark(
     "arc_challenge",
     "test",
     item,
-    Prompt("ARC-Challenge test, prompt of lm-eval arc_challenge"),
+    BenchmarkPrompt("ARC-Challenge test, prompt of lm-eval arc_challenge"),
     Hub("allenai/ai2_arc", "ARC-Challenge"),
 )

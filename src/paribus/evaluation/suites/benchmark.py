@@ -15,7 +15,7 @@ Reader = Callable[[str, Record], AnyItem]
 
 
 @dataclass(frozen=True)
-class Prompt:
+class BenchmarkPrompt:
     """How the texts of a task are put together, and where they come from."""
 
     source: str
@@ -65,7 +65,7 @@ class Benchmark:
     """Split that is scored, as lm-eval does: test where its labels are public, else validation."""
     item: Reader
     """Prompt as in lm-eval's built-in task."""
-    prompt: Prompt
+    prompt: BenchmarkPrompt
     hub: Hub | None = None
     """Where else the records are; None where no hub data set has them in a form that is read here."""
     generation: Generation | None = None

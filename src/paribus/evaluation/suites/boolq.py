@@ -1,6 +1,6 @@
 """BoolQ (Clark et al. 2019): yes or no questions about a passage."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text
 from paribus.evaluation.tasks.items import Item
 
 ANSWERS = ("no", "yes")
@@ -13,5 +13,9 @@ def item(name: str, record: Record) -> Item:
 
 
 BOOLQ = Benchmark(
-    "boolq", "validation", item, Prompt("BoolQ validation, prompt of lm-eval boolq"), Hub("aps/super_glue", "boolq")
+    "boolq",
+    "validation",
+    item,
+    BenchmarkPrompt("BoolQ validation, prompt of lm-eval boolq"),
+    Hub("aps/super_glue", "boolq"),
 )

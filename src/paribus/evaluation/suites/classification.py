@@ -5,7 +5,7 @@ In-Context Pretraining names that paper for its label words. Its templates and w
 as that paper has none. Amazon and Yelp are the sets of two classes.
 """
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Reader, Record, index, string
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Reader, Record, index, string
 from paribus.evaluation.tasks.items import Item
 
 SENTIMENTS = ("terrible.", "great.")
@@ -32,7 +32,7 @@ def reader(field: str, template: str, words: tuple[str, ...]) -> Reader:
 
 
 def _benchmark(name: str, split: str, item: Reader, hub: Hub) -> Benchmark:
-    return Benchmark(name, split, item, Prompt(f"{name} {split}, label words of Min et al. 2022"), hub)
+    return Benchmark(name, split, item, BenchmarkPrompt(f"{name} {split}, label words of Min et al. 2022"), hub)
 
 
 SST2 = _benchmark("sst2", "validation", reader("sentence", "It was", SENTIMENTS), Hub("nyu-mll/glue", "sst2"))

@@ -1,6 +1,6 @@
 """CommonsenseQA (Talmor et al. 2019), answered by the letter of the choice."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, lettered, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, lettered, text, texts
 from paribus.evaluation.tasks.items import Item
 
 
@@ -23,6 +23,6 @@ COMMONSENSE_QA = Benchmark(
     "commonsense_qa",
     "validation",
     item,
-    Prompt("CommonsenseQA validation, prompt as in the file"),
+    BenchmarkPrompt("CommonsenseQA validation, prompt as in the file"),
     Hub("tau/commonsense_qa"),
 )

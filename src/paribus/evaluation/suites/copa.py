@@ -1,7 +1,7 @@
 """COPA (Roemmele et al. 2011): the more plausible cause or effect."""
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text, texts
 from paribus.evaluation.tasks.items import Item
 
 CONNECTORS = {"cause": "because", "effect": "therefore"}
@@ -29,5 +29,5 @@ def _lowered(choice: str) -> str:
 
 
 COPA = Benchmark(
-    "copa", "validation", item, Prompt("COPA validation, prompt as in the file"), Hub("aps/super_glue", "copa")
+    "copa", "validation", item, BenchmarkPrompt("COPA validation, prompt as in the file"), Hub("aps/super_glue", "copa")
 )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, string, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation, Hub, Record, entry, string, text
 from paribus.evaluation.tasks.items import AnswerItem
 
 DATE = ("day", "month", "year")
@@ -53,7 +53,7 @@ DROP = Benchmark(
     "drop",
     "validation",
     item,
-    Prompt("DROP validation, prompt of lm-eval drop"),
+    BenchmarkPrompt("DROP validation, prompt of lm-eval drop"),
     Hub("EleutherAI/drop"),
     Generation((".",), "drop"),
 )

@@ -2,7 +2,7 @@
 
 import re
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, string, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, string, text, texts
 from paribus.evaluation.tasks.items import Item
 
 
@@ -26,6 +26,6 @@ HELLASWAG = Benchmark(
     "hellaswag",
     "validation",
     item,
-    Prompt("HellaSwag validation, prompt of lm-eval hellaswag"),
+    BenchmarkPrompt("HellaSwag validation, prompt of lm-eval hellaswag"),
     Hub("Rowan/hellaswag"),
 )

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, entry, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation, Hub, Record, entry, text, texts
 from paribus.evaluation.tasks.items import AnswerItem
 
 
@@ -32,7 +32,7 @@ HOTPOTQA = Benchmark(
     "hotpotqa",
     "validation",
     item,
-    Prompt("HotpotQA validation, distractor setting, all paragraphs before the question"),
+    BenchmarkPrompt("HotpotQA validation, distractor setting, all paragraphs before the question"),
     Hub("hotpotqa/hotpot_qa", "distractor"),
     Generation(("\n",), "squad"),
 )

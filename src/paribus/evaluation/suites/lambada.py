@@ -1,7 +1,7 @@
 """LAMBADA (Paperno et al. 2016), in OpenAI's form: the last word of a passage."""
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, text
 from paribus.evaluation.tasks.items import TextItem
 
 
@@ -19,6 +19,6 @@ LAMBADA_OPENAI = Benchmark(
     "lambada_openai",
     "test",
     item,
-    Prompt("LAMBADA test, prompt of lm-eval lambada_openai", target_delimiter=""),
+    BenchmarkPrompt("LAMBADA test, prompt of lm-eval lambada_openai", target_delimiter=""),
     Hub("EleutherAI/lambada_openai", "default"),
 )

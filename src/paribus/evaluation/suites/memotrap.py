@@ -1,6 +1,6 @@
 """MemoTrap (Liu and Liu 2023): prompts whose right answer is not the one that was often read."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Prompt, Record, index, literal, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Record, index, literal, text, texts
 from paribus.evaluation.tasks.items import Item
 
 FILES = ("proverb_ending", "proverb_translation", "hate_speech_ending", "history_of_science")
@@ -13,7 +13,7 @@ def item(name: str, record: Record) -> Item:
 
 
 def _benchmark(file: str) -> Benchmark:
-    prompt = Prompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter="")
+    prompt = BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter="")
     return Benchmark(f"memotrap_{file}", file, item, prompt, parent="memotrap")
 
 

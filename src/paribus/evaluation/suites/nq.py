@@ -2,7 +2,7 @@
 
 from types import MappingProxyType
 
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation, Hub, Record, answers, text
 from paribus.evaluation.suites.passages import open_book_item
 from paribus.evaluation.tasks.items import AnswerItem
 
@@ -38,7 +38,7 @@ NQ_OPEN = Benchmark(
     "nq_open",
     "validation",
     item,
-    Prompt("NQ-open validation, prompt of lm-eval nq_open", fewshot_delimiter="\n", description=DESCRIPTION),
+    BenchmarkPrompt("NQ-open validation, prompt of lm-eval nq_open", fewshot_delimiter="\n", description=DESCRIPTION),
     Hub("google-research-datasets/nq_open"),
     GENERATION,
 )
@@ -46,6 +46,6 @@ NQ_OPEN_BOOK = Benchmark(
     "nq_open_book",
     "validation",
     open_book,
-    Prompt("NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=DESCRIPTION),
+    BenchmarkPrompt("NQ-open with retrieved passages before the prompt of lm-eval nq_open", description=DESCRIPTION),
     generation=GENERATION,
 )

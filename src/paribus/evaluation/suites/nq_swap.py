@@ -1,6 +1,6 @@
 """NQ-Swap (Longpre et al. 2021): questions whose passage was changed, so that it contradicts what a model remembers."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation, Hub, Record, answers, text
 from paribus.evaluation.tasks.items import AnswerItem
 
 
@@ -14,7 +14,7 @@ NQ_SWAP = Benchmark(
     "nq_swap",
     "dev",
     item,
-    Prompt("NQ-Swap, the changed passage before the question"),
+    BenchmarkPrompt("NQ-Swap, the changed passage before the question"),
     Hub("pminervini/NQ-Swap"),
     Generation(("\n",), "squad"),
 )

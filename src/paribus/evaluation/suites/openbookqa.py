@@ -1,6 +1,6 @@
 """OpenBookQA (Mihaylov et al. 2018): elementary science, four choices."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, lettered, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, lettered, text
 from paribus.evaluation.tasks.items import Item
 
 
@@ -13,6 +13,6 @@ OPENBOOKQA = Benchmark(
     "openbookqa",
     "test",
     item,
-    Prompt("OpenBookQA test, prompt of lm-eval openbookqa"),
+    BenchmarkPrompt("OpenBookQA test, prompt of lm-eval openbookqa"),
     Hub("allenai/openbookqa", "main"),
 )

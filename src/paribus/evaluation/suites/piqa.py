@@ -1,6 +1,6 @@
 """PIQA (Bisk et al. 2020): which of two solutions reaches a goal."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text
 from paribus.evaluation.tasks.items import Item
 
 
@@ -10,4 +10,6 @@ def item(name: str, record: Record) -> Item:
     return Item(name, f"Question: {text(record, 'goal')}\nAnswer:", choices, index(record, "label", choices))
 
 
-PIQA = Benchmark("piqa", "validation", item, Prompt("PIQA validation, prompt of lm-eval piqa"), Hub("baber/piqa"))
+PIQA = Benchmark(
+    "piqa", "validation", item, BenchmarkPrompt("PIQA validation, prompt of lm-eval piqa"), Hub("baber/piqa")
+)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, literal, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, literal, text, texts
 from paribus.evaluation.tasks.items import Item
 
 LETTERS = "ABCD"
@@ -44,13 +44,13 @@ RACE_HIGH = Benchmark(
     "race_high",
     "test",
     item,
-    Prompt("RACE-High test, prompt of lm-eval race"),
+    BenchmarkPrompt("RACE-High test, prompt of lm-eval race"),
     Hub("EleutherAI/race", "high", train=False),
 )
 RACE_MIDDLE = Benchmark(
     "race_middle",
     "test",
     item,
-    Prompt("RACE-Middle test, prompt of lm-eval race; on the hub every question is a record of its own"),
+    BenchmarkPrompt("RACE-Middle test, prompt of lm-eval race; on the hub every question is a record of its own"),
     Hub("ehovy/race", "middle"),
 )

@@ -1,6 +1,6 @@
 """Social IQa (Sap et al. 2019): questions about people's motives and reactions."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text, texts
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text, texts
 from paribus.evaluation.tasks.items import Item
 
 
@@ -15,5 +15,9 @@ def item(name: str, record: Record) -> Item:
 
 
 SIQA = Benchmark(
-    "siqa", "validation", item, Prompt("Social IQa validation, prompt of lm-eval social_iqa"), Hub("lighteval/siqa")
+    "siqa",
+    "validation",
+    item,
+    BenchmarkPrompt("Social IQa validation, prompt of lm-eval social_iqa"),
+    Hub("lighteval/siqa"),
 )

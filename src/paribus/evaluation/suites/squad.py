@@ -3,7 +3,16 @@
 from collections.abc import Mapping
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
+from paribus.evaluation.suites.benchmark import (
+    Benchmark,
+    BenchmarkPrompt,
+    Generation,
+    Hub,
+    Record,
+    answers,
+    entry,
+    text,
+)
 from paribus.evaluation.tasks.items import AnswerItem
 
 
@@ -21,7 +30,7 @@ SQUAD = Benchmark(
     "squad",
     "validation",
     item,
-    Prompt("SQuAD v1.1 validation, prompt of lm-eval squadv2"),
+    BenchmarkPrompt("SQuAD v1.1 validation, prompt of lm-eval squadv2"),
     Hub("rajpurkar/squad"),
     Generation(("\n",), "squad"),
 )

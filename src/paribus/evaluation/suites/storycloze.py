@@ -1,6 +1,6 @@
 """StoryCloze (Mostafazadeh et al. 2016): the right ending of a story of four sentences."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text
 from paribus.evaluation.tasks.items import Item
 
 SENTENCES = 4
@@ -17,6 +17,6 @@ STORYCLOZE = Benchmark(
     "storycloze",
     "test",
     item,
-    Prompt("StoryCloze 2016 test, prompt of lm-eval storycloze_2016"),
+    BenchmarkPrompt("StoryCloze 2016 test, prompt of lm-eval storycloze_2016"),
     Hub("LSDSem/story_cloze", "2016"),
 )

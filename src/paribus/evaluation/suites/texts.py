@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from paribus.corpus.readers.record import Problem, Record, checked
+from paribus.corpus.readers.record import Record, RecordProblem, checked
 from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Record as Fields
 from paribus.evaluation.suites.benchmark import entry, string
@@ -43,7 +43,7 @@ class _Documents:
         self._named = "id" in record if self._named is None else self._named
         document = str(entry(record, "id")) if self._named else name
         found = checked(Record(0, document, string(record, "text")))
-        if isinstance(found, Problem):
+        if isinstance(found, RecordProblem):
             raise DataError(found.message)
         if document in self._seen:
             raise DataError(f"the id {document!r} occurred before")

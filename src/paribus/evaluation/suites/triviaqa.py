@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, entry, text
+from paribus.evaluation.suites.benchmark import (
+    Benchmark,
+    BenchmarkPrompt,
+    Generation,
+    Hub,
+    Record,
+    answers,
+    entry,
+    text,
+)
 from paribus.evaluation.suites.passages import open_book_item
 from paribus.evaluation.tasks.items import AnswerItem
 
@@ -34,7 +43,7 @@ TRIVIAQA = Benchmark(
     "triviaqa",
     "validation",
     item,
-    Prompt("TriviaQA validation without context, prompt of lm-eval triviaqa"),
+    BenchmarkPrompt("TriviaQA validation without context, prompt of lm-eval triviaqa"),
     Hub("mandarjoshi/trivia_qa", "rc.nocontext"),
     GENERATION,
 )
@@ -42,6 +51,6 @@ TRIVIAQA_OPEN_BOOK = Benchmark(
     "triviaqa_open_book",
     "validation",
     open_book,
-    Prompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
+    BenchmarkPrompt("TriviaQA with retrieved passages before the prompt of lm-eval triviaqa"),
     generation=GENERATION,
 )

@@ -1,6 +1,6 @@
 """WebQuestions (Berant et al. 2013): questions that Freebase answers."""
 
-from paribus.evaluation.suites.benchmark import Benchmark, Generation, Hub, Prompt, Record, answers, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation, Hub, Record, answers, text
 from paribus.evaluation.tasks.items import AnswerItem
 
 
@@ -13,7 +13,7 @@ WEBQS = Benchmark(
     "webqs",
     "test",
     item,
-    Prompt("WebQuestions test, prompt of lm-eval webqs, the answer written instead of scored"),
+    BenchmarkPrompt("WebQuestions test, prompt of lm-eval webqs, the answer written instead of scored"),
     Hub("stanfordnlp/web_questions"),
     Generation(("\n",), "squad"),
 )

@@ -1,7 +1,7 @@
 """Winogrande (Sakaguchi et al. 2020): which of two names a pronoun, here a blank, stands for."""
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Benchmark, Hub, Prompt, Record, index, text
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Hub, Record, index, text
 from paribus.evaluation.tasks.items import BlankItem
 
 BLANK = "_"
@@ -20,6 +20,6 @@ WINOGRANDE = Benchmark(
     "winogrande",
     "validation",
     item,
-    Prompt("Winogrande validation, prompt of lm-eval winogrande"),
+    BenchmarkPrompt("Winogrande validation, prompt of lm-eval winogrande"),
     Hub("allenai/winogrande", "winogrande_xl"),
 )

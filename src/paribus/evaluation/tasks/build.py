@@ -5,7 +5,7 @@ from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.fingerprint import require_examples
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.benchmark import Benchmark, Prompt
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
@@ -79,7 +79,7 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
     config, generation = context.config.evaluation, None
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
-        prompt = Prompt("held-out part of the corpus", target_delimiter="")
+        prompt = BenchmarkPrompt("held-out part of the corpus", target_delimiter="")
     else:
         benchmark = BENCHMARKS[name]
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation

@@ -9,7 +9,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from paribus.errors import DataError
-from paribus.evaluation.suites.benchmark import Generation, Prompt
+from paribus.evaluation.suites.benchmark import BenchmarkPrompt, Generation
 from paribus.evaluation.tasks.items import AnswerItem, BlankItem, Item, ItemSet, TextItem, write_items
 
 ACCURACIES = ("acc", "acc_norm", "acc_bytes")
@@ -18,7 +18,7 @@ SPANS_JOINED = "{{ answers | map('join', ', ') | list }}"
 
 
 def write_task(
-    directory: Path, name: str, items: ItemSet, prompt: Prompt, generation: Generation | None = None
+    directory: Path, name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None = None
 ) -> None:
     """Write `<name>.yaml`, `<name>.jsonl` (scored) and `<name>.fewshot.jsonl` (examples).
 
@@ -31,12 +31,14 @@ def write_task(
     (directory / f"{name}.yaml").write_text(content, encoding="utf-8")
 
 
-def task_config(name: str, items: ItemSet, prompt: Prompt, generation: Generation | None = None) -> dict[str, Any]:
+def task_config(
+    name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None = None
+) -> dict[str, Any]:
     """An lm-eval task over the two files."""
     form = _form(items, generation)
     metrics = form.pop("metric_list")
     surroundings = {"description": prompt.description} if prompt.description else {}
-    if prompt.fewshot_delimiter != Prompt.fewshot_delimiter:
+    if prompt.fewshot_delimiter != BenchmarkPrompt.fewshot_delimiter:
         surroundings["fewshot_delimiter"] = prompt.fewshot_delimiter
     return {
         "task": name,

@@ -9,14 +9,16 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.evaluation.results import Row
-from paribus.evaluation.segmenters.corpus import Segmenter, WordCounts, sentence_counts
+from paribus.evaluation.results import ResultRow
+from paribus.evaluation.segmenters.corpus import SegmentedWords, Segmenter, sentence_counts
 from paribus.evaluation.tasks.passages import text_digest
 
 WORD_PRECISION, WORD_RECALL, WORD_F1 = "word_precision", "word_recall", "word_f1"
 
 
-def segmentation_rows(task: str, tokenizer: Segmenter, gold: Sequence[Sequence[str]], checkpoint: int) -> list[Row]:
+def segmentation_rows(
+    task: str, tokenizer: Segmenter, gold: Sequence[Sequence[str]], checkpoint: int
+) -> list[ResultRow]:
     """A row a measure and sentence; the same at every checkpoint, as no model takes part.
 
     DataError where the tokens do not spell a sentence.
@@ -24,13 +26,13 @@ def segmentation_rows(task: str, tokenizer: Segmenter, gold: Sequence[Sequence[s
     values = word_values(sentence_counts(tokenizer, gold))
     digests = [text_digest(" ".join(words)) for words in gold]
     return [
-        Row(checkpoint, task, 0, f"test/{number}", digest, metric, float(value))
+        ResultRow(checkpoint, task, 0, f"test/{number}", digest, metric, float(value))
         for metric, column in values.items()
         for number, (digest, value) in enumerate(zip(digests, column, strict=True), start=1)
     ]
 
 
-def word_values(counts: Sequence[WordCounts]) -> dict[str, NDArray[np.float64]]:
+def word_values(counts: Sequence[SegmentedWords]) -> dict[str, NDArray[np.float64]]:
     """(sentences,) linearised values of each measure, in [0, 1] as their mean is, though no single one need be."""
     correct, predicted, gold = np.array(counts, np.float64).T
     return {

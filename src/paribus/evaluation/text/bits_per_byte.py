@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.evaluation.progress import counter
-from paribus.evaluation.prompts.pairs import Encoder, Pair, windows
+from paribus.evaluation.prompts.pairs import Pair, PromptEncoder, windows
 
 if TYPE_CHECKING:
     from paribus.evaluation.models.scoring import Scorer
@@ -51,7 +51,7 @@ class Documents:
         return DocumentBits(-nats / np.log(2), self.sizes)
 
 
-def encode_documents(tokenizer: Encoder, texts: Sequence[str], context_length: int) -> Documents:
+def encode_documents(tokenizer: PromptEncoder, texts: Sequence[str], context_length: int) -> Documents:
     """Each text in windows of a model's context length."""
     pairs: list[Pair] = []
     owners: list[int] = []

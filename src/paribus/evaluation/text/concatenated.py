@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from paribus.evaluation.progress import counter
-from paribus.evaluation.prompts.pairs import Encoder, Pair, windows
+from paribus.evaluation.prompts.pairs import Pair, PromptEncoder, windows
 from paribus.evaluation.text.bits_per_byte import DocumentBits
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Stream:
         return DocumentBits(-nats / np.log(2), self.sizes)
 
 
-def encode_stream(tokenizer: Encoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
+def encode_stream(tokenizer: PromptEncoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
     """Texts as one stream in an order of their places."""
     ids, owners = [], []
     between = np.array([tokenizer.eod_id]), np.array([_BETWEEN])

@@ -16,7 +16,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.models.scoring import LOGITS
-from paribus.evaluation.prompts.pairs import Encoder, Ids, windows
+from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
 from paribus.ordering.packing.contexts import NO_TARGET
@@ -37,7 +37,7 @@ class TargetScorer:
     """Scores targets with an encoder-decoder on the model's device."""
 
     model: Any
-    tokenizer: Encoder
+    tokenizer: PromptEncoder
     context_length: int
     batch_size: int
 

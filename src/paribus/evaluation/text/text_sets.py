@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from paribus.corpus.artifact import CorpusArtifact, read_columns
-from paribus.evaluation.prompts.pairs import Encoder
+from paribus.evaluation.prompts.pairs import PromptEncoder
 from paribus.evaluation.results import write_texts_table
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN
 from paribus.evaluation.tasks.heldout import read_heldout
@@ -62,7 +62,7 @@ class TextSet:
         return {"documents": len(self.documents), "bytes": int(sizes.sum())}
 
 
-def load_text_sets(tasks: Path, names: Sequence[str], tokenizer: Encoder, context_length: int) -> list[TextSet]:
+def load_text_sets(tasks: Path, names: Sequence[str], tokenizer: PromptEncoder, context_length: int) -> list[TextSet]:
     """The sets of the artefact `tasks`, encoded once for all checkpoints."""
     sets = []
     for name in names:

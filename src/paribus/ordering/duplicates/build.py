@@ -12,7 +12,7 @@ from paribus.native.announce import compile_kernels
 from paribus.ordering.duplicates.groups import Groups, group
 from paribus.ordering.duplicates.pairs import Pairs, equal_pairs
 from paribus.ordering.duplicates.removed import write_duplicates
-from paribus.ordering.parts import Part, corpus_parts
+from paribus.ordering.parts import CorpusPart, corpus_parts
 from paribus.stage.context import JSON, StageContext
 
 
@@ -33,7 +33,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _pairs(context: StageContext, parts: Sequence[Part], count: int) -> Pairs:
+def _pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) -> Pairs:
     match context.config.duplicates:
         case ExactDuplicates():
             from paribus.ordering.duplicates.exact import digest_part
@@ -63,7 +63,7 @@ def _embedding_pairs(context: StageContext, config: EmbeddingDuplicates, count: 
     return embedding_pairs(lists, config.threshold)
 
 
-def _compute(function: Callable[[Part], Part], parts: Sequence[Part], context: StageContext) -> None:
+def _compute(function: Callable[[CorpusPart], CorpusPart], parts: Sequence[CorpusPart], context: StageContext) -> None:
     """Map over parts; what is finished lies in `context.work` and is not done again after a kill."""
     total, done = parts[-1].start + parts[-1].rows, 0
     for part in context.engine.map(function, parts):

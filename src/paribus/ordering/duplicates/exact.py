@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.ordering.arrays import save_array
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 
 WORDS = 2
 """A digest is so many numbers of 64 bits."""
@@ -19,7 +19,7 @@ def digests(contents: Iterable[bytes]) -> npt.NDArray[np.uint64]:
     return np.frombuffer(joined, dtype="<u8").reshape(-1, WORDS)
 
 
-def digest_part(part: Part) -> Part:
+def digest_part(part: CorpusPart) -> CorpusPart:
     """Write the digests of the texts of a part, unless that is done."""
     if not part.target.exists():
         save_array(part.target, digests(text.encode() for text in part.texts()))

@@ -11,13 +11,13 @@ from paribus.ordering.duplicates.bands import Bands, buckets, linked
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.pairs import Indices, Pairs, equal_pairs
 from paribus.ordering.duplicates.signatures import keys_path
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 from paribus.stage.context import Reporter
 
 SIGNATURES_AT_ONCE = 65_536
 
 
-def minhash_pairs(parts: Sequence[Part], config: MinHashDuplicates, report: Reporter) -> Pairs:
+def minhash_pairs(parts: Sequence[CorpusPart], config: MinHashDuplicates, report: Reporter) -> Pairs:
     """Pairs among the documents of signed parts whose estimated Jaccard similarity is `config.threshold` or more.
 
     As many as connect what is connected, not all. Documents of one signature are paired with the first of them, which
@@ -36,7 +36,7 @@ def minhash_pairs(parts: Sequence[Part], config: MinHashDuplicates, report: Repo
     return pairs
 
 
-def _keys(parts: Sequence[Part], rows: slice) -> npt.NDArray[np.uint64]:
+def _keys(parts: Sequence[CorpusPart], rows: slice) -> npt.NDArray[np.uint64]:
     """Some keys of every document, (n, keys)."""
     return np.concatenate([map_array(keys_path(part.target))[rows].T for part in parts])
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 from paribus.errors import DataError
 from paribus.ordering.arrays import save_array
 from paribus.ordering.duplicates.groups import Groups
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 
 KEPT, REMOVED = "kept.npy", "removed.parquet"
 SCHEMA = pa.schema(
@@ -70,7 +70,7 @@ class Duplicates:
             raise DataError(f"{self.path / REMOVED}: a document is removed in favour of one that does not stay")
 
 
-def write_duplicates(directory: Path, groups: Groups, parts: Sequence[Part]) -> int:
+def write_duplicates(directory: Path, groups: Groups, parts: Sequence[CorpusPart]) -> int:
     """Write the artefact of the documents of `parts`; the bytes of text that are removed."""
     kept = groups.kept
     save_array(directory / KEPT, kept)
@@ -86,7 +86,7 @@ def write_duplicates(directory: Path, groups: Groups, parts: Sequence[Part]) -> 
 
 
 def _rows(
-    part: Part, groups: Groups, kept: npt.NDArray[np.bool_], leaders: npt.NDArray[np.int64], ids: dict[int, str]
+    part: CorpusPart, groups: Groups, kept: npt.NDArray[np.bool_], leaders: npt.NDArray[np.int64], ids: dict[int, str]
 ) -> pa.Table:
     """Removed documents of one part; `ids` remembers those of first documents, which come before all of their group."""
     span = slice(part.start, part.start + part.rows)

@@ -15,7 +15,7 @@ from paribus.ordering.arrays import save_array
 from paribus.ordering.duplicates.bands import Bands
 from paribus.ordering.duplicates.exact import digests
 from paribus.ordering.duplicates.shingles import shingles
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 
 SEED = 1
 """Of the hash functions; another seed is another estimate."""
@@ -28,7 +28,7 @@ def sign(texts: list[str], config: MinHashDuplicates) -> npt.NDArray[np.uint64]:
     return np.array([sketch.hashvalues for sketch in found], dtype=np.uint64).reshape(len(texts), config.permutations)
 
 
-def sign_part(config: MinHashDuplicates, part: Part) -> Part:
+def sign_part(config: MinHashDuplicates, part: CorpusPart) -> CorpusPart:
     """Write the signatures of a part, and their keys beside them, unless that is done."""
     if not part.target.exists():
         signatures = sign(part.texts(), config)

@@ -15,7 +15,7 @@ from paribus.engine.local import LocalEngine
 from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.embedder import PartEmbedding
-from paribus.ordering.parts import Part, corpus_parts
+from paribus.ordering.parts import CorpusPart, corpus_parts
 from paribus.stage.context import JSON, StageContext
 
 ENCODER_BYTES = 2**20
@@ -48,7 +48,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _directory(context: StageContext, parts: list[Part]) -> Path:
+def _directory(context: StageContext, parts: list[CorpusPart]) -> Path:
     """Where the embedder's files are; TF-IDF has to be fitted first."""
     config = context.config.embedder
     if not isinstance(config, TfidfEmbedder):
@@ -64,7 +64,7 @@ def _directory(context: StageContext, parts: list[Part]) -> Path:
     return directory
 
 
-def _watch(finished: Iterable[Part], parts: list[Part], context: StageContext) -> None:
+def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], context: StageContext) -> None:
     total, done = parts[-1].start + parts[-1].rows, 0
     context.report.progress(done, total, unit="documents", doing="embedding documents")
     for part in finished:

@@ -25,7 +25,7 @@ from tokenizers import Tokenizer
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.ordering.embed.directory import embedder_directory, minilm_directory
-from paribus.ordering.embed.encoder import Encoder
+from paribus.ordering.embed.encoder import DocumentEncoder
 from paribus.ordering.embed.static import TOKENIZER, WEIGHTS
 from paribus.store import atomic
 
@@ -47,7 +47,7 @@ def distill(encoder: str, output: Path, *, dimensions: int = 256, device: str = 
     if output.exists():
         raise ConfigurationError(f"{output} exists already; name a directory that does not")
     config = _one_token_at_a_time(encoder, device)
-    opened = Encoder(minilm_directory() if encoder == MINILM else embedder_directory(config), config)
+    opened = DocumentEncoder(minilm_directory() if encoder == MINILM else embedder_directory(config), config)
     tokens = sorted(opened.tokenizer.get_vocab().items(), key=lambda entry: entry[1])
     special = set(opened.tokenizer.all_special_ids)
     kept = [token for text, token in tokens if token not in special and not UNUSED.fullmatch(text)]
@@ -71,7 +71,7 @@ def _one_token_at_a_time(encoder: str, device: str) -> TransformersEmbedder:
     )
 
 
-def token_vectors(encoder: Encoder, tokens: Sequence[int]) -> npt.NDArray[np.float64]:
+def token_vectors(encoder: DocumentEncoder, tokens: Sequence[int]) -> npt.NDArray[np.float64]:
     """Mean of the states of each token and the special ones around it, (tokens, hidden size)."""
     example = encoder.tokenizer("a", return_special_tokens_mask=True)
     ids, mask = example["input_ids"], example["special_tokens_mask"]
@@ -92,7 +92,7 @@ def _shortened(vectors: npt.NDArray[np.float64], dimensions: int) -> npt.NDArray
         return np.asarray(PCA(dimensions, svd_solver="covariance_eigh").fit_transform(vectors))
 
 
-def _write(output: Path, vectors: npt.NDArray[np.float16], encoder: Encoder) -> None:
+def _write(output: Path, vectors: npt.NDArray[np.float16], encoder: DocumentEncoder) -> None:
     with atomic.replacing(output) as aside:
         aside.mkdir(parents=True)
         save_file({"embeddings": vectors}, aside / WEIGHTS)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from paribus.config.groups.embedding import EmbedderConfig, StaticEmbedder, TfidfEmbedder
 from paribus.ordering.arrays import save_array
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 from paribus.stage.context import JSON
 
 BLOCK = 4096
@@ -40,9 +40,9 @@ def open_embedder(config: EmbedderConfig, directory: Path) -> Embedder:
         from paribus.ordering.embed.static import StaticEmbeddings
 
         return StaticEmbeddings(directory, config.max_tokens)
-    from paribus.ordering.embed.encoder import Encoder
+    from paribus.ordering.embed.encoder import DocumentEncoder
 
-    return Encoder(directory, config)
+    return DocumentEncoder(directory, config)
 
 
 class PartEmbedding:
@@ -62,7 +62,7 @@ class PartEmbedding:
             self._embedder = open_embedder(self.config, self.directory)
         return self._embedder
 
-    def __call__(self, part: Part) -> Part:
+    def __call__(self, part: CorpusPart) -> CorpusPart:
         """Write the part's vectors, (rows, d) float16, unless that is done."""
         if not part.target.exists():
             texts = part.texts()

@@ -22,7 +22,7 @@ from paribus.stage.context import JSON
 Batch = tuple[list[int], list[list[int]]]
 
 
-class Encoder:
+class DocumentEncoder:
     """The encoder of a directory; code in that directory is never run."""
 
     def __init__(self, directory: Path, config: TransformersEmbedder | MiniLMEmbedder) -> None:

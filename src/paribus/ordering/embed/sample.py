@@ -7,18 +7,18 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.engine.engine import Engine
-from paribus.ordering.parts import Part
+from paribus.ordering.parts import CorpusPart
 
-Chosen = tuple[Part, npt.NDArray[np.int64]]
+Chosen = tuple[CorpusPart, npt.NDArray[np.int64]]
 
 
-def sample_texts(parts: Sequence[Part], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
+def sample_texts(parts: Sequence[CorpusPart], size: int, max_characters: int, engine: Engine) -> Iterator[str]:
     """The beginnings of `size` documents, document i n / `size` for i in 0, 1, ...; of all n where there are fewer."""
     for texts in engine.map(partial(_read, max_characters), _chosen(parts, size)):
         yield from texts
 
 
-def _chosen(parts: Sequence[Part], size: int) -> Iterable[Chosen]:
+def _chosen(parts: Sequence[CorpusPart], size: int) -> Iterable[Chosen]:
     count = parts[-1].start + parts[-1].rows
     positions = np.arange(min(size, count)) * count // min(size, count)
     for part in parts:

@@ -29,7 +29,7 @@ MOST_DOCUMENTS = 1_000_000
 
 
 @dataclass(frozen=True)
-class Search:
+class LexicalSearch:
     """What finding the neighbours of a block of documents needs to know."""
 
     index: Path
@@ -48,7 +48,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     documents = corpus.count("train")
     _refuse_count(documents)
     index = _index(context, corpus, ordering)
-    search = Search(index, context.work, ordering.query_terms, min(ordering.neighbours + SPARE, documents - 1))
+    search = LexicalSearch(index, context.work, ordering.query_terms, min(ordering.neighbours + SPARE, documents - 1))
     ids, similarities = create_lists(context.output, documents, search.width)
     blocks = list(_blocks(documents))
     for (start, stop), result in zip(blocks, context.engine.map(partial(find, search), blocks), strict=True):
@@ -58,7 +58,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     return _summary(documents, ids, similarities)
 
 
-def find(search: Search, block: tuple[int, int]) -> Path:
+def find(search: LexicalSearch, block: tuple[int, int]) -> Path:
     """File with the neighbours of documents `block[0]` to `block[1]`; one that is there already is taken as it is."""
     path = search.results / f"neighbours_{block[0]:012d}_{block[1]:012d}.npz"
     if not path.exists():

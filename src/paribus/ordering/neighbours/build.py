@@ -9,7 +9,7 @@ from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists
 from paribus.ordering.neighbours.recall import RECALLED
-from paribus.ordering.neighbours.search import Search
+from paribus.ordering.neighbours.search import NeighbourSearch
 from paribus.stage.context import JSON, StageContext
 
 
@@ -22,7 +22,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     def progress(done: float, total: float, doing: str) -> None:
         report.progress(done, total, unit="blocks", doing=doing)
 
-    plan, blocks, sample = Search(embeddings, config, context.engine, context.work, progress).run()
+    plan, blocks, sample = NeighbourSearch(embeddings, config, context.engine, context.work, progress).run()
     _collect(blocks, context)
     lists = NeighbourLists(context.output)
     return {

@@ -16,14 +16,14 @@ _ROUNDING = np.float32(1e-6)
 
 
 @dataclass(frozen=True)
-class Sample:
+class RecallSample:
     """Documents evenly spread over the corpus and their exact neighbours so far."""
 
     documents: Ids
     blocks: Blocks
 
     @classmethod
-    def spread(cls, documents: int, size: int, work: Path, count: int) -> "Sample":
+    def spread(cls, documents: int, size: int, work: Path, count: int) -> "RecallSample":
         """`size` of so many documents, and room in `work` for `count` neighbours of each."""
         chosen = np.unique(np.linspace(0, documents - 1, min(size, documents)).astype(np.int64))
         directory = work / "sample"

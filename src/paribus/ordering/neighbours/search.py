@@ -29,7 +29,7 @@ from paribus.ordering.neighbours.index import (
     train,
 )
 from paribus.ordering.neighbours.ranking import Ids, Vectors
-from paribus.ordering.neighbours.recall import RECALLED, Sample, share_found
+from paribus.ordering.neighbours.recall import RECALLED, RecallSample, share_found
 from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
 from paribus.ordering.neighbours.source import ShardSource
 from paribus.store import atomic
@@ -39,7 +39,7 @@ Progress = Callable[[float, float, str], None]
 
 
 @dataclass(frozen=True)
-class Search:
+class NeighbourSearch:
     """One search, resumable in `work`."""
 
     embeddings: Embeddings
@@ -48,13 +48,15 @@ class Search:
     work: Path
     progress: Progress
 
-    def run(self) -> tuple[SearchPlan, Blocks, Sample]:
+    def run(self) -> tuple[SearchPlan, Blocks, RecallSample]:
         """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
         if self.config.device == "gpu" and not has_gpu():
             raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
         documents = len(self.embeddings)
         blocks = Blocks(self.work, documents, self.config.retrieved)
-        sample = Sample.spread(documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved))
+        sample = RecallSample.spread(
+            documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved)
+        )
         plan = self._saved_plan()
         starts = range(0, documents, self.config.shard_documents)
         for number, start in enumerate(starts):

@@ -16,7 +16,7 @@ from paribus.ordering.seeding import SHUFFLE, permutation
 
 
 @dataclass(frozen=True)
-class Groups:
+class NearestGroups:
     """Documents in the order they are read, in groups."""
 
     documents: npt.NDArray[np.int64]
@@ -29,7 +29,7 @@ class Groups:
 
 def with_neighbours(
     lists: NeighbourLists, kept: npt.NDArray[np.bool_], neighbours: int, *, seed: int, work: Path | None = None
-) -> Groups:
+) -> NearestGroups:
     """Each kept document followed by its first `neighbours` kept neighbours.
 
     `kept` is (n,) bool; `work` is a directory for the lists of kept documents, which are in memory without it.
@@ -43,4 +43,4 @@ def with_neighbours(
     np.cumsum(present.sum(axis=1), out=starts[1:])
     following = near.weights[near.ids >= 0]
     mean = float(following.mean(dtype=np.float64)) if len(following) else 0.0
-    return Groups(documents[rows[present]], starts, mean)
+    return NearestGroups(documents[rows[present]], starts, mean)

@@ -4,7 +4,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces, boundaries
+from paribus.ordering.packing.pieces import ContextPieces, boundaries
 
 
 class AssignedContexts(Contexts):
@@ -15,7 +15,9 @@ class AssignedContexts(Contexts):
 
     full = False
 
-    def __init__(self, documents: OrderedDocuments, context_length: int, pieces: Pieces, assigned: Integers) -> None:
+    def __init__(
+        self, documents: OrderedDocuments, context_length: int, pieces: ContextPieces, assigned: Integers
+    ) -> None:
         """Contexts of `pieces`, given document by document; `assigned` (pieces,) says which of them are together."""
         super().__init__(documents, context_length)
         together = _together(pieces, assigned)
@@ -33,7 +35,7 @@ class AssignedContexts(Contexts):
         """Ends of empty documents that would have had a context of their own."""
         return self.left_out
 
-    def _pieces(self, indices: Integers) -> Pieces:
+    def _pieces(self, indices: Integers) -> ContextPieces:
         return self._all.of(indices)
 
     def _contexts_at(self, positions: Integers) -> Integers:
@@ -41,11 +43,13 @@ class AssignedContexts(Contexts):
         return np.searchsorted(self._all.bounds, pieces, side="right") - 1
 
 
-def _together(pieces: Pieces, assigned: Integers) -> Pieces:
+def _together(pieces: ContextPieces, assigned: Integers) -> ContextPieces:
     """The pieces that were assigned alike as one context each, numbered by their first piece."""
     _, first, number, sizes = np.unique(assigned, return_index=True, return_inverse=True, return_counts=True)
     sequence = np.argsort(first)
     rank = np.empty_like(sequence)
     rank[sequence] = np.arange(len(sequence))
     order = np.argsort(rank[number], kind="stable")
-    return Pieces(pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence]))
+    return ContextPieces(
+        pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence])
+    )

@@ -4,7 +4,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces, boundaries, ranges
+from paribus.ordering.packing.pieces import ContextPieces, boundaries, ranges
 
 
 class PackedStream(Contexts):
@@ -39,7 +39,7 @@ class PackedStream(Contexts):
         """Contexts that begin before each of some places in the stream."""
         return np.clip(-(-tokens // self.context_length), 0, self.count)
 
-    def _pieces(self, indices: Integers) -> Pieces:
+    def _pieces(self, indices: Integers) -> ContextPieces:
         begins = self._begins(indices)
         ends = begins + self.context_length + 1
         first = np.searchsorted(self._starts, begins, side="right") - 1
@@ -48,7 +48,7 @@ class PackedStream(Contexts):
         start = self._starts[positions]
         lower = np.maximum(np.repeat(begins, pieces), start)
         upper = np.minimum(np.repeat(ends, pieces), self._starts[positions + 1])
-        return Pieces(positions, lower - start, upper - lower, boundaries(pieces))
+        return ContextPieces(positions, lower - start, upper - lower, boundaries(pieces))
 
     def _contexts_at(self, positions: Integers) -> Integers:
         first = self._beginning_before(self._starts[positions] - self.context_length)

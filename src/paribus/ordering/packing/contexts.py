@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces
+from paribus.ordering.packing.pieces import ContextPieces
 
 NO_TARGET = -1
 CONTEXTS_AT_ONCE = 1024
@@ -41,25 +41,25 @@ class Contexts(ABC):
         """Tokens of the order, end-of-document tokens included, that no context holds."""
 
     @abstractmethod
-    def _pieces(self, indices: Integers) -> Pieces: ...
+    def _pieces(self, indices: Integers) -> ContextPieces: ...
 
     @abstractmethod
     def _contexts_at(self, positions: Integers) -> Integers:
         """Indices of the contexts that hold tokens of the documents at `positions`, in any sequence."""
 
-    def pieces(self, indices: npt.ArrayLike) -> Pieces:
+    def pieces(self, indices: npt.ArrayLike) -> ContextPieces:
         """The pieces of documents that contexts hold."""
         chosen = np.asarray(indices, dtype=np.int64)
         if chosen.size and (chosen.min() < 0 or chosen.max() >= self.count):
             raise IndexError(f"contexts {chosen.min()} to {chosen.max()} are not in range({self.count})")
         return self._pieces(chosen)
 
-    def predicted(self, indices: npt.ArrayLike) -> Pieces:
+    def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """The pieces of contexts without the tokens that nothing before them in the context leads to."""
         pieces = self.pieces(indices)
         unpredicted = pieces.unpredicted
         unpredicted[pieces.bounds[:-1]] = True
-        return Pieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
+        return ContextPieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
 
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Input tokens and the tokens they predict, -1 where there is none, both (n, context_length) int64."""
@@ -71,7 +71,7 @@ class Contexts(ABC):
         targets[pieces.rows[unpredicted], pieces.columns[unpredicted] - 1] = NO_TARGET
         return tokens[:, :-1], targets
 
-    def _tokens(self, pieces: Pieces) -> Integers:
+    def _tokens(self, pieces: ContextPieces) -> Integers:
         width = self.context_length + 1
         tokens = np.full((len(pieces.bounds) - 1, width), self.documents.eod_id, dtype=np.int64)
         flat, places = tokens.reshape(-1), pieces.rows * width + pieces.columns

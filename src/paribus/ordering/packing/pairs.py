@@ -5,7 +5,7 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import Pieces
+from paribus.ordering.packing.pieces import ContextPieces
 from paribus.ordering.packing.ragged import RaggedContexts
 
 
@@ -44,14 +44,14 @@ class PairContexts(RaggedContexts):
             self.documents.read(position, int(self._sources[position]), right[row, : targets[row]])
         return left, right
 
-    def predicted(self, indices: npt.ArrayLike) -> Pieces:
+    def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """What of each pair is read and what is predicted, two pieces a row."""
         chosen = self.pieces(indices).positions
         sources = self._sources[chosen]
         starts = np.stack([np.zeros_like(sources), sources], axis=1)
         lengths = np.stack([np.minimum(sources, self.context_length - 1), self.target_tokens(chosen)], axis=1)
         bounds = 2 * np.arange(len(chosen) + 1, dtype=np.int64)
-        return Pieces(np.repeat(chosen, 2), starts.reshape(-1), lengths.reshape(-1), bounds)
+        return ContextPieces(np.repeat(chosen, 2), starts.reshape(-1), lengths.reshape(-1), bounds)
 
     def source_tokens(self, indices: npt.ArrayLike) -> Integers:
         """Tokens of each source, its end-of-document token included, (n,) int64."""

@@ -11,7 +11,7 @@ CONTEXTS_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True)
-class Pieces:
+class ContextPieces:
     """The pieces of n contexts, context by context and within one in the sequence of the order.
 
     Piece p holds tokens `starts[p]` to `starts[p] + lengths[p]` of the document at position `positions[p]` of the
@@ -58,11 +58,13 @@ class Pieces:
         np.cumsum(values, out=total[1:])
         return np.diff(total[self.bounds])
 
-    def of(self, contexts: Integers) -> "Pieces":
+    def of(self, contexts: Integers) -> "ContextPieces":
         """The pieces of some of the contexts, in the sequence in which these are named."""
         first, last = self.bounds[contexts], self.bounds[contexts + 1]
         chosen = ranges(first, last)
-        return Pieces(self.positions[chosen], self.starts[chosen], self.lengths[chosen], boundaries(last - first))
+        return ContextPieces(
+            self.positions[chosen], self.starts[chosen], self.lengths[chosen], boundaries(last - first)
+        )
 
 
 def ranges(first: Integers, last: Integers) -> Integers:
@@ -78,7 +80,7 @@ def boundaries(sizes: Integers) -> Integers:
     return bounds
 
 
-def cut(lengths: Integers, context_length: int) -> Pieces:
+def cut(lengths: Integers, context_length: int) -> ContextPieces:
     """The pieces of documents of `lengths` (m,) tokens: context i of the result is the document at position i.
 
     A document that a row of `context_length` + 1 tokens has room for is one piece. A longer one is cut into pieces of
@@ -88,4 +90,6 @@ def cut(lengths: Integers, context_length: int) -> Pieces:
     counts = np.maximum(1, -(-(lengths - 1) // context_length))
     positions = np.repeat(np.arange(len(lengths)), counts)
     starts = ranges(np.zeros_like(counts), counts) * context_length
-    return Pieces(positions, starts, np.minimum(lengths[positions] - starts, context_length + 1), boundaries(counts))
+    return ContextPieces(
+        positions, starts, np.minimum(lengths[positions] - starts, context_length + 1), boundaries(counts)
+    )

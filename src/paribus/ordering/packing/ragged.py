@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pieces import Pieces
+from paribus.ordering.packing.pieces import ContextPieces
 
 
 class RaggedContexts(Contexts):
@@ -24,11 +24,11 @@ class RaggedContexts(Contexts):
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer rows first: micro-batches of neighbours among them are padded little."""
 
-    def _pieces(self, indices: Integers) -> Pieces:
+    def _pieces(self, indices: Integers) -> ContextPieces:
         starts = np.zeros_like(indices)
-        return Pieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
+        return ContextPieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
 
-    def predicted(self, indices: npt.ArrayLike) -> Pieces:
+    def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """The whole rows: what of them is read leads to what is predicted."""
         return self.pieces(indices)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, ContextPieces
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class _Tally:
         self.by_documents: Integers = np.zeros(contexts.context_length + 2, dtype=np.int64)
         self.targets = 0
 
-    def add(self, pieces: Pieces) -> None:
+    def add(self, pieces: ContextPieces) -> None:
         """Count some more contexts."""
         lengths = self.contexts.documents.lengths[pieces.positions]
         self.held[pieces.positions] = True

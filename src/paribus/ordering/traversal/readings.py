@@ -4,7 +4,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, ContextPieces
 from paribus.ordering.seeding import PLACES, seed_sequence
 from paribus.ordering.traversal.text import OrderedText
 
@@ -39,7 +39,7 @@ def readings(contexts: Contexts, text: OrderedText, times: Integers) -> Integers
     return np.cumsum(found[:-1])
 
 
-def _covered(pieces: Pieces, text: OrderedText, points: Integers) -> tuple[Integers, Integers, Integers]:
+def _covered(pieces: ContextPieces, text: OrderedText, points: Integers) -> tuple[Integers, Integers, Integers]:
     """Numbers of the first point in a piece and of the first behind it, and the pieces that this is said of.
 
     Tokens are read only of documents that have a point.

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from paribus.errors import DataError
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, Pieces, boundaries
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, ContextPieces, boundaries
 
 TOKENS_AT_ONCE = 2**20
 
@@ -80,7 +80,7 @@ class OrderedText:
             found[start:stop] = self.begins[positions] + self.within(positions, pieces.starts[first])
         return found
 
-    def bounds(self, pieces: Pieces) -> tuple[Integers, Integers]:
+    def bounds(self, pieces: ContextPieces) -> tuple[Integers, Integers]:
         """Bytes of the ordered text before the first token of each piece and before the one after it, both (p,)."""
         begins = self.begins[pieces.positions]
         first = self.within(pieces.positions, pieces.starts)

@@ -14,8 +14,8 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import visible_gpus
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.visible_devices import Library, visible_devices
+from paribus.pipeline.output_root import OutputRoot
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
@@ -31,7 +31,7 @@ class Devices:
 
     def problems(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
-        store = Layout.of(config).store
+        store = OutputRoot.of(config).store
         named = {path: device for stage, (path, device) in _devices(config).items() if stage in nodes}
         needed = [stage for stage, node in nodes.items() if store.find(stage, node.key) is None]
         for path in dict.fromkeys(_devices(config)[stage][0] for stage in needed if stage in _devices(config)):

@@ -8,9 +8,9 @@ from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display, open_console
 from paribus.store.artifact import Artifact
 from paribus.tracking.text_axes import Point
@@ -34,7 +34,7 @@ class _Unrecorded:
 
 def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
-    nodes = build_graph(config, Layout.of(config).cache, targets=targets)
+    nodes = build_graph(config, OutputRoot.of(config).cache, targets=targets)
     found = [*opening.problems(config.engine), *Devices().problems(config, nodes)]
     if found:
         raise refuse([Problem(*problem) for problem in found])
@@ -42,12 +42,12 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
 
 def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
     """Artefacts by stage of everything `targets` need; progress goes to standard error."""
-    layout = Layout.of(config)
-    nodes = build_graph(config, layout.cache, targets=targets)
+    root = OutputRoot.of(config)
+    nodes = build_graph(config, root.cache, targets=targets)
     display = Display(open_console(stderr=True))
-    runner = StageRunner(layout, display, _Unrecorded(layout.root / "orders"))
+    runner = StageRunner(root, display, _Unrecorded(root.path / "orders"))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():
-        existing = layout.store.find(name, node.key)
+        existing = root.store.find(name, node.key)
         found[name] = existing if existing is not None else runner.ensure(node)
     return found

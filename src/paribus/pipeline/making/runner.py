@@ -17,11 +17,11 @@ from rich.markup import escape
 from paribus.config.identity import everything
 from paribus.errors import ParibusError, classify, is_full_disk
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
 from paribus.pipeline.making.attempts import note_attempt
 from paribus.pipeline.making.execute import execute
 from paribus.pipeline.making.gpu_slots import gpu_slots
 from paribus.pipeline.making.source_files import SourceFiles
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import RETRIED, Failure, stage_log
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.show.display import Display, duration
@@ -66,7 +66,7 @@ class StageRecorder(Protocol):
 class StageRunner:
     """Ensures single artefacts."""
 
-    layout: Layout
+    root: OutputRoot
     display: Display
     recorder: StageRecorder
     code: Code = field(default_factory=loaded_code)
@@ -90,7 +90,7 @@ class StageRunner:
         return self._ensure(node, last=True)
 
     def _ensure(self, node: Node, *, last: bool) -> Artifact:
-        store = self.layout.store
+        store = self.root.store
         waiting = False
         while True:
             found = store.find(node.name, node.key)
@@ -133,17 +133,17 @@ class StageRunner:
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         self._refuse_repetition(node)
-        if told := self.layout.store.set_aside(held, node.name, node.key):
+        if told := self.root.store.set_aside(held, node.name, node.key):
             self.display.message(f"  [yellow]{node.name:<12} damaged: {escape(told)}; made again[/yellow]")
         self.metrics.clear()
         self.display.start(node.name, "starting")
         started = time.monotonic()
         try:
-            with atomic.naming(self.layout.root):
+            with atomic.naming(self.root.path):
                 artifact = self._execute(node, held, started)
         except BaseException as error:
             if held.held():
-                self.layout.store.discard_output(node.name, node.key)
+                self.root.store.discard_output(node.name, node.key)
             self._failed(node, error, last=last)
             raise
         seconds = time.monotonic() - started
@@ -155,7 +155,7 @@ class StageRunner:
         return artifact
 
     def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
-        store = self.layout.store
+        store = self.root.store
         output = store.empty_output(held, node.name, node.key)
         inputs = {name: str(store.require(name, other.key).path) for name, other in node.inputs.items()}
         job = {
@@ -169,7 +169,7 @@ class StageRunner:
         origin = provenance()
         log = stage_log(self.recorder.directory, node.name)
         slots = gpu_slots(node.name, node.config, lambda text: self.display.message(f"  {text}"))
-        sources = SourceFiles(node, self.layout)
+        sources = SourceFiles(node, self.root)
         with slots as environment, sources.reading(held, lambda text: self.display.message(f"  {text}")):
             attempts = note_attempt(node, store, origin)
             result = execute(job, node.config.engine, held, log, self, environment=environment)
@@ -182,7 +182,7 @@ class StageRunner:
             "provenance": origin,
             **({"attempts": attempts} if attempts else {}),
         }
-        self.layout.failure(node).unlink(missing_ok=True)
+        self.root.failure(node).unlink(missing_ok=True)
         return store.publish(held, node.name, node.key, record)
 
     def _keep_metrics(self, output: Path) -> None:
@@ -205,7 +205,7 @@ class StageRunner:
 
     def _failed_before(self, node: Node) -> dict[str, Any] | None:
         """The failure of a stage that this command does not try again."""
-        path = self.layout.failure(node)
+        path = self.root.failure(node)
         if not path.is_file() or node.config.sweep is None:
             return None
         failure = {"class": "interrupted", "message": "", **read_json(path)}
@@ -220,7 +220,7 @@ class StageRunner:
         if isinstance(error, SystemExit) or again:
             return
         invocation = node.config.sweep.invocation if node.config.sweep else None
-        path = self.layout.failure(node)
+        path = self.root.failure(node)
         with suppress(OSError):  # the failure itself may be a full disk; it is told all the same
             path.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(path, {**failure, "stage": node.name, "invocation": invocation})
@@ -234,10 +234,10 @@ def _read_points(path: Path) -> Iterator[Point]:
 
 
 def run_nodes(
-    nodes: dict[str, Node], layout: Layout, display: Display, recorder: Recorder, code: Code
+    nodes: dict[str, Node], root: OutputRoot, display: Display, recorder: Recorder, code: Code
 ) -> Failure | None:
     """Ensure every node of a run in order, with the code of the command; None, or what stopped it."""
-    stages = StageRunner(layout, display, recorder, code)
+    stages = StageRunner(root, display, recorder, code)
     stage: str | None = None
     try:
         for node in nodes.values():

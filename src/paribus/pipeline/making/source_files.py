@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from paribus.errors import DataError
 from paribus.pipeline.graph import Node, changed_files
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.store import atomic
 from paribus.store.claim import Claim
 from paribus.store.digest import State
@@ -27,12 +27,12 @@ class SourceFiles:
     """The files of a stage. What is told of them is a sentence that can go on, and empty where nothing is wrong."""
 
     node: Node
-    layout: Layout
+    root: OutputRoot
 
     @property
     def mark(self) -> Path:
         """States of the files when the attempt in hand began; gone once they were found untouched after it."""
-        return self.layout.store.reading(self.node.name, self.node.key)
+        return self.root.store.reading(self.node.name, self.node.key)
 
     @contextmanager
     def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
@@ -78,7 +78,7 @@ class SourceFiles:
 
     def _look(self) -> tuple[str, dict[str, State]]:
         """Whether contents are no longer those of the key, and the states of all files; each is looked at once."""
-        digests = FileDigests(self.layout.cache)
+        digests = FileDigests(self.root.cache)
         names = changed_files(self.node, digests)
         return f"{', '.join(names)} changed" if names else "", digests.states
 
@@ -88,7 +88,7 @@ class SourceFiles:
         return f"{written} changed since an attempt began that was killed" if written else ""
 
     def _discard_work(self) -> None:
-        self.layout.store.discard_work(self.node.name, self.node.key)
+        self.root.store.discard_work(self.node.name, self.node.key)
 
 
 def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:

@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store.packages import HARMLESS
 
@@ -12,11 +12,11 @@ SHORT_COMMIT = 12
 RESULTS = (FINETUNED, SCORES, "checkpoints")
 
 
-def recorded_provenance(record: Mapping[str, Any], layout: Layout) -> dict[str, Any] | None:
+def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str, Any] | None:
     """Provenance of the artefact with a run's results, else of another of its artefacts; None where all are gone."""
     stages = record["stages"]
     names = sorted(stages, key=lambda name: RESULTS.index(name) if name in RESULTS else len(RESULTS))
-    found = [layout.store.find(name, stages[name]["key"]) for name in names]
+    found = [root.store.find(name, stages[name]["key"]) for name in names]
     last = next((artifact for artifact in found if artifact is not None), None)
     return None if last is None else dict(last.record()["provenance"])
 

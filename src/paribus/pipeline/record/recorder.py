@@ -14,7 +14,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import classify
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout, run_id
+from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.run_numbers import run_numbers
@@ -33,10 +33,10 @@ SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 class Recorder:
     """Writer of `runs/<id>/`: `run.json` (replaced whole), `config.json` and `events.jsonl`."""
 
-    def __init__(self, config: RunConfig, nodes: dict[str, Node], layout: Layout) -> None:
-        self.config, self.nodes, self.store = config, nodes, layout.store
+    def __init__(self, config: RunConfig, nodes: dict[str, Node], root: OutputRoot) -> None:
+        self.config, self.nodes, self.store = config, nodes, root.store
         self.run_id = run_id(nodes)
-        self.directory = layout.run(self.run_id)
+        self.directory = root.run(self.run_id)
         self.directory.mkdir(parents=True, exist_ok=True)
         shown = everything(config) | {"tracking": _without_password(config)}
         self.record: dict[str, Any] = {
@@ -56,14 +56,14 @@ class Recorder:
         }
         self.events = EventLog(self.directory / FILE_NAME)
         self._axes = TextAxes()
-        self._begin(layout)
+        self._begin(root)
 
     @property
     def name(self) -> str:
         """The run for people."""
         return run_name(self.config)
 
-    def _begin(self, layout: Layout) -> None:
+    def _begin(self, root: OutputRoot) -> None:
         atomic.write_json(self.directory / RUN_RECORD, self.record)
         atomic.write_json(self.directory / "config.json", self.record["config"])
         sweep = self.config.sweep

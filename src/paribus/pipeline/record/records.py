@@ -10,7 +10,7 @@ from paribus.config.identity import chosen
 from paribus.errors import ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import away
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.recorder import RUN_RECORD, read_record
@@ -26,7 +26,7 @@ _MADE_AGAIN = "the same `paribus run` makes it again"
 
 
 def collect(
-    runs: Sequence[PreparedRun], factors: Sequence[str], layout: Layout
+    runs: Sequence[PreparedRun], factors: Sequence[str], root: OutputRoot
 ) -> tuple[list["RunRecord"], list["MissingRun"]]:
     """Records of the finished runs, and the runs that are not finished with the reason."""
     from paribus.reporting.table.frame import MissingRun
@@ -35,17 +35,17 @@ def collect(
     missing: list[MissingRun] = []
     others: list[Mapping[str, Any]] | None = None
     for run in runs:
-        labels, directory = factor_labels(run, factors), layout.run(run.run_id)
+        labels, directory = factor_labels(run, factors), root.run(run.run_id)
         try:
             record = read_record(directory)
             if record is not None and record["status"] == "done":
-                records.append(_run_record(record, _compared(record, run), labels, directory, layout))
+                records.append(_run_record(record, _compared(record, run), labels, directory, root))
                 continue
             reason = _unfinished(record) if record else away(run.nodes) or "not started"
         except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
             record, reason = {}, _unreadable(directory, error)
         if record is None:
-            others = list(_others(layout)) if others is None else others
+            others = list(_others(root)) if others is None else others
             reason = _by_another_version(run, others) or reason
         missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}"))
     return records, missing
@@ -67,9 +67,9 @@ def _unreadable(directory: Path, error: Exception) -> str:
     return f"{directory / RUN_RECORD} or a record it names is of another version of paribus, or damaged: {what}"
 
 
-def _others(layout: Layout) -> Iterator[Mapping[str, Any]]:
+def _others(root: OutputRoot) -> Iterator[Mapping[str, Any]]:
     """All readable records of finished runs."""
-    for path in sorted((layout.root / "runs").glob(f"*/{RUN_RECORD}")):
+    for path in sorted((root.path / "runs").glob(f"*/{RUN_RECORD}")):
         try:
             record = json.loads(path.read_text(encoding="utf-8"))
             if record["status"] == "done" and record["code_versions"].items():
@@ -112,12 +112,12 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 
 
 def _run_record(
-    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, layout: Layout
+    record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, root: OutputRoot
 ) -> "RunRecord":
     from paribus.ordering.traversal.readings import READINGS
     from paribus.reporting.table.frame import RunRecord
 
-    artifacts = {name: layout.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
+    artifacts = {name: root.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["checkpoints"]["result"] if "checkpoints" in found else {}
     names = (SCORES, FINETUNED, "vocabulary", "tokens", "checkpoints")
@@ -137,16 +137,16 @@ def _run_record(
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
         readings=checkpoints.path / READINGS if checkpoints and (checkpoints.path / READINGS).exists() else None,
-        gone=tuple(_gone(name, key, layout) for name, key in _without(record, artifacts, layout)),
+        gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
     )
 
 
-def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], layout: Layout) -> list[tuple[str, str]]:
+def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> list[tuple[str, str]]:
     """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
     absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
-    return [(name, key) for name, key in absent if name in MEASURING_STAGES or layout.store.damage(name, key)]
+    return [(name, key) for name, key in absent if name in MEASURING_STAGES or root.store.damage(name, key)]
 
 
-def _gone(name: str, key: str, layout: Layout) -> str:
-    path, damage = layout.store.path(name, key), layout.store.damage(name, key)
+def _gone(name: str, key: str, root: OutputRoot) -> str:
+    path, damage = root.store.path(name, key), root.store.damage(name, key)
     return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} are gone ({path}); {_MADE_AGAIN}"

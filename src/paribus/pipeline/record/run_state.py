@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.recorder import fail_record, read_record
@@ -39,71 +39,71 @@ class RunState:
 NOT_STARTED = RunState("not started", None, None, None)
 
 
-def is_done(identifier: str, nodes: Mapping[str, Node], layout: Layout) -> bool:
+def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot) -> bool:
     """Whether a run is recorded as done and every artefact of it is there."""
-    record = read_record(layout.run(identifier))
+    record = read_record(root.run(identifier))
     if record is None or record["status"] != "done":
         return False
-    return all(layout.store.find(node.name, node.key) for node in nodes.values())
+    return all(root.store.find(node.name, node.key) for node in nodes.values())
 
 
-def read_state(layout: Layout, run: PreparedRun) -> RunState:
+def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
     """The state of a run; nothing is written.
 
     A finished run is done whoever holds it: a job that finds it finished holds it for the moment of looking.
     """
-    path, directory = layout.run_claim(run.run_id), layout.run(run.run_id)
-    record, holder = read_record(directory), _living_holder(path, layout)
+    path, directory = root.run_claim(run.run_id), root.run(run.run_id)
+    record, holder = read_record(directory), _living_holder(path, root)
     if record is not None and record["status"] == "running" and holder is None and read_record(directory) != record:
-        return read_state(layout, run)  # its process ended it between the two looks, or another began
-    complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, layout)
+        return read_state(root, run)  # its process ended it between the two looks, or another began
+    complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, root)
     if holder is not None and not complete:
         return RunState("running", None, record, holder)
-    note = _note(layout, run.run_id)
+    note = _note(root, run.run_id)
     if record is None:
         return RunState("failed", Failure.from_json(note), None, None) if note else NOT_STARTED
     if record["status"] == "running":
-        return RunState(LOST, _why_lost(layout, run.run_id, record), record, None, note.get("full_disk", False))
+        return RunState(LOST, _why_lost(root, run.run_id, record), record, None, note.get("full_disk", False))
     if record["status"] == "done" and not complete:
-        return RunState("incomplete", _damage(layout, run), record, None)
+        return RunState("incomplete", _damage(root, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
 
 
-def _note(layout: Layout, run_id: str) -> dict[str, Any]:
+def _note(root: OutputRoot, run_id: str) -> dict[str, Any]:
     """What the job of a run left beside its record; empty where it left nothing that can be read."""
-    note = read_json(layout.refusal(run_id))
+    note = read_json(root.refusal(run_id))
     return note if {"class", "message"} <= note.keys() else {}
 
 
-def _living_holder(path: Path, layout: Layout) -> dict[str, Any] | None:
-    return read_holder(path) if is_held(path, layout.lease_seconds) else None
+def _living_holder(path: Path, root: OutputRoot) -> dict[str, Any] | None:
+    return read_holder(path) if is_held(path, root.lease_seconds) else None
 
 
-def _damage(layout: Layout, run: PreparedRun) -> Failure | None:
+def _damage(root: OutputRoot, run: PreparedRun) -> Failure | None:
     """What is wrong with the first damaged artefact of a run; None where some are gone."""
     for node in run.nodes.values():
-        if problem := layout.store.damage(node.name, node.key):
-            message = f"damaged: {layout.store.path(node.name, node.key)}: {problem}; the same command makes it again"
+        if problem := root.store.damage(node.name, node.key):
+            message = f"damaged: {root.store.path(node.name, node.key)}: {problem}; the same command makes it again"
             return Failure("infrastructure", message, node.name)
     return None
 
 
-def _why_lost(layout: Layout, run_id: str, record: dict[str, Any], why: str | None = None) -> Failure:
+def _why_lost(root: OutputRoot, run_id: str, record: dict[str, Any], why: str | None = None) -> Failure:
     """The failure of a run whose process is gone: its last word, if it left one; `why` is what the launcher says."""
-    if note := _note(layout, run_id):
+    if note := _note(root, run_id):
         return Failure.from_json(note)
     process = f"process {record.get('pid')} on {record.get('host')}"
     reason = f" ({why})" if why else ", killed from outside or with its node"
     return Failure("infrastructure", f"{process} ended without a word{reason}; the same command carries on")
 
 
-def settle(layout: Layout, run_id: str, why: str | None) -> None:
+def settle(root: OutputRoot, run_id: str, why: str | None) -> None:
     """Record a lost run as failed, in its record and in its events; a run that is held or ended is left alone."""
-    held = acquire(layout.run_claim(run_id), layout.lease_seconds)
+    held = acquire(root.run_claim(run_id), root.lease_seconds)
     if held is None:
         return
     with held:
-        record = read_record(layout.run(run_id))
+        record = read_record(root.run(run_id))
         if record is not None and record["status"] == "running":
-            fail_record(layout.run(run_id), record, _why_lost(layout, run_id, record, why))
+            fail_record(root.run(run_id), record, _why_lost(root, run_id, record, why))

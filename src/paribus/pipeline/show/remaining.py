@@ -8,7 +8,7 @@ from typing import Any
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
-from paribus.pipeline.layout import Layout
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.display import Display, duration
 from paribus.store import atomic
@@ -22,23 +22,23 @@ def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
     return list({(node.name, node.key): node for run in runs for node in run.nodes.values()}.values())
 
 
-def write_stages(layout: Layout, sweep: SweepConfig, runs: Iterable[PreparedRun]) -> None:
+def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Iterable[PreparedRun]) -> None:
     """Write down which artefacts a sweep needs, for its jobs to estimate what is left."""
-    path = layout.sweep(sweep.id) / STAGES_FILE
+    path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stages = [[node.name, node.key] for node in unique_nodes(runs)]
     atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages})
 
 
-def announce(layout: Layout, config: RunConfig, display: Display) -> None:
+def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
     """Say how many stages of the sweep are done and about how long the rest takes."""
     if config.sweep is None or config.sweep.jobs == 1:
         return
-    path = layout.sweep(config.sweep.id) / STAGES_FILE
+    path = root.sweep(config.sweep.id) / STAGES_FILE
     stages = read_json(path).get("stages")
     if not isinstance(stages, list):
         return
-    done, seconds, unknown = estimate(layout, stages)
+    done, seconds, unknown = estimate(root, stages)
     if done == len(stages):
         return
     at_least = "at least " if unknown else "about "
@@ -46,12 +46,12 @@ def announce(layout: Layout, config: RunConfig, display: Display) -> None:
     display.message(f"  [dim]{done} of {len(stages)} stages of the sweep are done{left}[/dim]")
 
 
-def estimate(layout: Layout, stages: list[list[str]]) -> tuple[int, float, bool]:
+def estimate(root: OutputRoot, stages: list[list[str]]) -> tuple[int, float, bool]:
     """Stages done, estimated seconds for the rest, and whether some kind of stage was never timed."""
     taken: dict[str, list[float]] = defaultdict(list)
     missing: list[str] = []
     for name, key in stages:
-        artifact = layout.store.find(name, key)
+        artifact = root.store.find(name, key)
         if artifact is None:
             missing.append(name)
             continue

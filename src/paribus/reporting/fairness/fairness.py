@@ -19,7 +19,7 @@ from paribus.reporting.fairness.equality import (
     scored_at_other_shares,
 )
 from paribus.reporting.table.frame import RunRecord
-from paribus.reporting.table.scores import Scores
+from paribus.reporting.table.scores import RunScores
 
 OTHER_SHARES = "These runs are scored at the last of several checkpoints, which stand at other shares of their budgets"
 _TOKENIZATION = ("pretokenizer", "tokenizer", "encoder")
@@ -66,7 +66,7 @@ def differences(runs: Sequence[RunRecord], factors: Sequence[str]) -> list[Diffe
     return differing([(run.run_id, run.fields) for run in runs], factors)
 
 
-def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
+def score_differences(scores: Mapping[str, RunScores]) -> list[Difference]:
     """Tasks, items, documents and numbers of checkpoints in which the scores of runs (by run id) differ.
 
     A run without any line of a task and shot count is a gap in the table, not a difference.
@@ -82,7 +82,7 @@ def score_differences(scores: Mapping[str, Scores]) -> list[Difference]:
     ]
 
 
-def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[str, Scores]) -> None:
+def refuse(runs: Sequence[RunRecord], factors: Sequence[str], scores: Mapping[str, RunScores]) -> None:
     """FairnessError unless the runs differ in the declared factors and the seed only, and one label means one thing."""
     if found := differences(runs, factors):
         raise FairnessError(

@@ -6,7 +6,7 @@ from paribus.errors import DataError
 from paribus.reporting.fairness.equality import Difference, covered, covering
 from paribus.reporting.fairness.fairness import differences, score_differences
 from paribus.reporting.table.frame import RunRecord
-from paribus.reporting.table.scores import Scores, load
+from paribus.reporting.table.scores import RunScores, load
 from paribus.store.packages import why_harmless
 
 _NAMED = 6
@@ -56,9 +56,9 @@ def _listed(title: str, found: Sequence[Difference], labels: dict[str, str]) -> 
     return lines
 
 
-def _scores(runs: Sequence[RunRecord]) -> dict[str, Scores]:
+def _scores(runs: Sequence[RunRecord]) -> dict[str, RunScores]:
     """Scores that can be read, by run id."""
-    found: dict[str, Scores] = {}
+    found: dict[str, RunScores] = {}
     for run in runs:
         try:
             found |= {run.run_id: load(run.scores, run.finetuned)} if run.scores else {}

@@ -8,17 +8,17 @@ from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import Beside
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.layout import Layout
+from paribus.reporting.table.layout import TableLayout
 
 
 @dataclass(frozen=True)
-class Document:
+class ReportDocument:
     """Title, tables, notes and plots of one comparison; `directory` is where links start."""
 
     title: str
     question: str
     comparison: Comparison
-    tables: Sequence[Layout]
+    tables: Sequence[TableLayout]
     notes: Sequence[str]
     plots: Sequence[Plot]
     paper: Paper | None

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from paribus.reporting.formats.terminal import unrepeated
 from paribus.reporting.paper.paper import ABSENT
-from paribus.reporting.table.layout import Entry, Layout
+from paribus.reporting.table.layout import TableEntry, TableLayout
 
 _LATEX = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -20,14 +20,14 @@ _PREAMBLE = r"""\documentclass{article}
 _FIT = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%"
 
 
-def latex_document(layouts: Sequence[Layout], caption: str, notes: Sequence[str]) -> str:
+def latex_document(layouts: Sequence[TableLayout], caption: str, notes: Sequence[str]) -> str:
     """A document of the tables alone, to be compiled as it is; labels outside Latin scripts need XeLaTeX."""
     body = latex_table(layouts, caption, notes)
     small = [rf"\noindent\footnotesize {latex(note)}\par" for note in notes]
     return "\n".join([_PREAMBLE, body, *small, r"\end{document}"]) + "\n"
 
 
-def latex_table(layouts: Sequence[Layout], caption: str, notes: Sequence[str]) -> str:
+def latex_table(layouts: Sequence[TableLayout], caption: str, notes: Sequence[str]) -> str:
     """`table` environments to be read with \\input, as wide as a line at most."""
     parts = [r"% \usepackage{booktabs,graphicx}"]
     for layout in layouts:
@@ -45,7 +45,7 @@ def latex(text: str) -> str:
     return "".join(_LATEX.get(character, character) for character in " ".join(text.split()))
 
 
-def _head(layout: Layout) -> list[str]:
+def _head(layout: TableLayout) -> list[str]:
     groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
     first = [""] * len(layout.factors) + [rf"\multicolumn{{{width}}}{{c}}{{{latex(name)}}}" for name, width in groups]
     rules, start = [], len(layout.factors) + 1
@@ -56,7 +56,7 @@ def _head(layout: Layout) -> list[str]:
     return [" & ".join(first) + r" \\", "".join(rules), " & ".join(second) + r" \\", r"\midrule"]
 
 
-def _lines(layout: Layout) -> list[str]:
+def _lines(layout: TableLayout) -> list[str]:
     lines: list[str] = []
     previous: tuple[str, ...] = ()
     for line in layout.lines:
@@ -74,7 +74,7 @@ def _lines(layout: Layout) -> list[str]:
     return lines
 
 
-def _entry(entry: Entry) -> str:
+def _entry(entry: TableEntry) -> str:
     text = rf"\textbf{{{latex(entry.text)}}}" if entry.best else latex(entry.text)
     text += rf" {{\scriptsize $\pm$ {latex(entry.spreads)}}}" if entry.spread else ""
     text += f"$^{{{entry.mark}}}$" if entry.mark else ""

@@ -3,13 +3,13 @@
 import re
 from collections.abc import Sequence
 
-from paribus.reporting.formats.document import Document
+from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.paper.paper import sentence, side_by_side
-from paribus.reporting.table.comparison import Row
-from paribus.reporting.table.layout import Entry, Layout, heading, link
+from paribus.reporting.table.comparison import ComparisonRow
+from paribus.reporting.table.layout import TableEntry, TableLayout, heading, link
 
 
-def markdown_report(document: Document) -> str:
+def markdown_report(document: ReportDocument) -> str:
     """The whole report as text; plots are files beside it."""
     parts = [f"# {markdown(document.title)}", *([markdown(document.question)] if document.question else [])]
     for table in document.tables:
@@ -24,7 +24,7 @@ def markdown_report(document: Document) -> str:
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
 
 
-def markdown_table(layout: Layout) -> str:
+def markdown_table(layout: TableLayout) -> str:
     """A GitHub-flavoured Markdown table whose cells are links."""
     headings = [*map(markdown, layout.factors), *(markdown(heading(column)) for column in layout.columns)]
     rules = [":--"] * len(layout.factors) + ["--:"] * len(layout.columns)
@@ -41,7 +41,7 @@ def markdown(text: str) -> str:
     return re.sub(r"([\\`*_{}\[\]<>|#])", r"\\\1", " ".join(text.split()))
 
 
-def _markdown_entry(entry: Entry) -> str:
+def _markdown_entry(entry: TableEntry) -> str:
     text = f"**{entry.text}**" if entry.best else entry.text
     text += f" ± {entry.spreads}" if entry.spread else ""
     text += markdown(entry.mark)
@@ -49,7 +49,7 @@ def _markdown_entry(entry: Entry) -> str:
     return f"{text} {markdown(entry.beside)}" if entry.paper else text
 
 
-def _paper(document: Document) -> list[str]:
+def _paper(document: ReportDocument) -> list[str]:
     if document.paper is None:
         return []
     parts = ["## The paper", markdown(sentence(document.paper))]
@@ -65,7 +65,7 @@ def _cell(text: str) -> str:
     return text if set(text) <= {":", "-"} else markdown(text)
 
 
-def _runs(number: int, row: Row, document: Document) -> str:
+def _runs(number: int, row: ComparisonRow, document: ReportDocument) -> str:
     entries = []
     for run in row.runs:
         shown = f", [MLflow]({run.mlflow_url})" if run.mlflow_url else ""

@@ -10,12 +10,12 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from paribus.reporting.formats.document import Document
+from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.layout import Layout, Line, change, heading, link
+from paribus.reporting.table.layout import TableLayout, TableLine, change, heading, link
 from paribus.reporting.table.measures import Column
 
 TEMPLATE, SCRIPT = "page.html.j2", "page.js"
@@ -23,7 +23,7 @@ _MOST_TESTS = 2_000
 """Lines of the table of differences; more make a page slow, and the tidy table has all."""
 
 
-def page(document: Document) -> str:
+def page(document: ReportDocument) -> str:
     """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
     environment = Environment(
         loader=PackageLoader("paribus.reporting.formats", "."),
@@ -51,7 +51,7 @@ def page(document: Document) -> str:
     )
 
 
-def _table(layout: Layout) -> dict[str, Any]:
+def _table(layout: TableLayout) -> dict[str, Any]:
     groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
     return {
         "layout": layout,
@@ -62,8 +62,8 @@ def _table(layout: Layout) -> dict[str, Any]:
     }
 
 
-def _bodies(lines: Sequence[Line]) -> list[list[Line]]:
-    bodies: list[list[Line]] = []
+def _bodies(lines: Sequence[TableLine]) -> list[list[TableLine]]:
+    bodies: list[list[TableLine]] = []
     for line in lines:
         if line.starts_group or not bodies:
             bodies.append([])

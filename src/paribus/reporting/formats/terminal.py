@@ -9,13 +9,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from paribus.reporting.table.layout import Entry, Layout
+from paribus.reporting.table.layout import TableEntry, TableLayout
 
 _TERMINAL_WIDTH, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
 _STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
 
 
-def terminal_table(whole: Layout) -> Table:
+def terminal_table(whole: TableLayout) -> Table:
     """The table for a terminal; where measures or rows are many, the main and the first ones only."""
     layout = _fitting(whole)
     shown = _shown(layout)
@@ -61,7 +61,7 @@ def unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:
     return [""] * same + list(labels[same:])
 
 
-def _fitting(layout: Layout) -> Layout:
+def _fitting(layout: TableLayout) -> TableLayout:
     """The first rows; without the spread over checkpoints where that makes room for a column."""
     layout = replace(layout, lines=layout.lines[:_LONGEST_TABLE])
     everything = list(range(len(layout.columns)))
@@ -71,7 +71,7 @@ def _fitting(layout: Layout) -> Layout:
     return replace(layout, lines=tuple(bare))
 
 
-def _left_out(columns: int, layout: Layout, whole: Layout) -> str | None:
+def _left_out(columns: int, layout: TableLayout, whole: TableLayout) -> str | None:
     """What the terminal has no room for."""
     lines = len(layout.lines)
     fewer = [f"{columns} of {len(whole.columns)} columns"] if columns < len(whole.columns) else []
@@ -81,7 +81,7 @@ def _left_out(columns: int, layout: Layout, whole: Layout) -> str | None:
     return f"{', '.join(fewer)}; the report's files have all" if fewer else None
 
 
-def _shown(layout: Layout) -> list[int]:
+def _shown(layout: TableLayout) -> list[int]:
     """All columns where they fit, else the main ones; single tasks give way to averages and bits per byte."""
     shown = list(range(len(layout.columns)))
     if _width(layout, shown) > _TERMINAL_WIDTH:
@@ -91,7 +91,7 @@ def _shown(layout: Layout) -> list[int]:
     return shown
 
 
-def _width(layout: Layout, shown: Sequence[int]) -> int:
+def _width(layout: TableLayout, shown: Sequence[int]) -> int:
     styled = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
     entries = [max(map(len, column)) for column in styled]
     headings = [max(map(len, _heading_words(layout, index))) for index in shown]
@@ -99,18 +99,18 @@ def _width(layout: Layout, shown: Sequence[int]) -> int:
     return measures + sum(_label_widths(layout)) + 2 * len(layout.factors)
 
 
-def _heading_words(layout: Layout, index: int) -> list[str]:
+def _heading_words(layout: TableLayout, index: int) -> list[str]:
     column = layout.columns[index]
     return [column.group, column.label] if column.scored else column.label.rsplit(" ", 1)
 
 
-def _label_widths(layout: Layout) -> list[int]:
+def _label_widths(layout: TableLayout) -> list[int]:
     """Characters each factor's column takes, at most 16."""
     columns = [[factor, *(line.labels[i] for line in layout.lines)] for i, factor in enumerate(layout.factors)]
     return [min(_LONGEST_LABEL, max(map(len, labels))) for labels in columns]
 
 
-def _styled(entries: Sequence[Entry]) -> list[Text]:
+def _styled(entries: Sequence[TableEntry]) -> list[Text]:
     """The cells of a column, with the marks hanging to the right so that the digits stand below each other."""
     width = max((len(entry.mark) for entry in entries), default=0)
     texts = []

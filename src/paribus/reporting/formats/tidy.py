@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from paribus.reporting.paper.paper import Beside, Published
 from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
@@ -64,7 +64,7 @@ def tidy_parquet(table: pa.Table) -> bytes:
     return content
 
 
-def _cell(row: Row, column: Column, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
+def _cell(row: ComparisonRow, column: Column, comparison: Comparison, paper: Published | None) -> dict[str, Any]:
     cell = row.cells[column.key]
     base = comparison.rows[row.baseline] if row.baseline is not None and cell.test else None
     gap = None if paper is None or cell.value is None else cell.value * column.factor - paper.number

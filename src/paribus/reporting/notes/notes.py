@@ -15,7 +15,7 @@ from paribus.reporting.significance.judgement import (
 )
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.columns import AVERAGE
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import EXPLORATORY, change, heading
 from paribus.reporting.table.measures import HELDOUT_SETS, Column
 
@@ -239,7 +239,7 @@ def _few_shared(comparison: Comparison) -> list[str]:
     ]
 
 
-def _device_hours(row: Row) -> float:
+def _device_hours(row: ComparisonRow) -> float:
     """Of one training, in the mean of the row's."""
     hours = [float(run.training.get("device_hours") or 0.0) for run in row.runs]
     return sum(hours) / len(hours)
@@ -330,7 +330,7 @@ def _gaps(comparison: Comparison) -> list[str]:
     return some([line for row in comparison.rows for line in _gaps_of(row, comparison)])
 
 
-def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
+def _gaps_of(row: ComparisonRow, comparison: Comparison) -> list[str]:
     name = _name(comparison, row)
     lines = [f"— {name}: {reason}" for reason in row.missing]
     values = {heading(column): row.cells[column.key].value for column in comparison.columns}
@@ -341,11 +341,11 @@ def _gaps_of(row: Row, comparison: Comparison) -> list[str]:
     return lines + ([f"{name}: not a finite number: {', '.join(broken)}; left out of the tests"] if broken else [])
 
 
-def _name(comparison: Comparison, row: Row) -> str:
+def _name(comparison: Comparison, row: ComparisonRow) -> str:
     return ", ".join(map(comparison.name, row.labels))
 
 
-def _cells(comparison: Comparison) -> Iterator[tuple[Row, Column, Cell]]:
+def _cells(comparison: Comparison) -> Iterator[tuple[ComparisonRow, Column, Cell]]:
     for row in comparison.finished:
         for column in comparison.columns:
             yield row, column, row.cells[column.key]

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.scores import Scores
+from paribus.reporting.table.scores import RunScores
 
 _NAMED = 40
 """Rows that are named one by one."""
@@ -61,7 +61,7 @@ def crossed(comparison: Comparison) -> list[str]:
     ]
 
 
-def _crossing(comparison: Comparison, scores: Sequence[Scores], place: tuple[str, int]) -> str:
+def _crossing(comparison: Comparison, scores: Sequence[RunScores], place: tuple[str, int]) -> str:
     """Choices and items of a task and number of shots that have such a token, in the runs of a row."""
     task, shots = place
     choices, items = (

@@ -8,7 +8,7 @@ from paribus.reporting.notes.prompts import some
 from paribus.reporting.paper.block import Paper, PaperColumn, PaperRow
 from paribus.reporting.paper.setting import Setting, described
 from paribus.reporting.table.columns import AVERAGE
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column
 
 ABSENT = "—"
@@ -74,7 +74,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     for index, row in enumerate(paper.rows):
         numbers = paper.numbers[index] if paper.numbers else (None,) * len(paper.columns)
         alike = [ours for ours, found in zip(comparison.rows, fitting, strict=True) if found == index and ours.runs]
-        each: list[Row | None] = [*alike] or [None]
+        each: list[ComparisonRow | None] = [*alike] or [None]
         for ours in each:
             label = f"{row.label} ({comparison.row_name(ours)})" if ours and len(alike) > 1 else row.label
             line = [label]
@@ -93,7 +93,7 @@ def sentence(paper: Paper) -> str:
     return " ".join(filter(None, [f"{paper.title}.", paper.source and f"Source: {paper.source}.", paper.note]))
 
 
-def _fitting(row: Row, paper: Paper, comparison: Comparison) -> int | None:
+def _fitting(row: ComparisonRow, paper: Paper, comparison: Comparison) -> int | None:
     """Place of the one row of the paper that ours is to be read beside; None for none or several."""
     ours = [Setting.of(run) for run in row.runs]
     labelled = _labelled(row, paper, comparison) if ours else []
@@ -101,12 +101,12 @@ def _fitting(row: Row, paper: Paper, comparison: Comparison) -> int | None:
     return alike[0] if len(alike) == 1 else None
 
 
-def _labelled(row: Row, paper: Paper, comparison: Comparison) -> list[int]:
+def _labelled(row: ComparisonRow, paper: Paper, comparison: Comparison) -> list[int]:
     """Places of the paper's rows of the same choices as ours."""
     return [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
 
 
-def _same(row: Row, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
+def _same(row: ComparisonRow, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
     """Whether ours has the paper's labels, and its choices where they are no factors of the table."""
     labels = dict(zip(factors, row.labels, strict=True))
     return bool(wanted.factors) and all(
@@ -128,7 +128,7 @@ def _key(column: PaperColumn) -> str:
     return AVERAGE if column.task in (AVERAGE, "avg") else f"{column.task}/mean"
 
 
-def _ours(row: Row | None, column: Column, number: float | None) -> list[str]:
+def _ours(row: ComparisonRow | None, column: Column, number: float | None) -> list[str]:
     cell = row.cells.get(column.key) if row else None
     value = cell.value if cell else None
     if value is None:

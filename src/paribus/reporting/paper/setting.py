@@ -21,7 +21,7 @@ _COUNTS = (("B", 10**9), ("M", 10**6), ("K", 10**3))
 
 
 @dataclass(frozen=True)
-class Budget:
+class PaperBudget:
     """An amount of `tokens`, or of bytes of `text`."""
 
     amount: int
@@ -39,7 +39,7 @@ class Setting:
 
     parameters: int | None = None
     vocabulary: int | None = None
-    budget: Budget | None = None
+    budget: PaperBudget | None = None
 
     @classmethod
     def of(cls, run: RunRecord) -> "Setting":
@@ -49,7 +49,7 @@ class Setting:
         return cls(
             parameters=int(run.training.get("parameters") or 0) or None,
             vocabulary=(run.config.get("tokenizer") or {}).get("vocab_size"),
-            budget=Budget(int(budget[unit]), unit) if unit else None,
+            budget=PaperBudget(int(budget[unit]), unit) if unit else None,
         )
 
     def fits(self, ours: "Setting") -> bool:
@@ -112,14 +112,14 @@ def _amount(value: Any, path: str, parse: Any) -> int | None:
         raise ConfigurationError(f"{path}: {error}") from error
 
 
-def _budget(value: Any, path: str) -> Budget | None:
+def _budget(value: Any, path: str) -> PaperBudget | None:
     if value is None or value == ANY:
         return None
     amount, _, unit = str(value).rpartition(" ")
     if unit not in (TOKENS, TEXT):
         raise ConfigurationError(f"{path} is {value!r}; it must be like `100B tokens`, `388GiB text` or `{ANY}`")
     parsed = _amount(amount, path, parse_count if unit == TOKENS else parse_size)
-    return None if parsed is None else Budget(parsed, unit)
+    return None if parsed is None else PaperBudget(parsed, unit)
 
 
 def _near(wanted: int | None, ours: int | None, ratio: float) -> bool:

@@ -18,7 +18,7 @@ from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
 from paribus.reporting.significance.items import CONFIDENCE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.columns import AVERAGE
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
 from paribus.reporting.table.measures import Column, finite
 
@@ -56,9 +56,9 @@ def main_columns(comparison: Comparison) -> list[Column]:
     return [*(means[:1] or tasks[:1]), *whole]
 
 
-def segmentations(comparison: Comparison, rows: Sequence[Row]) -> list[Segmentation]:
+def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list[Segmentation]:
     """How rows cut the held-out text; rows that cut it alike are one."""
-    groups: dict[tuple[tuple[str, int], ...], list[Row]] = {}
+    groups: dict[tuple[tuple[str, int], ...], list[ComparisonRow]] = {}
     found: dict[tuple[tuple[str, int], ...], Mapping[str, Any]] = {}
     for row in rows:
         score = comparison.scores.get(row.runs[0].run_id)
@@ -78,7 +78,7 @@ def segmentations(comparison: Comparison, rows: Sequence[Row]) -> list[Segmentat
     ]
 
 
-def _scores(comparison: Comparison, every: Sequence[Row], column: Column) -> Plot | None:
+def _scores(comparison: Comparison, every: Sequence[ComparisonRow], column: Column) -> Plot | None:
     """Left: each row's value. Right: its difference from its baseline with the 95 % interval."""
     rows = [row for row in every if finite(row.cells[column.key].value)]
     if not rows:
@@ -127,7 +127,7 @@ def _intervals(comparison: Comparison) -> str:
     return told
 
 
-def _effects(comparison: Comparison, every: Sequence[Row]) -> Plot | None:
+def _effects(comparison: Comparison, every: Sequence[ComparisonRow]) -> Plot | None:
     """A forest plot: the effect on every measure of every row, measures below each other; None for fewer than two."""
     columns = [c for c in comparison.columns if c.scored and (not c.parts or not c.key.endswith("_shot"))]
     columns = columns if len(columns) > 1 else [c for c in comparison.columns if c.scored]
@@ -150,7 +150,7 @@ def _effects(comparison: Comparison, every: Sequence[Row]) -> Plot | None:
     return picture("effects", caption, f"{caption} {told}.", (9.2, 0.6 * len(kinds) + _height(len(lines))), draw)
 
 
-def _told(row: Row, column: Column, comparison: Comparison) -> str:
+def _told(row: ComparisonRow, column: Column, comparison: Comparison) -> str:
     cell = row.cells[column.key]
     middle, bounds = column.factor * (cell.difference or 0.0), cell.interval
     told = f" ({column.factor * bounds[0]:+.3f} to {column.factor * bounds[1]:+.3f})" if bounds else ""
@@ -161,7 +161,7 @@ def _significant(cell: Cell) -> bool:
     return cell.p_holm is not None and cell.p_holm < 1 - CONFIDENCE
 
 
-def _forest(axes: Axes, lines: Sequence[tuple[Column, Row]], comparison: Comparison) -> None:
+def _forest(axes: Axes, lines: Sequence[tuple[Column, ComparisonRow]], comparison: Comparison) -> None:
     for place, (column, row) in enumerate(lines):
         _difference(axes, row, place, comparison, column, hollow=not _significant(row.cells[column.key]))
         if place and lines[place - 1][0] != column:
@@ -197,7 +197,7 @@ def _height(lines: int) -> float:
     return 1.1 + 0.34 * lines
 
 
-def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Column) -> None:
+def _values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
         _point(
@@ -217,7 +217,7 @@ def _values(axes: Axes, rows: Sequence[Row], comparison: Comparison, column: Col
 
 
 def _difference(
-    axes: Axes, row: Row, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
+    axes: Axes, row: ComparisonRow, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
 ) -> None:
     """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
     cell, index = row.cells[column.key], _index(row, comparison)
@@ -247,10 +247,10 @@ def _point(axes: Axes, value: float, place: int, index: int, error: float | None
     axes.plot([value], [place], MARKERS[index // len(COLOURS) % len(MARKERS)], color=colour, markersize=6)
 
 
-def _common(rows: Sequence[Row], comparison: Comparison) -> str:
+def _common(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:
     shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
     return " · ".join(map(comparison.name, shared)) or "all rows"
 
 
-def _index(row: Row, comparison: Comparison) -> int:
+def _index(row: ComparisonRow, comparison: Comparison) -> int:
     return next(index for index, other in enumerate(comparison.rows) if other is row)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
 
 EVENTS, LOSS = "events.jsonl", "train/loss"
@@ -44,7 +44,7 @@ def read_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
     return {run_id: curve for run_id, curve in curves.items() if curve is not None}
 
 
-def learning_curves(comparison: Comparison, rows: Sequence[Row], curves: Mapping[str, Curve]) -> Plot | None:
+def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curves: Mapping[str, Curve]) -> Plot | None:
     """One line a run against tokens, bytes and FLOPs; where the runs did not say those, the loss against steps."""
     shown = [
         (row, run, curves[run.run_id])

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from paribus.reporting.plots.picture import COLOURS, Plot, picture
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 TABLE = "embeddings.parquet"
 _CLASSES = {"unused": COLOURS[7], "rare": COLOURS[1], "medium": COLOURS[4], "frequent": COLOURS[0]}
@@ -31,7 +31,7 @@ class _Cloud:
     uniformity: Mapping[str, float | None]
 
 
-def embedding_plot(comparison: Comparison, rows: Sequence[Row]) -> Plot | None:
+def embedding_plot(comparison: Comparison, rows: Sequence[ComparisonRow]) -> Plot | None:
     """A panel for each row, of the run of its first seed; None where no run has the file."""
     clouds = [cloud for row in rows if (cloud := _cloud(comparison, row)) is not None]
     shown = clouds[:_MOST_PANELS]
@@ -63,7 +63,7 @@ def embedding_plot(comparison: Comparison, rows: Sequence[Row]) -> Plot | None:
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
-def _cloud(comparison: Comparison, row: Row) -> _Cloud | None:
+def _cloud(comparison: Comparison, row: ComparisonRow) -> _Cloud | None:
     run = min(row.runs, key=lambda run: run.seed)
     scores = comparison.scores.get(run.run_id)
     if scores is None or run.scores is None or not scores.uniformity or not (run.scores / TABLE).is_file():

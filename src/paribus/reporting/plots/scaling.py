@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 
 from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
 from paribus.reporting.table.measures import Column, finite
 
@@ -38,7 +38,7 @@ def scaling_plots(comparison: Comparison, columns: Sequence[Column]) -> list[Plo
 
 def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plot | None:
     own = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] == axis.group]
-    lines: dict[tuple[str, ...], list[Row]] = {}
+    lines: dict[tuple[str, ...], list[ComparisonRow]] = {}
     for row in comparison.finished:
         lines.setdefault(tuple(label for index, label in enumerate(row.labels) if index not in own), []).append(row)
     field = next((field for field in axis.fields if any(_varies(rows, field) for rows in lines.values())), None)
@@ -77,11 +77,11 @@ def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plo
     return picture(f"by_{axis.name}", caption, f"{caption} {told}.", (4.6 * max(1, len(columns)), height), draw)
 
 
-def _varies(rows: Sequence[Row], field: str) -> bool:
+def _varies(rows: Sequence[ComparisonRow], field: str) -> bool:
     values = {_x(row, field) for row in rows}
     return len(values) > 1 and min(values) > 0 and max(values) > 1.01 * min(values)
 
 
-def _x(row: Row, field: str) -> float:
+def _x(row: ComparisonRow, field: str) -> float:
     """Mean over the seeds."""
     return sum(float(run.training.get(field) or 0.0) for run in row.runs) / len(row.runs)

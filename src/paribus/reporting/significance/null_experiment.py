@@ -14,7 +14,7 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
 from paribus.reporting.table.cells import Values, cells_of, item_averages
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import change, heading
 from paribus.reporting.table.measures import Column, measure
 
@@ -69,7 +69,7 @@ def null_experiment(comparison: Comparison, draws: int = DRAWS) -> list[str]:
     return lines + ([f"With fewer than {FEWEST_RUNS} runs, and so left out: {'; '.join(few)}."] if few else [])
 
 
-def halves(row: Row, comparison: Comparison, draws: int) -> list[NullResult]:
+def halves(row: ComparisonRow, comparison: Comparison, draws: int) -> list[NullResult]:
     """What tests say of the runs of `row` in two halves, drawn anew each time, by measure that depends on the model."""
     cells = row.cells
     columns = [

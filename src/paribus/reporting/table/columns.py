@@ -20,12 +20,12 @@ from paribus.reporting.table.measures import (
     WORDS,
     Column,
     Kind,
-    Part,
+    MeasuredTask,
     choose_metric,
     of_texts,
     share,
 )
-from paribus.reporting.table.scores import Scores
+from paribus.reporting.table.scores import RunScores
 
 AVERAGE = "average"
 PERPLEXITY = "perplexity"
@@ -36,7 +36,7 @@ Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
 
 
-def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Column]:
+def columns_of(scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]], table: TableConfig) -> list[Column]:
     """The columns of a table in order.
 
     Without `table.columns`: every task, the groups, the average, bits per byte, statistics, training, as far as at
@@ -54,7 +54,7 @@ def columns_of(scores: Sequence[Scores], training: Sequence[Mapping[str, Any]], 
     return [_with_decimals(column, table) for column in dict.fromkeys(columns)]
 
 
-def primary_of(columns: Sequence[Column], scores: Sequence[Scores], table: TableConfig) -> frozenset[str]:
+def primary_of(columns: Sequence[Column], scores: Sequence[RunScores], table: TableConfig) -> frozenset[str]:
     """Keys of the columns that decide the question: what `table.primary` names, else bits per byte or the average.
 
     Raises:
@@ -77,7 +77,7 @@ def primary_of(columns: Sequence[Column], scores: Sequence[Scores], table: Table
 class _Maker:
     """Makes columns from what the runs were scored on."""
 
-    def __init__(self, scores: Sequence[Scores], table: TableConfig, path: str = "experiment.table.columns") -> None:
+    def __init__(self, scores: Sequence[RunScores], table: TableConfig, path: str = "experiment.table.columns") -> None:
         self.scores, self.table, self.path = scores, table, path
         self.groups = table.groups or {}
         self.available = _available(scores)
@@ -137,13 +137,13 @@ class _Maker:
             f"{whole}/{number}_shot", replace(self._part(whole), shots=(int(number),)), f"{number}-shot"
         )
 
-    def _part(self, name: str) -> Part:
+    def _part(self, name: str) -> MeasuredTask:
         """`task` or `task:metric`."""
         task, _, metric = name.partition(":")
         metrics = self.available.get(task, {})
         wanted = metric or (self.table.metrics or {}).get(task)
         chosen = wanted or (choose_metric(list(metrics)) if metrics else "acc")
-        part = Part(task, (), chosen)
+        part = MeasuredTask(task, (), chosen)
         if wanted and metrics and part.scored not in metrics:
             known = [*metrics, *(name for name, about in METRICS.items() if about.source in metrics)]
             raise ConfigurationError(f"experiment.table: metric {unknown(wanted, known)} (of {task})")
@@ -160,7 +160,7 @@ class _Maker:
         whole = self._column(f"{name}/mean", part, "mean")
         return {"both": [*apart, whole], "each": apart, "mean": [whole]}[self.table.shots]
 
-    def _column(self, key: str, part: Part, label: str) -> Column:
+    def _column(self, key: str, part: MeasuredTask, label: str) -> Column:
         name = (self.table.names or {}).get(part.task, part.task)
         group = name if part.metric == "acc" or part.metric in PERCENT else f"{name} ({part.metric})"
         return Column(key, group, label, self._kind((part,)), part.better, (part,))
@@ -183,10 +183,10 @@ class _Maker:
         alike = tuple(part for part in parts if part.family == family)
         return self._mean(AVERAGE, "All tasks" if len(alike) == len(parts) else f"All tasks ({family})", alike)
 
-    def _mean(self, key: str, group: str, parts: tuple[Part, ...]) -> Column:
+    def _mean(self, key: str, group: str, parts: tuple[MeasuredTask, ...]) -> Column:
         return Column(key, group, "mean", self._kind(parts), parts[0].better if parts else None, parts)
 
-    def _kind(self, parts: Sequence[Part]) -> Kind:
+    def _kind(self, parts: Sequence[MeasuredTask]) -> Kind:
         keys = [(part.task, shots, part.scored) for part in parts for shots in part.shots]
         if any(part.metric == PERPLEXITY for part in parts):
             return "perplexity"
@@ -199,7 +199,7 @@ class _Maker:
         return "score" if lower or not share(values) else "accuracy"
 
 
-def _available(scores: Sequence[Scores]) -> Available:
+def _available(scores: Sequence[RunScores]) -> Available:
     found: dict[str, dict[str, set[int]]] = {}
     for task, shots, metric in {key for score in scores for key in score.blocks}:
         found.setdefault(task, {}).setdefault(metric, set()).add(shots)
@@ -208,7 +208,9 @@ def _available(scores: Sequence[Scores]) -> Available:
     }
 
 
-def _present(texts: Sequence[Column], scores: Sequence[Scores], training: Sequence[Mapping[str, Any]]) -> list[Column]:
+def _present(
+    texts: Sequence[Column], scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]]
+) -> list[Column]:
     columns = [column for column in texts if column.field not in HELDOUT_SETS]
     columns += [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
     columns += [column for column in texts if column.field in HELDOUT_SETS]

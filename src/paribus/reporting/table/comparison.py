@@ -18,13 +18,13 @@ from paribus.reporting.table.fitting import LeftOut, cut_alike, fitting
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.measures import Column, fewest_items, measure
 from paribus.reporting.table.score_lines import Remembered
-from paribus.reporting.table.scores import Scores, load
+from paribus.reporting.table.scores import RunScores, load
 
 _READERS = 2
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One combination of factors: its labels, its runs (one a seed) and its cells by column key."""
 
     labels: tuple[str, ...]
@@ -42,12 +42,12 @@ class Comparison:
 
     factors: tuple[str, ...]
     columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     chance: Mapping[str, float]
     """Accuracy of guessing, by column key."""
     checkpoints: int
     proof: fairness.Proof
-    scores: Mapping[str, Scores]
+    scores: Mapping[str, RunScores]
     """By run id."""
     table: TableConfig
     primary: frozenset[str]
@@ -64,12 +64,12 @@ class Comparison:
         return any(row.cells[key].p_value is not None for row in self.finished for key in others)
 
     @property
-    def finished(self) -> tuple[Row, ...]:
+    def finished(self) -> tuple[ComparisonRow, ...]:
         """Rows that have runs."""
         return tuple(row for row in self.rows if row.runs)
 
     @property
-    def baseline_rows(self) -> tuple[Row, ...]:
+    def baseline_rows(self) -> tuple[ComparisonRow, ...]:
         """The rows that others are compared with."""
         places = dict.fromkeys(row.baseline for row in self.rows if row.baseline is not None)
         return tuple(self.rows[place] for place in places if place is not None) or self.rows[:1]
@@ -78,7 +78,7 @@ class Comparison:
         """What the table says for a label, a factor or a task."""
         return (self.table.names or {}).get(text, text)
 
-    def row_name(self, row: Row) -> str:
+    def row_name(self, row: ComparisonRow) -> str:
         """A row in a sentence, a legend or on an axis."""
         return " · ".join(map(self.name, row.labels)) or "all runs"
 
@@ -144,7 +144,7 @@ def compare(
 
 
 def _with_fewest(
-    cells: Sequence[Cells], rows: Sequence[Row], columns: Sequence[Column], scores: Mapping[str, Scores]
+    cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column], scores: Mapping[str, RunScores]
 ) -> list[Cells]:
     """The cells of means over tasks with the items of the smallest, which alone may say too little."""
     found = [dict(row) for row in cells]
@@ -170,12 +170,12 @@ def _comparable(columns: Sequence[Column], runs: Sequence[RunRecord], table: Tab
     return [column for column in columns if column.kind != "loss"]
 
 
-def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]:
+def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, RunScores], dict[str, str]]:
     """Scores by run id, and why there are none for runs that should have them."""
 
     remembered = Remembered()
 
-    def read(run: RunRecord) -> Scores | str | None:
+    def read(run: RunRecord) -> RunScores | str | None:
         try:
             return load(run.scores, run.finetuned, remembered) if run.scores else None
         except DataError as error:
@@ -183,7 +183,7 @@ def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, Scores], dict[str, str]]
 
     with ThreadPoolExecutor(_READERS) as readers:
         found = {run.run_id: result for run, result in zip(runs, readers.map(read, runs), strict=True)}
-    scores = {run_id: result for run_id, result in found.items() if isinstance(result, Scores)}
+    scores = {run_id: result for run_id, result in found.items() if isinstance(result, RunScores)}
     return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
 
 
@@ -193,7 +193,7 @@ def _rows(
     gone: Mapping[str, str],
     factors: Sequence[str],
     table: TableConfig,
-) -> list[Row]:
+) -> list[ComparisonRow]:
     reasons: dict[tuple[str, ...], list[str]] = {labels: [] for labels in groups}
     for run in missing:
         reasons.setdefault(tuple(run.factors.get(factor, "?") for factor in factors), []).append(run.reason)
@@ -204,12 +204,12 @@ def _rows(
     places = ordered(list(reasons), factors, table)
     compared = baselines(places, factors, table)
     return [
-        Row(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), baseline)
+        ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), baseline)
         for labels, baseline in zip(places, compared, strict=True)
     ]
 
 
-def _measured(row: Row, column: Column, scores: Mapping[str, Scores]) -> Values:
+def _measured(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]) -> Values:
     """Values for a column by seed, without the runs that have none."""
     values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
     return {seed: value for seed, value in values.items() if value is not None}
@@ -224,7 +224,7 @@ def _refuse_repeated_seeds(groups: Mapping[tuple[str, ...], Sequence[RunRecord]]
                 raise ConfigurationError(f"{', '.join(labels)} with seed {seed} was given twice: runs {ids}")
 
 
-def _chance(columns: Sequence[Column], scores: Sequence[Scores]) -> dict[str, float]:
+def _chance(columns: Sequence[Column], scores: Sequence[RunScores]) -> dict[str, float]:
     known = {task: level for score in scores for task, level in score.chance.items()}
     levels: dict[str, float] = {}
     for column in columns:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE
-from paribus.reporting.table.scores import Block, Scores
+from paribus.reporting.table.scores import Block, RunScores
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class LeftOut:
         return self.items - self.cut < ITEMS_TO_JUDGE
 
 
-def cut_alike(scores: Mapping[str, Scores]) -> bool:
+def cut_alike(scores: Mapping[str, RunScores]) -> bool:
     """Whether all runs cut the prompts of the same items, of the tasks that they were scored on."""
     found: dict[tuple[str, int], set[frozenset[str]]] = {}
     for each in scores.values():
@@ -35,7 +35,7 @@ def cut_alike(scores: Mapping[str, Scores]) -> bool:
     return all(len(cuts) == 1 for cuts in found.values())
 
 
-def fitting(scores: Mapping[str, Scores]) -> tuple[dict[str, Scores], dict[str, LeftOut]]:
+def fitting(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
     """Scores by run id without items that any run cut, where enough are left, and what was cut by task."""
     cut: dict[str, set[str]] = {}
     items: dict[str, set[str]] = {}
@@ -49,7 +49,7 @@ def fitting(scores: Mapping[str, Scores]) -> tuple[dict[str, Scores], dict[str, 
     return {run: _without(found, gone) for run, found in scores.items()}, out
 
 
-def _without(scores: Scores, gone: Mapping[str, set[str]]) -> Scores:
+def _without(scores: RunScores, gone: Mapping[str, set[str]]) -> RunScores:
     blocks = {key: _kept(block, gone[key[0]]) if key[0] in gone else block for key, block in scores.blocks.items()}
     return replace(scores, blocks=blocks)
 

@@ -12,7 +12,7 @@ from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.paper.paper import ABSENT, Beside
 from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, fewest_seeds
 from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.comparison import Comparison, Row
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column, Kind
 
 _ROUNDING = 1e-9
@@ -31,7 +31,7 @@ LEVELS = ((0.01, "**"), (0.05, "*"))
 
 
 @dataclass(frozen=True)
-class Entry:
+class TableEntry:
     """The text of one cell: value, spreads without their signs, significance mark, the paper's, and where it leads."""
 
     text: str = ABSENT
@@ -60,26 +60,26 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Line:
+class TableLine:
     """One row of text. `number` counts from 1 and names the row's place in the list of runs."""
 
     number: int
     labels: tuple[str, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[TableEntry, ...]
     run_ids: tuple[str, ...]
     starts_group: bool
     missing: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
-class Layout:
+class TableLayout:
     """One table of text; `note` is what its caption says beside its title."""
 
     title: str
     factors: tuple[str, ...]
     columns: tuple[Column, ...]
-    lines: tuple[Line, ...]
-    chance: tuple[Entry, ...] | None = None
+    lines: tuple[TableLine, ...]
+    chance: tuple[TableEntry, ...] | None = None
     note: str = ""
 
     @property
@@ -88,12 +88,14 @@ class Layout:
         return f"{self.title}. {self.note}" if self.note else self.title
 
 
-def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[Layout]:
+def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[TableLayout]:
     """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
     scored = [column for column in comparison.columns if column.scored]
     other = [column for column in comparison.columns if not column.scored]
     chance = tuple(
-        Entry(quantity(comparison.chance.get(column.key), column)) if column.key in comparison.chance else Entry("")
+        TableEntry(quantity(comparison.chance.get(column.key), column))
+        if column.key in comparison.chance
+        else TableEntry("")
         for column in scored
     )
     maker = _Maker(comparison, directory, beside or {})
@@ -179,17 +181,17 @@ class _Maker:
             for number, row in enumerate(comparison.rows, start=1)
         ]
 
-    def layout(self, title: str, columns: Sequence[Column], chance: tuple[Entry, ...] | None) -> Layout:
+    def layout(self, title: str, columns: Sequence[Column], chance: tuple[TableEntry, ...] | None) -> TableLayout:
         lines, previous = [], None
         for place, row in enumerate(self.comparison.rows):
             entries = tuple(self._entry(row.cells.get(column.key, Cell()), column, place) for column in columns)
             starts = len(row.labels) > 1 and previous is not None and row.labels[0] != previous
             previous = row.labels[0] if row.labels else None
             ids = tuple(run.run_id for run in row.runs)
-            lines.append(Line(place + 1, self._labels(row), entries, ids, starts, row.missing))
+            lines.append(TableLine(place + 1, self._labels(row), entries, ids, starts, row.missing))
         factors = tuple(map(self.comparison.name, self.comparison.factors))
         note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
-        return Layout(title, factors, self._headed(columns), tuple(lines), chance, note)
+        return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note)
 
     def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns, those that are exploratory with a mark."""
@@ -203,22 +205,22 @@ class _Maker:
             for column in columns
         )
 
-    def _labels(self, row: Row) -> tuple[str, ...]:
+    def _labels(self, row: ComparisonRow) -> tuple[str, ...]:
         """The labels; the last one says how many runs a row with numbers lacks."""
         labels = tuple(map(self.comparison.name, row.labels))
         if not (row.missing and row.runs and labels):
             return labels
         return (*labels[:-1], f"{labels[-1]} ({len(row.missing)} missing)")
 
-    def _entry(self, cell: Cell, column: Column, place: int) -> Entry:
+    def _entry(self, cell: Cell, column: Column, place: int) -> TableEntry:
         if cell.value is None:
-            return Entry()
+            return TableEntry()
         spread = (
             quantity(cell.half_width, column) if cell.half_width is not None and _spread_shows(column, cell) else ""
         )
         steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
         paper = self.beside.get((place, column.key))
-        return Entry(
+        return TableEntry(
             text=quantity(cell.value, column),
             spread=spread,
             checkpoints=steps if spread else "",

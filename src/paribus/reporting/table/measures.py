@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from paribus.reporting.significance.items import Matrix
-from paribus.reporting.table.scores import Heldout, Scores
+from paribus.reporting.table.scores import Heldout, RunScores
 
 Kind = Literal[
     "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
@@ -75,7 +75,7 @@ WORDS = ("word_precision", "word_recall", "word_f1")
 
 
 @dataclass(frozen=True)
-class Part:
+class MeasuredTask:
     """One task of a column: the shot counts and the metric that enter it."""
 
     task: str
@@ -110,7 +110,7 @@ class Column:
     label: str
     kind: Kind
     better: Better | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[MeasuredTask, ...] = ()
     field: str = ""
     """Key of the training result or of the scores' statistics; of bits per byte, the set of texts, none of held-out."""
     main: bool = True
@@ -181,7 +181,7 @@ TRAINING = (
 )
 
 
-def measure(column: Column, training: Mapping[str, Any], scores: Scores | None) -> Matrix | None:
+def measure(column: Column, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:
     """A run's values for a column, by the result of its training and its scores; None for none.
 
     Shape (checkpoints, items) for what is scored, (1, 1) for a number of the whole run. The mean of the values is the
@@ -202,7 +202,7 @@ def measure(column: Column, training: Mapping[str, Any], scores: Scores | None) 
     return _number(scores.statistics.get(column.field))
 
 
-def fewest_items(column: Column, scores: Scores) -> int | None:
+def fewest_items(column: Column, scores: RunScores) -> int | None:
     """Items of the smallest task of a column; None for one that is of no tasks."""
     sizes = [
         scores.blocks[key].values.shape[1]
@@ -262,7 +262,7 @@ def finite(value: float | None) -> bool:
     return value is not None and math.isfinite(value)
 
 
-def _task(scores: Scores, part: Part) -> Matrix | None:
+def _task(scores: RunScores, part: MeasuredTask) -> Matrix | None:
     """Each item's score averaged over shots; where shots were scored on different items, the mean of their means."""
     blocks = [scores.blocks.get((part.task, shots, part.scored)) for shots in part.shots]
     present = [block for block in blocks if block is not None]

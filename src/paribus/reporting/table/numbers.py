@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from paribus.config.groups.experiment import default_table
 from paribus.reporting.table.columns import columns_of
 from paribus.reporting.table.measures import METRICS, Column, measure, perplexity
-from paribus.reporting.table.scores import Scores, load
+from paribus.reporting.table.scores import RunScores, load
 
 if TYPE_CHECKING:
     from paribus.reporting.table.cells import Cell
@@ -64,7 +64,7 @@ def column_name(column: Column) -> str:
     return f"{part.task}/{part.metric}/{column.key.rpartition('/')[2]}"
 
 
-def _columns(scores: Scores, training: Mapping[str, Any]) -> list[Column]:
+def _columns(scores: RunScores, training: Mapping[str, Any]) -> list[Column]:
     """Every column a table could have of a run, by each metric of each task."""
     metrics: dict[str, set[str]] = {}
     for task, _, metric in scores.blocks:
@@ -76,7 +76,7 @@ def _columns(scores: Scores, training: Mapping[str, Any]) -> list[Column]:
     return [column for table in tables for column in columns_of([scores], [training], table)]
 
 
-def _mean(column: Column, training: Mapping[str, Any], scores: Scores) -> float | None:
+def _mean(column: Column, training: Mapping[str, Any], scores: RunScores) -> float | None:
     """The run's number, averaged in the order in which a cell averages: items, then checkpoints."""
     values = measure(column, training, scores)
     if values is None:

@@ -51,7 +51,7 @@ class Heldout:
 
 
 @dataclass(frozen=True)
-class Scores:
+class RunScores:
     """Scores of one run at its last checkpoints."""
 
     blocks: Mapping[Key, Block]
@@ -78,7 +78,7 @@ class Scores:
     """What was scored, by a path: checkpoints, items of each task and number of shots, held-out documents."""
 
 
-def load(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> Scores:
+def load(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> RunScores:
     """Read a `scores` artefact, and the items of a `finetuned` one with it.
 
     With `remembered`, lines that an earlier artefact had are not arranged again.
@@ -99,7 +99,7 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         read = known.arranged(heldout, "bits", lambda: document_lines(heldout, directory / "heldout.parquet"))
         documents, content = _heldout(heldout, read), content | dict(read.content)
     texts, about_texts = _texts(directory / "texts.parquet", known) if statistics.get("texts") else ({}, {})
-    return Scores(
+    return RunScores(
         blocks=blocks | tuned,
         heldout=documents,
         statistics=statistics.get("heldout", {}),

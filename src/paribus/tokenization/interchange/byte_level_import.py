@@ -6,7 +6,7 @@ Bytes come first, then tokens in the order in which merge rules name them, then 
 from collections.abc import Iterable, Mapping
 
 from paribus.errors import DataError
-from paribus.tokenization.vocabulary.vocabulary import Entry, EntryKind, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import EntryKind, Vocabulary, VocabularyEntry
 
 
 class ByteLevelImport:
@@ -18,7 +18,7 @@ class ByteLevelImport:
     def __init__(self, ids: Mapping[bytes, int], special: Mapping[str, int], source: str) -> None:
         self._ids, self._special, self._source = ids, special, source
         self._ranks: dict[bytes, int] = {}
-        self._entries: list[Entry] = []
+        self._entries: list[VocabularyEntry] = []
         missing = [byte for byte in range(256) if bytes([byte]) not in ids]
         if missing:
             raise DataError(
@@ -40,7 +40,9 @@ class ByteLevelImport:
         for spelling in sorted(self._ids.keys() - self._ranks.keys(), key=self._ids.__getitem__):
             self._append(spelling, None, "token")
         for name, identity in sorted(self._special.items(), key=lambda item: item[1]):
-            self._entries.append(Entry(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special"))
+            self._entries.append(
+                VocabularyEntry(len(self._entries), identity, name.encode("utf-8"), 0, None, False, "special")
+            )
         return Vocabulary.of(self._entries, rules, "byte")
 
     def _check_ids(self) -> None:
@@ -74,7 +76,7 @@ class ByteLevelImport:
         if spelling not in self._ids:
             raise DataError(f"{self._source}: a merge names {spelling!r}, which is no token")
         self._ranks[spelling] = rank = len(self._entries)
-        self._entries.append(Entry(rank, self._ids[spelling], spelling, 0, parents, False, kind))
+        self._entries.append(VocabularyEntry(rank, self._ids[spelling], spelling, 0, parents, False, kind))
 
 
 def _listed(numbers: list[int]) -> str:

@@ -43,7 +43,7 @@ _TOKEN_COLUMNS: dict[int, type[np.generic]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class MergeTraining:
     """What training made, as arrays over all tokens in order of creation; a token's index is its rank.
 
     The first `units` tokens are the alphabet. Every later one was made by one merge, so (left, right, rank) of those
@@ -89,7 +89,7 @@ class Training:
 
 def train_bpe(
     corpus: SymbolCorpus, size: int, progress: Progress | None = None, *, threshold: int | None = None
-) -> Training:
+) -> MergeTraining:
     """Merge until `size` tokens (units included) are there, or no pair is left.
 
     `progress` is called with the size reached. `threshold` is the count below which pairs are not indexed until they
@@ -120,7 +120,7 @@ class MergeTrainer:
         state.arrays[slot.FREQUENCIES][:] = state.arrays[slot.LIVE][:] = corpus.frequencies
         self._make_token_room(min(size + scaffolding * size // 8, units + len(corpus.symbols)) + 1)
 
-    def run(self, progress: Progress | None) -> Training:
+    def run(self, progress: Progress | None) -> MergeTraining:
         """Train to the end."""
         state = self._state
         self._index()
@@ -136,11 +136,11 @@ class MergeTrainer:
             progress(state[slot.NORMAL])
         return self._result("vocab_size" if status == slot.FULL else "no_pair_left")
 
-    def _result(self, stopped: Stopped) -> Training:
+    def _result(self, stopped: Stopped) -> MergeTraining:
         names = (slot.LEFT, slot.RIGHT, slot.LENGTHS, slot.FREQUENCIES, slot.SCAFFOLD)
         tokens = self._state[slot.TOKENS]
         left, right, lengths, frequencies, scaffold = (self._state.arrays[name][:tokens].copy() for name in names)
-        return Training(self._units, left, right, lengths, frequencies, scaffold.astype(np.bool_), stopped)
+        return MergeTraining(self._units, left, right, lengths, frequencies, scaffold.astype(np.bool_), stopped)
 
     def _index(self) -> None:
         """Find the pairs at or above the threshold and where they occur."""

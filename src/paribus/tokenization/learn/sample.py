@@ -14,7 +14,7 @@ from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.engine.engine import Engine
 from paribus.stage.context import Reporter
 from paribus.store import atomic
-from paribus.tokenization.learn.train import Pieces, count_pretokens
+from paribus.tokenization.learn.train import PreTokenPieces, count_pretokens
 from paribus.tokenization.learn.word_counts import WordCounts, sum_counts
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import Pretokenizer
@@ -32,7 +32,7 @@ class CountedPart:
     target: Path
 
 
-class Sample:
+class LearningSample:
     """The first documents of the training split up to `total` bytes, counted and reported as they pass."""
 
     def __init__(self, corpus: CorpusArtifact, total: int, report: Reporter) -> None:
@@ -84,7 +84,7 @@ class Sample:
                 return
 
 
-def count_part(pretokenizer: Pieces, part: CountedPart) -> None:
+def count_part(pretokenizer: PreTokenPieces, part: CountedPart) -> None:
     """Count the pre-tokens of a part into its file, unless that is done."""
     if not part.target.exists():
         words = count_pretokens(_texts(islice(read_shard(part.shard), part.documents)), pretokenizer)

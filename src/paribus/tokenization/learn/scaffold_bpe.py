@@ -4,13 +4,13 @@ Lian et al., *Scaffold-BPE* (arXiv 2404.17808), Algorithm 1. The expanded vocabu
 V = E without the scaffold tokens S reaches the requested size. Its merges are those of BPE, carried further.
 """
 
-from paribus.tokenization.learn.bpe import MergeTrainer, Progress, Training
+from paribus.tokenization.learn.bpe import MergeTrainer, MergeTraining, Progress
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
 
 
 def train_scaffold_bpe(
     corpus: SymbolCorpus, size: int, progress: Progress | None = None, *, threshold: int | None = None
-) -> Training:
+) -> MergeTraining:
     """Merge as BPE does until `size` tokens that are no scaffolds are there, or the queue is empty.
 
     After each merge its two parents are looked at, the left one first: one that is no unit and whose live count fell

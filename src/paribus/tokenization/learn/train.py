@@ -8,7 +8,7 @@ import numpy as np
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.kernels import layout
-from paribus.tokenization.learn.bpe import Progress, Stopped, Training, train_bpe
+from paribus.tokenization.learn.bpe import MergeTraining, Progress, Stopped, train_bpe
 from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.learn.token_columns import Alphabet, TrainedTokens, columns
@@ -25,7 +25,7 @@ _NO_MERGES = np.empty((0, 3), np.int32)
 _MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe, "wordpiece": train_wordpiece}
 
 
-class Pieces(Protocol):
+class PreTokenPieces(Protocol):
     """Anything that cuts a text into pre-tokens."""
 
     def pieces(self, text: str) -> list[str]:
@@ -56,7 +56,7 @@ class TrainedVocabulary:
     """Merged pairs whose string was a token already; see `Training`."""
 
 
-def count_pretokens(texts: Iterable[str | bytes], pretokenizer: Pieces, *, threads: int = 1) -> WordCounts:
+def count_pretokens(texts: Iterable[str | bytes], pretokenizer: PreTokenPieces, *, threads: int = 1) -> WordCounts:
     """How often each pre-token occurs in `texts`, strings or UTF-8; the same for any number of threads."""
     name = getattr(pretokenizer, "name", None)
     if name in layout.PATTERNS:
@@ -121,7 +121,7 @@ def _corpus(words: WordCounts, alphabet: Alphabet) -> SymbolCorpus:
     return SymbolCorpus.of_characters(words, alphabet.characters, others=others, marked=alphabet.marked)
 
 
-def _merged_tokens(training: Training) -> TrainedTokens:
+def _merged_tokens(training: MergeTraining) -> TrainedTokens:
     units, offsets = training.unit_sequences()
     return TrainedTokens(
         units,

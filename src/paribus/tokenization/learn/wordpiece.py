@@ -11,13 +11,13 @@ import numpy as np
 
 from paribus.native.loader import kernel
 from paribus.tokenization.kernels import training_layout as slot
-from paribus.tokenization.learn.bpe import MergeTrainer, Progress, Training
+from paribus.tokenization.learn.bpe import MergeTrainer, MergeTraining, Progress
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus
 
 _SMALLEST_ROOM = 1024
 
 
-def train_wordpiece(corpus: SymbolCorpus, size: int, progress: Progress | None = None) -> Training:
+def train_wordpiece(corpus: SymbolCorpus, size: int, progress: Progress | None = None) -> MergeTraining:
     """Merge until `size` tokens (units included) are there, or no pair is left.
 
     `progress` is called with the size reached.

@@ -4,7 +4,7 @@ from typing import Any
 
 from paribus.errors import DataError
 from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyPretokenizer
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 
 
@@ -13,7 +13,7 @@ def cutter_from_state(kind: str, state: Any) -> Cutter:
     if kind == "spans":
         return SpanPretokenizer.from_state(state)
     if kind == "predictive_entropy":
-        return PredictiveEntropyPretokenizer.from_state(state)
+        return PredictiveEntropySpans.from_state(state)
     raise DataError(f"pretokenizer {kind!r} has no state")
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from paribus.tokenization.vocabulary.byte_characters import byte_characters
-from paribus.tokenization.vocabulary.vocabulary import Entry, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
 
 CONTINUATION_MARK = "## "
 """Before the name of a token that stands inside a word. Whitespace in it keeps it apart from every text, for words
@@ -29,7 +29,7 @@ def distinct_names(vocabulary: Vocabulary) -> list[str]:
     ]
 
 
-def _name(entry: Entry, table: list[str] | None) -> str:
+def _name(entry: VocabularyEntry, table: list[str] | None) -> str:
     if entry.kind in ("special", "unknown"):
         return entry.bytes.decode("utf-8")
     mark = CONTINUATION_MARK if entry.continuation else ""

@@ -18,7 +18,7 @@ UNIT, FALLBACK, TOKEN, SPECIAL, UNKNOWN = range(5)
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class VocabularyEntry:
     """One token of the expanded vocabulary."""
 
     rank: int
@@ -54,7 +54,7 @@ class Columns:
     scores: npt.NDArray[np.float64]
 
 
-class Vocabulary(Sequence[Entry]):
+class Vocabulary(Sequence[VocabularyEntry]):
     """All entries in order of creation and the merge rules (left, right, result) by rank, in training order.
 
     Raises DataError where ids are not exactly 0..N-1, tokens occur twice, or ranks, parents and bytes contradict.
@@ -71,7 +71,9 @@ class Vocabulary(Sequence[Entry]):
         self._check_merges()
 
     @classmethod
-    def of(cls, entries: Iterable[Entry], merges: Iterable[tuple[int, int, int]], unit: UnitKind) -> "Vocabulary":
+    def of(
+        cls, entries: Iterable[VocabularyEntry], merges: Iterable[tuple[int, int, int]], unit: UnitKind
+    ) -> "Vocabulary":
         """The vocabulary of entries in order of rank."""
         listed = list(entries)
         for rank, entry in enumerate(listed):
@@ -89,10 +91,10 @@ class Vocabulary(Sequence[Entry]):
         return cls(columns, np.array(list(merges), dtype=np.int32), unit)
 
     @overload
-    def __getitem__(self, index: int) -> Entry: ...
+    def __getitem__(self, index: int) -> VocabularyEntry: ...
     @overload
-    def __getitem__(self, index: slice) -> tuple[Entry, ...]: ...
-    def __getitem__(self, index: int | slice) -> Entry | tuple[Entry, ...]:
+    def __getitem__(self, index: slice) -> tuple[VocabularyEntry, ...]: ...
+    def __getitem__(self, index: int | slice) -> VocabularyEntry | tuple[VocabularyEntry, ...]:
         if isinstance(index, slice):
             return tuple(map(self._entry, range(*index.indices(len(self)))))
         return self._entry(range(len(self))[index])
@@ -100,7 +102,7 @@ class Vocabulary(Sequence[Entry]):
     def __len__(self) -> int:
         return len(self.columns.spellings)
 
-    def __iter__(self) -> Iterator[Entry]:
+    def __iter__(self) -> Iterator[VocabularyEntry]:
         return map(self._entry, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
@@ -124,14 +126,14 @@ class Vocabulary(Sequence[Entry]):
         return [(left, right, result) for left, right, result in self.merge_ranks.tolist()]
 
     @cached_property
-    def by_id(self) -> tuple[Entry, ...]:
+    def by_id(self) -> tuple[VocabularyEntry, ...]:
         """The entries with an id, by id."""
         return tuple(map(self._entry, self.rank_of_id.tolist()))
 
-    def _entry(self, rank: int) -> Entry:
+    def _entry(self, rank: int) -> VocabularyEntry:
         columns = self.columns
         identity, (left, right) = int(columns.ids[rank]), columns.parents[rank].tolist()
-        return Entry(
+        return VocabularyEntry(
             rank=rank,
             id=None if identity < 0 else identity,
             bytes=columns.spellings[rank],

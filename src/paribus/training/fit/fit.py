@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from paribus.config.groups.model import ModelConfig
 from paribus.config.units import format_size
 from paribus.errors import OutOfMemoryError
-from paribus.modeling.memory import Memory, Training, training_memory
+from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 
 MARGIN = {True: 1.1, False: 1.4}
 """How many times the prediction must be free, on a GPU and on a CPU, where the heap of the C library holds more than is
@@ -25,7 +25,7 @@ class Fit:
     """Why the micro-batch is not the configured one."""
 
 
-def fit(model: ModelConfig, vocab_size: int, how: Training, available: int | None) -> Fit:
+def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int | None) -> Fit:
     """The largest micro-batch up to `how.micro_batch` that divides the share and fits into `available` bytes.
 
     A smaller one accumulates the same global batches. Raises OutOfMemoryError where not even one context fits.
@@ -40,16 +40,16 @@ def fit(model: ModelConfig, vocab_size: int, how: Training, available: int | Non
     raise OutOfMemoryError(_refusal(model, vocab_size, how, available))
 
 
-def _fits(memory: Memory, available: int) -> bool:
+def _fits(memory: TrainingMemory, available: int) -> bool:
     return memory.device * MARGIN[memory.gpu] <= available
 
 
-def _smaller(how: Training) -> Iterator[int]:
+def _smaller(how: TrainingSetting) -> Iterator[int]:
     """Divisors of the share below the micro-batch, the largest first."""
     return (size for size in range(how.micro_batch - 1, 0, -1) if how.share % size == 0)
 
 
-def _lowered(how: Training, size: int, memory: Memory, available: int) -> str:
+def _lowered(how: TrainingSetting, size: int, memory: TrainingMemory, available: int) -> str:
     return (
         f"training.micro_batch is lowered from {how.micro_batch} to {size}: {how.micro_batch} would take "
         f"{format_size(memory.device)}, {MARGIN[how.gpu]:g} times of which must be free, and {format_size(available)} "
@@ -57,7 +57,7 @@ def _lowered(how: Training, size: int, memory: Memory, available: int) -> str:
     )
 
 
-def _refusal(model: ModelConfig, vocab_size: int, how: Training, available: int) -> str:
+def _refusal(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: int) -> str:
     memory = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=1))
     assert memory is not None
     parts = {"weights": memory.weights, "moments": memory.moments, "gradients": memory.gradients}
@@ -70,7 +70,7 @@ def _refusal(model: ModelConfig, vocab_size: int, how: Training, available: int)
     )
 
 
-def _remedies(how: Training) -> Iterator[str]:
+def _remedies(how: TrainingSetting) -> Iterator[str]:
     if not how.activation_checkpointing:
         yield "set training.activation_checkpointing=true"
     if how.gpu and not how.sharded:

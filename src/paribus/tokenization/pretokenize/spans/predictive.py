@@ -32,7 +32,7 @@ _TEXTS = 256
 _BREAKS = re.compile(f"([{re.escape(LINE_BREAKS)}])")
 
 
-class PredictiveEntropyPretokenizer:
+class PredictiveEntropySpans:
     """Cuts each line of a text, alone, at the strict local maxima of a language model's predictive entropy.
 
     `model` is a local directory: a paribus checkpoint with character units and no merges, or a Hugging Face causal
@@ -99,7 +99,7 @@ class PredictiveEntropyPretokenizer:
     @classmethod
     def from_state(
         cls, state: Any, *, model: str | Path | None = None, device: str = "cpu"
-    ) -> "PredictiveEntropyPretokenizer":
+    ) -> "PredictiveEntropySpans":
         """What `to_state` gave, with the model where it was or in the directory `model`.
 
         DataError for another state, a model that is not there, or one whose files are not those of the state.

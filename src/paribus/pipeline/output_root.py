@@ -19,57 +19,57 @@ RUN_ID_LENGTH = 16
 
 
 @dataclass(frozen=True)
-class Layout:
+class OutputRoot:
     """Paths of one output root."""
 
-    root: Path
+    path: Path
     lease_seconds: float
 
     @classmethod
-    def of(cls, config: RunConfig) -> "Layout":
-        """The layout a configuration's `root` asks for; ConfigurationError where that can be no directory."""
+    def of(cls, config: RunConfig) -> "OutputRoot":
+        """The output root of a configuration; ConfigurationError where that can be no directory."""
         return cls(output_root(config.root), config.engine.lease_seconds)
 
     def require_writable(self) -> None:
         """Make the root; ConfigurationError where no files can be made there."""
         try:
-            self.root.mkdir(parents=True, exist_ok=True)
-            with TemporaryFile(dir=self.root):
+            self.path.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=self.path):
                 pass
         except OSError as error:
             raise ConfigurationError(
-                f"root: {str(self.root)!r} cannot hold an output root ({error.strerror}); name another with root=..."
+                f"root: {str(self.path)!r} cannot hold an output root ({error.strerror}); name another with root=..."
             ) from error
 
     @property
     def store(self) -> Store:
         """The artefact store."""
-        return Store(self.root / "artifacts", self.lease_seconds)
+        return Store(self.path / "artifacts", self.lease_seconds)
 
     @property
     def cache(self) -> Path:
         """What may be made again: digests of files outside the store, probes of the speed of training."""
-        return self.root / "cache"
+        return self.path / "cache"
 
     def run(self, run_id: str) -> Path:
         """Directory of a run: its record, events and logs."""
-        return self.root / "runs" / run_id
+        return self.path / "runs" / run_id
 
     def refusal(self, run_id: str) -> Path:
         """Why the job of a run that a command composed did not begin it."""
-        return self.root / "failures" / f"run-{run_id}.json"
+        return self.path / "failures" / f"run-{run_id}.json"
 
     def run_claim(self, run_id: str) -> Path:
         """Who is running a run, as a claim."""
-        return run_claim(self.root, run_id)
+        return run_claim(self.path, run_id)
 
     def sweep(self, sweep_id: str) -> Path:
         """Directory of a sweep: its events and the list of its artefacts."""
-        return self.root / "sweeps" / sweep_id
+        return self.path / "sweeps" / sweep_id
 
     def failure(self, node: Node) -> Path:
         """The note of a stage's last failure."""
-        return self.root / "failures" / f"{node.name}-{node.key}.json"
+        return self.path / "failures" / f"{node.name}-{node.key}.json"
 
 
 def output_root(text: str) -> Path:
