@@ -12,10 +12,11 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.validate import build_run
 from paribus.engine.local import LocalEngine
+from paribus.pipeline import run as running
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.making import runner
-from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.run import StageRunner
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import SilentReporter, StageContext
@@ -55,7 +56,7 @@ class Maker:
     """Graphs of a corpus below `directory`, whose artefacts are made without child processes."""
 
     def __init__(self, directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(runner, "execute", in_this_process)
+        monkeypatch.setattr(running, "execute", in_this_process)
         corpus = f"corpus.paths=['{directory}/texts/*.jsonl']"
         self._common = (*SMALL, corpus, f"evaluation.data={directory}/benchmarks", f"root={directory}/root")
         self.layout = OutputRoot(directory / "root", 30.0)
@@ -76,7 +77,7 @@ class Maker:
 
     def ensure(self, node: Node) -> Artifact:
         """Find or make one artefact; what is said about it is appended to `console`."""
-        return StageRunner(self.layout, Display(self.console), _Unrecorded(self.layout.path)).ensure(node)
+        return StageRunner(self.layout, Telling(Display(self.console), _Unrecorded(self.layout.path))).ensure(node)
 
 
 @contextmanager

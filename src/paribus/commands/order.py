@@ -13,7 +13,7 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.making.make import check, make
+from paribus.pipeline.make import check, make
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun

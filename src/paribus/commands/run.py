@@ -22,7 +22,8 @@ from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.job import JobFunction, allow_start
+from paribus.pipeline.invocation import allow_start
+from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun

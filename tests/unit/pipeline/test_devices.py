@@ -141,7 +141,7 @@ ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.devic
 def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
     """A machine without GPUs, also where it has some."""
     absent: Callable[[], Devices] = lambda: Devices(lambda library: 0)  # noqa: E731
-    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.job.Devices"):
+    for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.making.devices.Devices"):
         monkeypatch.setattr(module, absent)
     return absent
 

@@ -17,15 +17,17 @@ from paribus.commands.status import show_failures
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.execution import SweepConfig
 from paribus.errors import DataError, FullDiskError, InfrastructureError, OutOfMemoryError
+from paribus.pipeline import run as running
 from paribus.pipeline.graph import Node, build_graph
-from paribus.pipeline.job import JobFunction, perform
-from paribus.pipeline.making import runner, source_files
-from paribus.pipeline.making.runner import StageRunner, run_nodes
+from paribus.pipeline.job import JobFunction
+from paribus.pipeline.making import source_files
 from paribus.pipeline.making.source_files import SourceFiles
+from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.made_with import environment
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.run import StageRunner, perform, run_nodes
 from paribus.pipeline.show.display import Display
 from paribus.store.artifact import Artifact, Store
 from paribus.store.code import loaded_code
@@ -57,13 +59,13 @@ def stage_is(monkeypatch: pytest.MonkeyPatch, function: Stage = lambda job: None
         function(job)
         return {"documents": 1}
 
-    monkeypatch.setattr(runner, "execute", execute)
+    monkeypatch.setattr(running, "execute", execute)
 
 
 def stages(run: PreparedRun, recorder: Any = None) -> StageRunner:
     layout = OutputRoot.of(run.job.config)
     recorder = recorder or Recorder(run.job.config, run.nodes, layout)
-    return StageRunner(layout, Display(Console(file=None, quiet=True)), recorder)
+    return StageRunner(layout, Telling(Display(Console(file=None, quiet=True)), recorder))
 
 
 def test_a_file_that_changes_while_it_is_read_is_named_and_nothing_is_published(
@@ -266,12 +268,12 @@ def test_an_artefact_that_is_there_once_the_claim_is_taken_belongs_to_the_run(
     monkeypatch.setattr(Store, "find", find_late)
     again = stages(run)
     again.ensure(node)
-    assert again.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
+    assert again.telling.recorder.record["stages"]["corpus"]["key"] == node.key  # type: ignore[attr-defined]
 
 
 def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     checkout = {"commit": "before", "packages": {}, "python": "3.11.7"}
-    monkeypatch.setattr(runner, "provenance", lambda: dict(checkout))
+    monkeypatch.setattr(running, "provenance", lambda: dict(checkout))
     stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
     artifact = stages(run).ensure(run.nodes["corpus"])
     assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
@@ -293,7 +295,7 @@ def test_all_attempts_whose_work_an_artefact_has_are_compared(
                 (Path(job["work"]) / leaves).touch()
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(runner, "provenance", lambda: {"packages": {"torch": version}, "python": "3.11.7"})
+        monkeypatch.setattr(running, "provenance", lambda: {"packages": {"torch": version}, "python": "3.11.7"})
         stage_is(monkeypatch, works)
         if leaves is None:
             return dict(runner_of_stages.ensure(node).record())
@@ -317,7 +319,7 @@ def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch:
     node, store = run.nodes["corpus"], OutputRoot.of(run.job.config).store
     with monkeypatch.context() as first:
         stage_is(first, fails)
-        first.setattr(runner, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
+        first.setattr(running, "provenance", lambda: {"packages": {"torch": "2.11.0"}, "python": "3.11.7"})
         with pytest.raises(KeyboardInterrupt):
             stages(run).ensure(node)
     assert not list(store.root.glob("partial/*"))
@@ -339,7 +341,7 @@ def test_numbers_that_the_file_server_did_not_take_are_told_again_with_the_artef
         write(record)
 
     def measures(job: dict[str, Any]) -> None:
-        working.metric("train/loss", 2.5, 1)
+        working.telling.metric("train/loss", 2.5, 1)
         answers[0] = True
 
     monkeypatch.setattr(recorder.events, "_write", no_answer)
@@ -358,10 +360,10 @@ def test_an_artefact_made_again_with_other_numbers_corrects_them_once_and_number
         working = stages(run, recorder)
 
         def measures(job: dict[str, Any], working: StageRunner = working, made: Any = made) -> None:
-            working.recorder.metric("train/tokens_per_second", 1000.0, 1)
+            working.telling.recorder.metric("train/tokens_per_second", 1000.0, 1)
             for name, values in made.items():
                 for step, value in values.items():
-                    working.metric(name, value, step)
+                    working.telling.metric(name, value, step)
 
         stage_is(monkeypatch, measures)
         working.ensure(node)
@@ -491,7 +493,7 @@ def test_a_failure_is_told_where_nothing_can_be_written_about_it(
         raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
 
     def fails(job: dict[str, Any]) -> None:
-        monkeypatch.setattr(runner.atomic, "write_json", full)
+        monkeypatch.setattr(running.atomic, "write_json", full)
         monkeypatch.setattr(Path, "write_text", full)
         raise OutOfMemoryError("no memory")
 
@@ -501,6 +503,7 @@ def test_a_failure_is_told_where_nothing_can_be_written_about_it(
     stage_is(monkeypatch, fails)
     monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)
     display = Display(Console(quiet=True))
-    failure = run_nodes(run.nodes, OutputRoot.of(run.job.config), display, recorder, loaded_code())
+    stages = StageRunner(OutputRoot.of(run.job.config), Telling(display, recorder))
+    failure = run_nodes(run.nodes, stages)
     assert failure is not None
     assert (failure.failure_class, failure.message, failure.stage) == ("out-of-memory", "no memory", "corpus")

@@ -18,7 +18,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.making.runner import RepeatedFailureError, StageRunner
+from paribus.pipeline.making.failed_stages import RepeatedFailureError, refuse_repetition
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import RUN_RECORD, Recorder, read_record
@@ -131,12 +131,10 @@ def test_a_torn_note_of_a_failure_or_list_of_stages_hinders_nothing(
     note.parent.mkdir(parents=True)
     failure = {"class": "data", "message": "a file", "stage": "corpus", "invocation": "once"}
     atomic.write_json(note, failure)
-    recorder = Recorder(run.job.config, run.nodes, layout)
-    stages = StageRunner(layout, Display(Console()), recorder)
     with pytest.raises(RepeatedFailureError, match="a file"):
-        stages._refuse_repetition(node)
+        refuse_repetition(node, layout)
     tear(note)
-    stages._refuse_repetition(node)
+    refuse_repetition(node, layout)
     write_stages(layout, SWEEP, [run])
     tear(layout.sweep(SWEEP.id) / STAGES_FILE)
     announce(layout, run.job.config, Display(Console()))

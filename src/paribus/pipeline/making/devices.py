@@ -13,9 +13,11 @@ from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import visible_gpus
+from paribus.errors import ParibusError
 from paribus.pipeline.graph import Node
 from paribus.pipeline.making.visible_devices import Library, visible_devices
 from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.record.failure import Failure
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
@@ -103,3 +105,14 @@ def _has_compiler() -> bool:
 
 def _devices_of_cuda(count: int) -> str:
     return {0: "no CUDA device", 1: "1 CUDA device"}.get(count, f"{count} CUDA devices")
+
+
+def unfit(config: RunConfig, nodes: Mapping[str, Node]) -> Failure | None:
+    """What this machine lacks, unless whoever launched the job judged it: the command, on this very machine."""
+    if config.sweep is not None and config.sweep.launcher in HERE:
+        return None
+    try:
+        found = [f"{path}: {message}" for path, message in Devices().problems(config, nodes)]
+    except ParibusError as error:
+        return Failure(error.failure_class, str(error))
+    return Failure("configuration", "; ".join(found)) if found else None

@@ -9,8 +9,9 @@ from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.making.devices import Devices
-from paribus.pipeline.making.runner import StageRunner
+from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.run import StageRunner
 from paribus.pipeline.show.display import Display, open_console
 from paribus.store.artifact import Artifact
 from paribus.tracking.text_axes import Point
@@ -44,8 +45,7 @@ def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
     """Artefacts by stage of everything `targets` need; progress goes to standard error."""
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    display = Display(open_console(stderr=True))
-    runner = StageRunner(root, display, _Unrecorded(root.path / "orders"))
+    runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / "orders")))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():
         existing = root.store.find(name, node.key)

@@ -1,0 +1,229 @@
+"""One run from top to bottom: plan, claim, find, execute, publish, record.
+
+Before: a command composed its overrides to configurations (`config/compose.py`), refused what cannot work
+(`pipeline/prepare.py`) and let Hydra's launcher call `JobFunction` once a run, in whatever process
+(`pipeline/job.py`), which calls `perform` here.
+
+A run has no state but its files. What stands in the store is done, what is claimed is waited for, the rest is made,
+each artefact once among all processes. So a run that is killed anywhere, and given again, goes on.
+"""
+
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from rich.markup import escape
+
+from paribus.config.identity import everything
+from paribus.config.schema import RunConfig
+from paribus.errors import classify
+from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.invocation import is_stopped, refuse_changed
+from paribus.pipeline.making.attempts import note_attempt
+from paribus.pipeline.making.devices import unfit
+from paribus.pipeline.making.execute import execute
+from paribus.pipeline.making.failed_stages import (
+    RepeatedFailureError,
+    failed_before,
+    may_be_gone,
+    note_failure,
+    refuse_repetition,
+)
+from paribus.pipeline.making.gpu_slots import gpu_slots
+from paribus.pipeline.making.source_files import SourceFiles
+from paribus.pipeline.making.telling import Telling
+from paribus.pipeline.output_root import OutputRoot, run_id
+from paribus.pipeline.prepare import run_name
+from paribus.pipeline.record.failure import Failure, stage_log
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.run_state import is_done
+from paribus.pipeline.show.display import Display, duration
+from paribus.pipeline.show.remaining import announce
+from paribus.store import atomic
+from paribus.store.artifact import Artifact
+from paribus.store.claim import Claim, acquire, describe, read_holder
+from paribus.store.code import Code, loaded_code
+from paribus.store.provenance import provenance
+from paribus.tracking.follower import Follower
+
+SECONDS_BETWEEN_LOOKS = 0.5
+
+
+def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
+    """Make what a run lacks and record how it went; a run that another process has in hand is left to it.
+
+    Its stages are made with the files of paribus that the command had, and with the packages of this process.
+    """
+    root, sweep = OutputRoot.of(config), config.sweep
+    # Plan: the key of every artefact follows from the configuration and the files that it names.
+    nodes = build_graph(config, root.cache)
+    identifier = run_id(nodes)
+    title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
+    display.message(f"[bold]{title}[/bold]  {run_name(config)}  [dim]{identifier}[/dim]")
+    refuse_changed(sweep, identifier)
+    root.refusal(identifier).unlink(missing_ok=True)
+    if is_stopped(root, sweep):
+        display.message("  not started: another run has failed, and on_failure=stop")
+        return None
+    # Claim: one process has a run in hand, however many commands want it.
+    claim = root.run_claim(identifier)
+    held = acquire(claim, config.engine.lease_seconds)
+    if held is None:
+        display.message(f"  [dim]in the hands of {describe(read_holder(claim))}: left to it[/dim]")
+        return None
+    with held:
+        if is_done(identifier, nodes, root):
+            display.message("  [dim]done already[/dim]")
+            return None
+        return _recorded(config, nodes, root, display, replace(code, packages=loaded_code().packages))
+
+
+def _recorded(
+    config: RunConfig, nodes: dict[str, Node], root: OutputRoot, display: Display, code: Code
+) -> Failure | None:
+    """Make all artefacts of a run; its record and the tracker say how that begins and how it ends."""
+    recorder = Recorder(config, nodes, root)
+    announce(root, config, display)
+    follower = Follower(recorder.directory, config.tracking, root.path)
+    try:
+        failure = unfit(config, nodes) or run_nodes(nodes, StageRunner(root, Telling(display, recorder), code))
+    except SystemExit:
+        reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
+        recorder.finish(Failure("interrupted", reason))
+        raise
+    recorder.finish(failure)
+    if failure is not None and not failure.repeated:
+        display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")
+    if failure is None or failure.failure_class != "interrupted":
+        display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
+    return failure
+
+
+def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
+    """Ensure every artefact of a run, inputs before what needs them; None, or what stopped it."""
+    stage, directory = "", stages.telling.recorder.directory
+    try:
+        for node in nodes.values():
+            stage = node.name
+            stages.ensure(node)
+    except RepeatedFailureError as error:
+        stages.telling.display.message(f"  {stage:<12} [red]failed[/red] for an earlier run: not tried again")
+        return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
+    except KeyboardInterrupt:
+        return Failure("interrupted", "stopped by a signal; give the same command again to carry on", stage)
+    except Exception as error:
+        with suppress(OSError):
+            runner_log = directory / "logs" / "runner.log"
+            runner_log.parent.mkdir(exist_ok=True)
+            runner_log.write_text(traceback.format_exc(), encoding="utf-8")
+        return Failure.of(error, stage, directory)
+    return None
+
+
+@dataclass(frozen=True)
+class StageRunner:
+    """Ensures single artefacts."""
+
+    root: OutputRoot
+    telling: Telling
+    code: Code = field(default_factory=loaded_code)
+    """What the command began with: the child of a stage refuses to be another."""
+
+    def ensure(self, node: Node) -> Artifact:
+        """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times."""
+        retries = node.config.retries
+        for retry in range(1, retries + 1):
+            try:
+                return self._ensure(node, last=False)
+            except RepeatedFailureError:
+                raise
+            except Exception as error:
+                if not may_be_gone(error) or failed_before(node, self.root):
+                    raise
+                message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(classify(error)['message'])}"
+                self.telling.display.message(f"  {node.name:<12} {message}")
+        return self._ensure(node, last=True)
+
+    def _ensure(self, node: Node, *, last: bool) -> Artifact:
+        """Find an artefact in the store, or claim it and make it, or wait for whoever has claimed it."""
+        store, waiting = self.root.store, False
+        while True:
+            found = store.find(node.name, node.key)
+            held = None if found is not None else store.claim(node.name, node.key)
+            if held is not None:
+                with held:
+                    # Looked for again: whoever held the claim until now may have published it.
+                    found = store.find(node.name, node.key)
+                    if found is None:
+                        return self._make(node, held, last=last)
+                    waiting = True
+            if found is not None:
+                how = "made by another process" if waiting else "cached"
+                self.telling.display.message(f"  [dim]{node.name:<12} {how:<14} {node.key[:12]}[/dim]")
+                self.telling.there(node, found, "cached", 0.0)
+                return found
+            if not waiting:
+                holder = describe(read_holder(store.claim_path(node.name, node.key)))
+                self.telling.display.message(f"  [dim]{node.name:<12} is being made by {holder}: waiting[/dim]")
+            waiting = True
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
+        """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""
+        display = self.telling.display
+        refuse_repetition(node, self.root)
+        if told := self.root.store.set_aside(held, node.name, node.key):
+            display.message(f"  [yellow]{node.name:<12} damaged: {escape(told)}; made again[/yellow]")
+        self.telling.metrics.clear()
+        display.start(node.name, "starting")
+        started = time.monotonic()
+        try:
+            with atomic.naming(self.root.path):
+                artifact = self._execute(node, held, started)
+        except BaseException as error:
+            # Without the claim, what is there is another's, who went on after this process had been stopped.
+            if held.held():
+                self.root.store.discard_output(node.name, node.key)
+            display.finish(f"  {node.name:<12} [red]failed[/red] ({classify(error)['class']})")
+            # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
+            if not isinstance(error, SystemExit) and (last or not may_be_gone(error)):
+                note_failure(node, self.root, error)
+            raise
+        seconds = time.monotonic() - started
+        display.finish(f"  {node.name:<12} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]")
+        self.telling.there(node, artifact, "made", seconds)
+        return artifact
+
+    def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
+        """Run the stage in a process of its own (`making/child.py`) on an empty directory, and publish that."""
+        store, say = self.root.store, self.telling.say
+        output = store.empty_output(held, node.name, node.key)
+        inputs = {name: str(store.require(name, other.key).path) for name, other in node.inputs.items()}
+        job = {
+            "stage": node.name,
+            "config": everything(node.config),
+            "inputs": inputs,
+            "output": str(output),
+            "work": str(store.work(node.name, node.key)),
+            "code": self.code.to_json(),
+        }
+        origin = provenance()
+        log = stage_log(self.telling.recorder.directory, node.name)
+        # Files outside the store are looked at before and after: what changed in between is of no key.
+        sources = SourceFiles(node, self.root)
+        with gpu_slots(node.name, node.config, say) as environment, sources.reading(held, say):
+            attempts = note_attempt(node, store, origin)
+            result = execute(job, node.config.engine, held, log, self.telling, environment=environment)
+        self.telling.keep_metrics(output)
+        record: dict[str, Any] = {
+            **node.identity,
+            "key": node.key,
+            "result": result,
+            "seconds": time.monotonic() - started,
+            "provenance": origin,
+            **({"attempts": attempts} if attempts else {}),
+        }
+        self.root.failure(node).unlink(missing_ok=True)
+        return store.publish(held, node.name, node.key, record)
