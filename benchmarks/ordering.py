@@ -35,7 +35,7 @@ from paribus.ordering.duplicates.embedding import embedding_pairs
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours.graph import build_graph
+from paribus.ordering.neighbours.graph import neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
 from paribus.ordering.neighbours.search import NeighbourSearch
 from paribus.ordering.neighbours.whole import whole_lists
@@ -130,7 +130,7 @@ def traverse_once(lists: NeighbourLists) -> tuple[OrderPath, Measured]:
     measured = Measured()
     with watched(measured):
         whole = timed(measured, "check", whole_lists, lists.ids, lists.similarities)
-        graph = timed(measured, "graph", build_graph, whole)
+        graph = timed(measured, "graph", neighbour_graph, whole)
         path = timed(measured, "walk", partial(walk, seed=0), graph)
     return path, measured
 

@@ -132,8 +132,8 @@ def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
     corpus = CorpusArtifact(output if name == "corpus" else root / "corpus")
     memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return Cost(
-        text=corpus.bytes("train"),
-        documents=corpus.count("train"),
+        text=corpus.bytes("train_index"),
+        documents=corpus.count("train_index"),
         shards=engine.shards,
         mapped=engine.seconds,
         serial=seconds - engine.seconds,
@@ -164,14 +164,14 @@ def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]
     import faiss
 
     from paribus.ordering.embed.unit import unit_rows
-    from paribus.ordering.neighbours.index import ExactShard, InvertedShard, one_thread, train
+    from paribus.ordering.neighbours.index import ExactShard, InvertedShard, one_thread, train_index
     from paribus.ordering.neighbours.rule import SearchPlan
 
     generator = np.random.default_rng(0)
     base = unit_rows(generator.normal(size=(documents, PAPER_DIMENSIONS)).astype(np.float32))
     lists = 32
     with one_thread():
-        trained = train(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256))
+        trained = train_index(base[:10_000], SearchPlan("ivf_pq", lists, 1, 256))
         start = time.process_time()
         shard = InvertedShard(base, trained, 1, NeighboursConfig().candidates, gpu=False)
         add = (time.process_time() - start) / documents

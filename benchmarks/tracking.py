@@ -30,7 +30,7 @@ from paribus.pipeline.making.child import PipeReporter
 from paribus.pipeline.making.execute import child_environment
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 from paribus.tracking.follower import Follower
 from paribus.tracking.replay import is_delivered
 from paribus.tracking.text_axes import TextAxes
@@ -131,7 +131,7 @@ def measure(root: Path, options: argparse.Namespace) -> None:
             return blocks[-1]
 
         block("on"), block("off")
-        helpers = f" {os.getpid()} {read_json(destination.service_directory / 'state.json')['pid']}"
+        helpers = f" {os.getpid()} {read_object_if_any(destination.service_directory / 'state.json')['pid']}"
         began = time.monotonic()
         shuffled = random.Random(0)
         for _ in range(pairs):

@@ -13,7 +13,7 @@ from pathlib import Path
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 from paribus.tracking.follower import Follower
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync
@@ -42,7 +42,7 @@ def test_a_sync_killed_halfway_is_completed_by_the_next(tmp_path: Path, empty_st
     directory = write_run(tmp_path, "one", steps=6_000)
     destination = Destination.resolve(TRACKING, tmp_path)
     process = start_sync(tmp_path)
-    while "offset" not in read_json(cursor_path(directory, destination)):
+    while "offset" not in read_object_if_any(cursor_path(directory, destination)):
         assert process.poll() is None
         time.sleep(0.01)
     os.kill(process.pid, signal.SIGKILL)
@@ -69,7 +69,7 @@ def test_runs_one_after_another_are_followed_live_by_one_process(tmp_path: Path)
             log.metric("loss", 1.0, 1)
             log.end("FINISHED")
         assert follower.finish(60) == f"in MLflow at sqlite:///{tmp_path}/mlflow.db, experiment 'paribus'"
-        pids.add(read_json(destination.service_directory / "state.json")["pid"])
+        pids.add(read_object_if_any(destination.service_directory / "state.json")["pid"])
     assert len(pids) == 1
     assert steps_shown(destination.uri) == {"one": [0, 1], "two": [0, 1]}
     assert list(destination.service_directory.glob("*.request")) == []
@@ -110,9 +110,9 @@ def test_a_follower_whose_process_was_killed_starts_another(tmp_path: Path, empt
     follower = Follower(tmp_path / "runs" / "one", TRACKING, tmp_path)
     state = destination.service_directory / "state.json"
     write_run(tmp_path, "one")
-    while "pid" not in read_json(state):
+    while "pid" not in read_object_if_any(state):
         time.sleep(0.02)
-    os.kill(read_json(state)["pid"], signal.SIGKILL)
+    os.kill(read_object_if_any(state)["pid"], signal.SIGKILL)
     assert follower.finish(60).startswith("in MLflow at")
     assert steps_shown(destination.uri) == {"one": list(range(50))}
 

@@ -22,7 +22,7 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
-from paribus.pipeline.record.recorder import UNREADABLE, read_record
+from paribus.pipeline.record.recorder import UNREADABLE, read_run_record
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.reporting.fairness.equality import flatten
 from paribus.store.code import loaded_code
@@ -51,7 +51,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
     run_id, root = _parse(arguments)
-    record = read_record(root / "runs" / run_id)
+    record = read_run_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
     if record["status"] == UNREADABLE:

@@ -34,7 +34,7 @@ class Example:
         return _digest([self.question, self.document, *self.answers])
 
 
-def read_record(name: str, record: Record, task: Task) -> list[Example]:
+def examples_of(name: str, record: Record, task: Task) -> list[Example]:
     """The examples of a record; DataError where it is of neither schema, or a text is missing or empty."""
     if task.name == "qmsum" and "meeting_transcripts" in record:
         return list(_of_meeting(name, record))

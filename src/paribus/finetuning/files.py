@@ -9,7 +9,7 @@ from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.evaluation.suites.files import read_lines, split_file
 from paribus.evaluation.suites.hub import fetch_archive
 from paribus.evaluation.suites.registry import unknown_task
-from paribus.finetuning.examples import Example, read_record
+from paribus.finetuning.examples import Example, examples_of
 from paribus.finetuning.tasks import SCORED, TASKS, TRAIN, Task
 from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
@@ -37,7 +37,7 @@ def task_file(config: ScrollsFinetuning, task: str, split: str) -> Path:
 def read_split(config: ScrollsFinetuning, task: Task, split: str) -> Iterator[Example]:
     """The examples of a split in order; DataError names file and line."""
     path = task_file(config, task.name, split)
-    for examples in read_lines(path, f"task {task.name}", lambda name, record: read_record(name, record, task)):
+    for examples in read_lines(path, f"task {task.name}", lambda name, record: examples_of(name, record, task)):
         yield from examples
 
 

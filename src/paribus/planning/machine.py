@@ -13,16 +13,16 @@ PROCESSORS = Path("/proc/cpuinfo")
 """Where Linux describes its processors."""
 
 
-def has_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
+def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
     """Whether a run would train on a GPU: as configured, else whether one seems to be there and visible."""
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
 
 
-def device_name(training: TrainingConfig, processors: Path = PROCESSORS) -> str:
+def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS) -> str:
     """Name of the device a run would train on, as the driver or the kernel gives it."""
-    if has_gpu(training):
+    if trains_on_gpu(training):
         number = training.device.partition(":")[2]
         listed = gpu_names()
         place = int(number) if number.isdigit() else 0

@@ -32,7 +32,7 @@ from paribus.planning.length import (
     trained_length,
     trained_sizes,
 )
-from paribus.planning.machine import has_gpu
+from paribus.planning.machine import trains_on_gpu
 from paribus.planning.other_stages import OtherStages
 from paribus.planning.schedule import wall_hours
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
@@ -218,7 +218,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
 
 def _gpu(config: RunConfig) -> bool:
     """Every device with a known peak is a GPU."""
-    return config.plan.device is not None or has_gpu(config.training)
+    return config.plan.device is not None or trains_on_gpu(config.training)
 
 
 def _processes(config: RunConfig) -> int:

@@ -24,7 +24,7 @@ from paribus.errors import ParibusError
 from paribus.modeling.match import resolve_model
 from paribus.pipeline.making.execute import child_environment
 from paribus.pipeline.making.gpu_slots import gpu_slots
-from paribus.planning.machine import device_name, has_gpu
+from paribus.planning.machine import training_device_name, trains_on_gpu
 from paribus.store import atomic
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
@@ -75,8 +75,8 @@ def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
     training = probed_config(config).training
     decisive = ("precision", "compile", "activation_checkpointing", "micro_batch", "global_batch")
     return {
-        "device": device_name(training),
-        "threads": _threads(config) if not has_gpu(training) else 0,
+        "device": training_device_name(training),
+        "threads": _threads(config) if not trains_on_gpu(training) else 0,
         "model": everything(resolve_model(config.model, vocabulary)),
         "vocab_size": vocabulary,
         "documents": within_documents(config.packing),
@@ -144,7 +144,7 @@ def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str]
 
 def _child(alone: RunConfig, vocabulary: int, threads: int, slots: Mapping[str, str]) -> dict[str, Any]:
     """What the child says; a problem where it died or ran out of time."""
-    limit = alone.plan.probe_seconds + SECONDS_TO_START[has_gpu(alone.training)]
+    limit = alone.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(alone.training)]
     job = {"config": everything(alone), "vocab_size": vocabulary, "seconds": alone.plan.probe_seconds}
     try:
         done = subprocess.run(

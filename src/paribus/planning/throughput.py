@@ -11,7 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_count
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.planning.hours import SECONDS, Hours
-from paribus.planning.machine import has_gpu
+from paribus.planning.machine import trains_on_gpu
 from paribus.planning.probe import Probe, ProbeError, measure, probe_key, read_probe
 from paribus.training.fit.peaks import peak_flops
 
@@ -100,6 +100,6 @@ def _measured(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Th
     flops = training_flops(config.model, vocabulary, probe.tokens) / probe.tokens * probe.tokens_per_second
     where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
     speed = f"{probe.tokens_per_second:,.0f} tokens/s ± {probe.error:.0%}".replace("%", " %")
-    threads = "" if has_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
+    threads = "" if trains_on_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
     source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}; {when}"
     return Throughput(flops, source, probe.error)

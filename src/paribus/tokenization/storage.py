@@ -46,6 +46,6 @@ def _cutter(kind: str, path: Path) -> Cutter | None:
     if kind in PATTERNS:
         return None
     try:
-        return cutter_from_state(kind, files.read_json(path))
+        return cutter_from_state(kind, files.read_tokenizer_json(path))
     except ParibusError as error:
         raise DataError(f"{path}: {error}") from error

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from paribus.store.claim import acquire, run_claim
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 LEASE_SECONDS = 30.0
 """For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
@@ -25,7 +25,7 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
     with held, EventLog(run_directory / FILE_NAME) as events:
         if not events.is_open:
             return False
-        if read_json(run_directory / "run.json").get("status") == "done":
+        if read_object_if_any(run_directory / "run.json").get("status") == "done":
             events.untag(FAILURE_TAG)
             events.end("FINISHED")
         else:

@@ -43,7 +43,7 @@ def _try_lock(descriptor: int) -> bool:
     return True
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_object_if_any(path: Path) -> dict[str, Any]:
     """The object in `path`; empty where the file is absent or is no JSON object."""
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from paribus.store.atomic import write_json
 from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
-from paribus.tracking.files import is_locked, read_json
+from paribus.tracking.files import is_locked, read_object_if_any
 from paribus.tracking.requests import LOCK, STATE, TrackingRequest
 
 MAX_STARTS, CHECK_SECONDS, TICK_SECONDS = 3, 0.5, 0.05
@@ -71,7 +71,7 @@ class Follower:
                 if not self._ensure_service(destination) or self._is_hanging(destination, patience):
                     break
             time.sleep(TICK_SECONDS)
-            answer = read_json(request.answer)
+            answer = read_object_if_any(request.answer)
         request.path.unlink(missing_ok=True)
         request.answer.unlink(missing_ok=True)
         return answer if answer.get("finishing") else {}
@@ -98,7 +98,7 @@ class Follower:
 
     def _is_hanging(self, destination: Destination, patience: float) -> bool:
         """Whether MLflow has not answered the service for longer than anybody here is willing to wait."""
-        busy_since = read_json(destination.service_directory / STATE).get("busy_since")
+        busy_since = read_object_if_any(destination.service_directory / STATE).get("busy_since")
         silence = 0.0 if busy_since is None else time.time() - float(busy_since)
         if silence <= patience or not is_locked(_service_lock(destination)):
             return False

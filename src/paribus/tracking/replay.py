@@ -11,7 +11,7 @@ from typing import Any
 from paribus.store.atomic import write_json
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 from paribus.tracking.reader import Event, EventReader, complete_size
 
 
@@ -30,7 +30,7 @@ def cursor_path(run_directory: Path, destination: Destination) -> Path:
 
 def is_delivered(run_directory: Path, destination: Destination) -> bool:
     """Whether every whole line of the run's log has been sent."""
-    sent = int(read_json(cursor_path(run_directory, destination)).get("offset", 0))
+    sent = int(read_object_if_any(cursor_path(run_directory, destination)).get("offset", 0))
     return sent >= complete_size(run_directory / FILE_NAME)
 
 
@@ -62,7 +62,7 @@ class Replay:
         """Take up what was logged here and what other processes have sent since the last call."""
         events = self._reader.poll()
         self.start = self.start or next((event for event in events if event.event == "start"), None)
-        cursor = read_json(self._cursor)
+        cursor = read_object_if_any(self._cursor)
         offset = int(cursor.get("offset", 0))
         if self.start is None or cursor.get("log") != self.start.fields["log"]:
             cursor, offset = {}, 0

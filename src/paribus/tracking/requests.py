@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paribus.store.process import Process, is_gone, is_of_another_boot
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked, read_json
+from paribus.tracking.files import locked, read_object_if_any
 
 STATE, LOCK = "state.json", "service.lock"
 
@@ -40,7 +40,7 @@ class TrackingRequest:
 def requests(directory: Path) -> Iterator[TrackingRequest]:
     """The requests in a service's directory."""
     for path in sorted(directory.glob("*.request")):
-        if fields := read_json(path):
+        if fields := read_object_if_any(path):
             yield TrackingRequest(path, Path(fields["run_directory"]), fields["process"], bool(fields["finishing"]))
 
 
@@ -64,5 +64,5 @@ def _empty(directory: Path, own: Path) -> None:
     for request in earlier:
         request.answer.unlink(missing_ok=True)
         request.path.replace(own / request.path.name)
-    if len(earlier) == len(found) and (earlier or is_of_another_boot(read_json(directory / STATE))):
+    if len(earlier) == len(found) and (earlier or is_of_another_boot(read_object_if_any(directory / STATE))):
         shutil.rmtree(directory)

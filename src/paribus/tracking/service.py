@@ -20,7 +20,7 @@ from paribus.store.claim import read_holder, run_claim
 from paribus.store.process import is_of_another_boot, this_process
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked, read_json
+from paribus.tracking.files import locked, read_object_if_any
 from paribus.tracking.mlflow_sink import MlflowSink
 from paribus.tracking.replay import is_delivered
 from paribus.tracking.requests import LOCK, STATE, TrackingRequest, requests, take_over
@@ -55,7 +55,7 @@ class Service:
             self._pause(before)
 
     def _serve(self, request: TrackingRequest) -> None:
-        answered = read_json(request.answer).get("finishing", False)
+        answered = read_object_if_any(request.answer).get("finishing", False)
         if request.finishing and answered and not request.abandoned:
             return
         due = request.finishing or time.monotonic() >= self._retry_at

@@ -10,7 +10,7 @@ from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.prompts.branches import batches, group_pairs, make_batch
-from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit, windows
+from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit_pair, windows
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
 CONTEXT_LENGTH = 64
@@ -114,7 +114,7 @@ def test_windows_score_each_token_once_after_the_tokens_before_it(length: int) -
 
 def test_a_context_too_long_loses_its_beginning_by_whole_eighths() -> None:
     pairs = [Pair(np.arange(500), np.arange(size)) for size in (9, 12, 16)]
-    kept = [fit(pair, CONTEXT_LENGTH)[0] for pair in pairs]
+    kept = [fit_pair(pair, CONTEXT_LENGTH)[0] for pair in pairs]
     assert [part.context[0] for part in kept] == [444, 452, 452]
     assert all(part.context[-1] == 499 for part in kept)
     assert all(len(part.context) + len(part.continuation) - 1 <= CONTEXT_LENGTH for part in kept)
@@ -122,10 +122,10 @@ def test_a_context_too_long_loses_its_beginning_by_whole_eighths() -> None:
 
 def test_a_context_that_just_fits_is_left_alone() -> None:
     pair = Pair(np.arange(55), np.arange(10))
-    assert len(fit(pair, CONTEXT_LENGTH)[0].context) == 55
+    assert len(fit_pair(pair, CONTEXT_LENGTH)[0].context) == 55
 
 
 def test_a_continuation_longer_than_the_context_length_is_scored_whole() -> None:
-    parts = fit(Pair(np.arange(10), np.arange(150)), CONTEXT_LENGTH)
+    parts = fit_pair(Pair(np.arange(10), np.arange(150)), CONTEXT_LENGTH)
     assert sum(len(part.continuation) for part in parts) == 150
     assert parts[0].context.tolist() == [9]

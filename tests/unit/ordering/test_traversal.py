@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.ordering import traverse
-from paribus.ordering.neighbours.graph import build_graph
+from paribus.ordering.neighbours.graph import neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, write_neighbours
 from paribus.ordering.neighbours.whole import whole_lists
 from paribus.ordering.orders.in_context import find_path, path_through
@@ -55,7 +55,7 @@ def test_every_step_goes_to_the_heaviest_unvisited_neighbour_or_jumps_to_minimum
 @settings(max_examples=100, deadline=None)
 @given(lists_of_neighbours())
 def test_the_degrees_are_the_distinct_neighbours_of_both_directions(lists: Lists) -> None:
-    graph = build_graph(whole_lists(lists[0], lists[1].astype(np.float32)))
+    graph = neighbour_graph(whole_lists(lists[0], lists[1].astype(np.float32)))
     assert graph.degrees().tolist() == [len(neighbours) for neighbours in edges_of(*lists)]
 
 

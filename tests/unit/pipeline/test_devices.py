@@ -23,7 +23,7 @@ from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.making.visible_devices import Library, visible_devices
 from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.record.recorder import read_record
+from paribus.pipeline.record.recorder import read_run_record
 from paribus.store.code import loaded_code
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config
@@ -174,7 +174,7 @@ def test_a_job_refuses_before_its_first_stage_where_its_own_machine_lacks_the_de
     JobFunction(loaded_code())(config)
     layout = OutputRoot.of(config)
     nodes: dict[str, Node] = build_graph(config, layout.cache)
-    record = read_record(layout.run(run_id(nodes)))
+    record = read_run_record(layout.run(run_id(nodes)))
     assert record is not None
     assert record["failure"]["class"] == "configuration"
     assert record["failure"]["message"].startswith("training.device: cuda is asked for")

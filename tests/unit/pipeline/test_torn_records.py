@@ -21,7 +21,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.failed_stages import RepeatedFailureError, refuse_repetition
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import RUN_RECORD, Recorder, read_record
+from paribus.pipeline.record.recorder import RUN_RECORD, Recorder, read_run_record
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
@@ -30,7 +30,7 @@ from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tracking.events import EventLog
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 
 def cut(path: Path) -> None:
@@ -99,7 +99,7 @@ def test_a_torn_record_of_a_run_is_named_and_written_again(run: PreparedRun, lay
     with pytest.raises((DataError, ConfigurationError), match=r"run\.json|nothing yet"):
         open_existing(recorder.directory)
     Recorder(run.job.config, run.nodes, layout).finish(None)
-    again = read_record(recorder.directory)
+    again = read_run_record(recorder.directory)
     assert again is not None and again["status"] == "done" and again["run_id"] == run.run_id
 
 
@@ -174,4 +174,4 @@ def test_a_torn_cursor_of_a_tracker_says_nothing(tmp_path: Path, tear: Tear) -> 
     path = tmp_path / "tracking-0.json"
     atomic.write_json(path, {"position": 3})
     tear(path)
-    assert read_json(path).get("position") is None
+    assert read_object_if_any(path).get("position") is None

@@ -20,7 +20,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import by_rule
 from paribus.planning.hours import Hours
-from paribus.planning.machine import has_gpu
+from paribus.planning.machine import trains_on_gpu
 from paribus.planning.plan import PlannedRun, make_plan
 from paribus.planning.show import show_plan
 from paribus.store.record import write_record
@@ -288,10 +288,10 @@ def test_a_plan_shows_memory_and_says_of_what(tmp_path: Path) -> None:
 
 def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     driver = tmp_path / "version"
-    assert not has_gpu(TrainingConfig(), driver)
+    assert not trains_on_gpu(TrainingConfig(), driver)
     driver.touch()
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    assert has_gpu(TrainingConfig(), driver)
+    assert trains_on_gpu(TrainingConfig(), driver)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    assert not has_gpu(TrainingConfig(), driver)
-    assert has_gpu(TrainingConfig(device="cuda:1"), driver)
+    assert not trains_on_gpu(TrainingConfig(), driver)
+    assert trains_on_gpu(TrainingConfig(device="cuda:1"), driver)

@@ -18,7 +18,7 @@ from lm_eval.evaluator import evaluate
 from paribus.evaluation.models.generation import Coder, GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import counter
-from paribus.evaluation.prompts.pairs import Pair, fit, windows
+from paribus.evaluation.prompts.pairs import Pair, fit_pair, windows
 from paribus.evaluation.prompts.requests import EncodedRequests, Item, encode_requests
 from paribus.evaluation.tasks.files import read_config
 from paribus.evaluation.tasks.items import read_records
@@ -79,7 +79,7 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
         self, requests: list[tuple[tuple[str, str], list[int], list[int]]], **kwargs: Any
     ) -> list[Answer]:
         pairs = [Pair(np.array(context), np.array(continuation)) for _, context, continuation in requests]
-        return self._score_parts([fit(pair, self.max_length) for pair in pairs])
+        return self._score_parts([fit_pair(pair, self.max_length) for pair in pairs])
 
     def loglikelihood_rolling(self, requests: list[Instance], disable_tqdm: bool = False) -> list[float]:
         """Log-probability of whole texts after an end-of-document token."""

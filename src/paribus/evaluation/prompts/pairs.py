@@ -91,7 +91,7 @@ def fit_context(context: Ids, longest: int, context_length: int) -> Ids:
     return context[-(room // block * block or room) :]
 
 
-def fit(pair: Pair, context_length: int) -> list[Pair]:
+def fit_pair(pair: Pair, context_length: int) -> list[Pair]:
     """The pair cut to a model's context length, in tokens; a context that is too long loses its beginning.
 
     A continuation longer than the context length is scored in windows (`windows`): no token of it is lost.

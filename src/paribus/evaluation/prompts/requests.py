@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from paribus.errors import DataError
 from paribus.evaluation.prompts.boundary import Spellings, text_log_probabilities
-from paribus.evaluation.prompts.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit, fit_context
+from paribus.evaluation.prompts.pairs import Choices, Ids, Pair, PromptEncoder, encode_choices, fit_context, fit_pair
 
 if TYPE_CHECKING:
     from paribus.evaluation.models.scoring import Scorer
@@ -106,7 +106,7 @@ def encode_requests(tokenizer: PromptEncoder, context_length: int, requests: Seq
             encoded.crossings.append(Crossing(choices.context, crossed_text(spellings, choices, item), places))
             encoded.crossed[item] += choices.crossing
         for place, continuation in zip(places, choices.continuations, strict=True):
-            encoded.add(place, fit(Pair(choices.context, continuation), context_length))
+            encoded.add(place, fit_pair(Pair(choices.context, continuation), context_length))
     return encoded
 
 

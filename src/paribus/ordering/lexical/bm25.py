@@ -38,7 +38,7 @@ def weights(counts: csr_array, *, saturation: float, length_normalization: float
     return csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
 
 
-def save_index(directory: Path, weighted: csr_array) -> None:
+def save_bm25(directory: Path, weighted: csr_array) -> None:
     """Write BM25 weights, (documents, terms), by document and by term."""
     for name, matrix in ((BY_DOCUMENT, weighted), (BY_TERM, csr_array(weighted.T.tocsr()))):
         for part in PARTS:

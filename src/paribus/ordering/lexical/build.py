@@ -14,7 +14,7 @@ import numpy as np
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.errors import DataError
-from paribus.ordering.lexical.bm25 import Index, save_index, weights
+from paribus.ordering.lexical.bm25 import Index, save_bm25, weights
 from paribus.ordering.lexical.terms import count_shard, together
 from paribus.ordering.neighbours.lists import create_lists
 from paribus.stage.context import JSON, StageContext
@@ -102,7 +102,7 @@ def _index(context: StageContext, corpus: CorpusArtifact, ordering: LexicalOrder
     )
     with atomic.replacing(directory) as aside:
         aside.mkdir()
-        save_index(aside, weighted)
+        save_bm25(aside, weighted)
     return directory
 
 

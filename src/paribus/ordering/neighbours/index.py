@@ -78,7 +78,7 @@ def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids,
     return ids, cosines
 
 
-def train(vectors: Vectors, plan: SearchPlan) -> Any:
+def train_index(vectors: Vectors, plan: SearchPlan) -> Any:
     """An empty index with centroids, and codes if it quantizes, learned from `vectors` (m, d).
 
     One thread, since the last bits of k-means, and with them which list a document is in, depend on their number.
@@ -120,7 +120,7 @@ def load_index(path: Path) -> Any:
     return faiss.read_index(str(path))
 
 
-def has_gpu() -> bool:
+def faiss_has_gpu() -> bool:
     """Whether this build of faiss sees a GPU."""
     return hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
 

@@ -22,11 +22,11 @@ from paribus.ordering.neighbours.index import (
     GPU_CODE_SIZES,
     ExactShard,
     InvertedShard,
-    has_gpu,
+    faiss_has_gpu,
     load_index,
     one_thread,
     save_index,
-    train,
+    train_index,
 )
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, RecallSample, share_found
@@ -50,7 +50,7 @@ class NeighbourSearch:
 
     def run(self) -> tuple[SearchPlan, Blocks, RecallSample]:
         """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
-        if self.config.device == "gpu" and not has_gpu():
+        if self.config.device == "gpu" and not faiss_has_gpu():
             raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
         documents = len(self.embeddings)
         blocks = Blocks(self.work, documents, self.config.retrieved)
@@ -103,7 +103,7 @@ class NeighbourSearch:
         plan = replace(plan, lists=lists, probes=min(plan.probes, lists))
         if not (self.work / TRAINED).exists():
             self.progress(0, 1, "training the index")
-            save_index(train(vectors, plan), self.work / TRAINED)
+            save_index(train_index(vectors, plan), self.work / TRAINED)
         return plan
 
     def _training_vectors(self, plan: SearchPlan) -> Vectors:
@@ -133,7 +133,7 @@ class NeighbourSearch:
 
     def _takes_gpu(self, plan: SearchPlan | None) -> bool:
         inverted = plan is not None and plan.index != "flat" and plan.code_size in GPU_CODE_SIZES
-        return inverted and self.config.device != "cpu" and has_gpu()
+        return inverted and self.config.device != "cpu" and faiss_has_gpu()
 
     def _search(self, search: BlockSearch, base: Vectors, rows: Ids, shards: int) -> None:
         blocks, number = search.blocks, search.number

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from paribus.native.loader import address, kernel
 from paribus.native.table_memory import table_zeros
-from paribus.ordering.neighbours.graph import Graph, build_graph
+from paribus.ordering.neighbours.graph import Graph, neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.neighbours.whole import whole_lists
 from paribus.ordering.seeding import JUMPS, seed_sequence
@@ -58,7 +58,7 @@ def find_path(neighbours: npt.ArrayLike, similarities: npt.ArrayLike, *, seed: i
     ids, weights = np.asarray(neighbours), np.asarray(similarities)
     if ids.size and not np.issubdtype(ids.dtype, np.integer):
         raise ValueError(f"neighbours must be integers, not {ids.dtype}")
-    return walk(build_graph(whole_lists(ids if ids.size else ids.astype(np.int32), weights)), seed=seed)
+    return walk(neighbour_graph(whole_lists(ids if ids.size else ids.astype(np.int32), weights)), seed=seed)
 
 
 def path_through(
@@ -69,7 +69,7 @@ def path_through(
     `work` is a directory for whole lists, where those on disk are not.
     """
     whole = whole_lists(lists.ids, lists.similarities, kept=kept, take=neighbours, work=work)
-    path = walk(build_graph(whole), seed=seed)
+    path = walk(neighbour_graph(whole), seed=seed)
     return Path(np.flatnonzero(kept)[path.order], path.weights, path.landed, path.edges)
 
 

@@ -7,7 +7,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.record.made_with import made_with
 from paribus.store import atomic
 from paribus.store.artifact import Store
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 
 def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -17,6 +17,6 @@ def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> lis
     """
     noted, here = store.attempts(node.name, node.key), made_with(provenance)
     goes_on = any(store.work(node.name, node.key).iterdir())
-    before = read_json(noted).get("attempts", []) if goes_on else []
+    before = read_object_if_any(noted).get("attempts", []) if goes_on else []
     atomic.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
     return [attempt for attempt in before if attempt != here]

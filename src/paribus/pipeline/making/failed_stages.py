@@ -13,7 +13,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import RETRIED
 from paribus.store import atomic
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 
 class RepeatedFailureError(ParibusError):
@@ -36,7 +36,7 @@ def failed_before(node: Node, root: OutputRoot) -> dict[str, Any] | None:
     path = root.failure(node)
     if not path.is_file() or node.config.sweep is None:
         return None
-    failure = {"class": "interrupted", "message": "", **read_json(path)}
+    failure = {"class": "interrupted", "message": "", **read_object_if_any(path)}
     ended = failure.get("invocation") == node.config.sweep.invocation and failure["class"] != "interrupted"
     return failure if ended else None
 

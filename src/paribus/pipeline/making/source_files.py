@@ -16,7 +16,7 @@ from paribus.store import atomic
 from paribus.store.claim import Claim
 from paribus.store.digest import State
 from paribus.store.file_digests import FileDigests, was_written
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 Found = TypeVar("Found")
 SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)
@@ -84,7 +84,7 @@ class SourceFiles:
 
     def _doubt(self, now: Mapping[str, State]) -> str:
         """Whether files were written to since an attempt began that was killed before it could look itself."""
-        written = _written(read_json(self.mark).get("states", {}), now) if self.mark.exists() else ""
+        written = _written(read_object_if_any(self.mark).get("states", {}), now) if self.mark.exists() else ""
         return f"{written} changed since an attempt began that was killed" if written else ""
 
     def _discard_work(self) -> None:

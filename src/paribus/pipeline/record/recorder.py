@@ -181,7 +181,7 @@ def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
     return [pair for key, item in value.items() for pair in flatten(item, f"{path}.{key}" if path else key)]
 
 
-def read_record(directory: Path) -> dict[str, Any] | None:
+def read_run_record(directory: Path) -> dict[str, Any] | None:
     """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
     path = directory / RUN_RECORD
     if not path.is_file():

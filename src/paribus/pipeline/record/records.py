@@ -13,7 +13,7 @@ from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
-from paribus.pipeline.record.recorder import RUN_RECORD, read_record
+from paribus.pipeline.record.recorder import RUN_RECORD, read_run_record
 from paribus.pipeline.stages import FINETUNED, SCORES
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def collect(
     for run in runs:
         labels, directory = factor_labels(run, factors), root.run(run.run_id)
         try:
-            record = read_record(directory)
+            record = read_run_record(directory)
             if record is not None and record["status"] == "done":
                 records.append(_run_record(record, _compared(record, run), labels, directory, root))
                 continue

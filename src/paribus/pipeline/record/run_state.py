@@ -9,9 +9,9 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.recorder import fail_record, read_record
+from paribus.pipeline.record.recorder import fail_record, read_run_record
 from paribus.store.claim import acquire, is_held, read_holder
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 LOST = "lost"
 
@@ -41,7 +41,7 @@ NOT_STARTED = RunState("not started", None, None, None)
 
 def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot) -> bool:
     """Whether a run is recorded as done and every artefact of it is there."""
-    record = read_record(root.run(identifier))
+    record = read_run_record(root.run(identifier))
     if record is None or record["status"] != "done":
         return False
     return all(root.store.find(node.name, node.key) for node in nodes.values())
@@ -53,8 +53,8 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
     A finished run is done whoever holds it: a job that finds it finished holds it for the moment of looking.
     """
     path, directory = root.run_claim(run.run_id), root.run(run.run_id)
-    record, holder = read_record(directory), _living_holder(path, root)
-    if record is not None and record["status"] == "running" and holder is None and read_record(directory) != record:
+    record, holder = read_run_record(directory), _living_holder(path, root)
+    if record is not None and record["status"] == "running" and holder is None and read_run_record(directory) != record:
         return read_state(root, run)  # its process ended it between the two looks, or another began
     complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, root)
     if holder is not None and not complete:
@@ -72,7 +72,7 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
 
 def _note(root: OutputRoot, run_id: str) -> dict[str, Any]:
     """What the job of a run left beside its record; empty where it left nothing that can be read."""
-    note = read_json(root.refusal(run_id))
+    note = read_object_if_any(root.refusal(run_id))
     return note if {"class", "message"} <= note.keys() else {}
 
 
@@ -104,6 +104,6 @@ def settle(root: OutputRoot, run_id: str, why: str | None) -> None:
     if held is None:
         return
     with held:
-        record = read_record(root.run(run_id))
+        record = read_run_record(root.run(run_id))
         if record is not None and record["status"] == "running":
             fail_record(root.run(run_id), record, _why_lost(root, run_id, record, why))

@@ -12,7 +12,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.display import Display, duration
 from paribus.store import atomic
-from paribus.tracking.files import read_json
+from paribus.tracking.files import read_object_if_any
 
 STAGES_FILE = "stages.json"
 
@@ -35,7 +35,7 @@ def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:
     if config.sweep is None or config.sweep.jobs == 1:
         return
     path = root.sweep(config.sweep.id) / STAGES_FILE
-    stages = read_json(path).get("stages")
+    stages = read_object_if_any(path).get("stages")
     if not isinstance(stages, list):
         return
     done, seconds, unknown = estimate(root, stages)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from paribus.pipeline.record.recorder import read_record
+from paribus.pipeline.record.recorder import read_run_record
 
 SECONDS_BETWEEN_LOOKS = 1.0
 ELSEWHERE = ("submitit",)
@@ -56,7 +56,7 @@ class _Watch:
     @staticmethod
     def _lines(path: Path) -> list[str]:
         """What a run's record says by now; of another attempt the first line is another."""
-        record = read_record(path)
+        record = read_run_record(path)
         if record is None:
             return []
         began = f"began as process {record.get('pid')} on {record.get('host')}"

@@ -30,7 +30,7 @@ def read(directory: Path) -> tuple[Vocabulary, Settings]:
     if not directory.is_dir():
         raise DataError(f"{directory}: no tokenizer directory; one is written by Tokenizer.save")
     settings, size = _settings(directory / SETTINGS)
-    rows, merges = read_json(directory / VOCABULARY), read_json(directory / MERGES)
+    rows, merges = read_tokenizer_json(directory / VOCABULARY), read_tokenizer_json(directory / MERGES)
     try:
         vocabulary = Vocabulary(_columns(rows), _integers(merges, 3), settings.unit)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
@@ -90,7 +90,7 @@ def _integers(values: Any, width: int | None = None) -> Any:
 
 
 def _settings(path: Path) -> tuple[Settings, int]:
-    described = read_json(path)
+    described = read_tokenizer_json(path)
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise DataError(f"{path}: not a paribus tokenizer of format {FORMAT}")
     size = described.pop("vocab_size", None)
@@ -106,7 +106,7 @@ def _write_lines(path: Path, rows: list[str]) -> None:
     path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
 
 
-def read_json(path: Path) -> Any:
+def read_tokenizer_json(path: Path) -> Any:
     """The JSON of one file of a tokenizer; DataError where it is missing or none."""
     try:
         return json.loads(path.read_text(encoding="utf-8"))

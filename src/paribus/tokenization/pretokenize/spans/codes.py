@@ -47,7 +47,7 @@ def class_of(character: str) -> int:
     return next((number for number, pattern in _CLASSES if pattern.match(character)), OTHER)
 
 
-def class_table(observed: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def code_classes(observed: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
     """Class by code, shape (2 ** CODE_BITS,), of the observed codes; `OTHER` for the rest and for line ends."""
     table = np.full(1 << CODE_BITS, OTHER, dtype=np.uint8)
     for code in observed.tolist():

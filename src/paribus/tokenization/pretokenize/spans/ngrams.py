@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from paribus.tokenization.pretokenize.spans.codes import CODE_BITS, LINE_END, OTHER, Codes, class_table, decode
+from paribus.tokenization.pretokenize.spans.codes import CODE_BITS, LINE_END, OTHER, Codes, code_classes, decode
 from paribus.tokenization.pretokenize.spans.settings import SpanSettings
 from paribus.tokenization.pretokenize.spans.spool import CodeSpool
 from paribus.tokenization.pretokenize.spans.tally import Integers, Tally, entropies
@@ -80,7 +80,7 @@ class _Search:
         self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
         self._pairs = 0
         self._count_characters()
-        self._classes = class_table(np.flatnonzero(self._characters))
+        self._classes = code_classes(np.flatnonzero(self._characters))
         self._keys: list[Integers] = []
         self._counts: list[Integers] = []
         for length in range(2, max_length + 1):
