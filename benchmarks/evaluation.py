@@ -32,7 +32,7 @@ from lm_eval.models.huggingface import HFLM
 
 import paribus.tokenization.interchange.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
-from paribus.evaluation.models.checkpoints import load_checkpoint_model, resolve_device
+from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
@@ -42,6 +42,7 @@ from paribus.evaluation.tasks.files import write_task
 from paribus.evaluation.tasks.items import ItemSet, read_items
 from paribus.evaluation.tokenizer import evaluation_tokenizer
 from paribus.modeling.build import build_model, save_model
+from paribus.modeling.device import resolve_device
 from paribus.tokenization import Tokenizer
 
 TOLERANCE = 1e-5
@@ -128,7 +129,7 @@ def measure(directory: Path, checkpoint: Path, name: str, shots: int, given: arg
     theirs = HFLM(
         pretrained=str(checkpoint),
         dtype="float32",
-        device=str(resolve_device(given.device)),
+        device=str(resolve_device(given.device, "--device")),
         batch_size=given.batch_size,
     )
     scorer = Scorer(load_checkpoint_model(checkpoint, given.device), given.batch_size)
@@ -165,7 +166,7 @@ def compare(measured: Measured, requests: list[Any], ours: HarnessModel, answers
 def machine(given: argparse.Namespace, shape: Any) -> str:
     """What was measured where."""
     versions = ", ".join(f"{name} {version(name)}" for name in ("torch", "transformers", "lm_eval"))
-    device = resolve_device(given.device)
+    device = resolve_device(given.device, "--device")
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     return (
         f"{name}, {torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f} at the end; "

@@ -15,7 +15,8 @@ from loops.turn import Turn
 from loops.watch import Watch
 from paribus.config.validate import build_run
 from paribus.errors import OutOfMemoryError
-from paribus.training.fit.device import device_name, explained_memory_errors, resolve_device
+from paribus.modeling.device import resolve_device
+from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.peaks import peak_flops
 
 SIZES = {"cpu": 2048, "cuda": 8192}
@@ -33,7 +34,13 @@ def train(job: Job) -> dict[str, Any]:
 
     config = build_run(job.config)
     turn = Turn(*map(Path, job.turn)) if job.turn else None
-    watch = Watch(resolve_device(config.training.device), job.warmup, job.config["budget"]["steps"], job.window, turn)
+    watch = Watch(
+        resolve_device(config.training.device, "training.device"),
+        job.warmup,
+        job.config["budget"]["steps"],
+        job.window,
+        turn,
+    )
     with tempfile.TemporaryDirectory(dir=job.directory) as work:
         try:
             with explained_memory_errors(config.training):
@@ -45,7 +52,7 @@ def train(job: Job) -> dict[str, Any]:
 
 def peak(job: Job) -> dict[str, Any]:
     """What the device is and can do: FLOP/s as its maker states them, else of a large matrix product."""
-    device = resolve_device(job.config["training"]["device"])
+    device = resolve_device(job.config["training"]["device"], "training.device")
     stated = peak_flops(device_name(device))
     memory = float(torch.cuda.mem_get_info(device)[0]) if device.type == "cuda" else None
     found = {"name": device_name(device), "memory": memory, "type": device.type, "stated": stated}

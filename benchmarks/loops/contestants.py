@@ -17,13 +17,14 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.modeling.build import build_model
 from paribus.modeling.decoder import decoder_layers
+from paribus.modeling.device import resolve_device
 from paribus.pipeline.making.child import PipeReporter
 from paribus.stage.context import StageContext
 from paribus.tokenization import Tokenizer
 from paribus.training import loop
 from paribus.training.data import prefetch
 from paribus.training.data.prepare import METRICS, open_data, prepare
-from paribus.training.fit.device import make_accelerator, resolve_device, resolve_precision
+from paribus.training.fit.device import make_accelerator, resolve_precision
 from paribus.training.processes.parallel import is_compiled
 from paribus.training.step.loss import SummedLoss
 from paribus.training.step.optimizer import make_optimizer
@@ -55,7 +56,7 @@ def bare_logits(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> li
 
 
 def _bare(config: RunConfig, inputs: Path, watch: Watch, loss: Callable[[Any], Loss]) -> list[float]:
-    training, device = config.training, resolve_device(config.training.device)
+    training, device = config.training, resolve_device(config.training.device, "training.device")
     model = _model(config, inputs).to(device).train()
     if training.activation_checkpointing:
         model.activation_checkpointing_enable()
@@ -149,7 +150,7 @@ def _trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch, *, compi
     from torch.optim.lr_scheduler import LambdaLR
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
-    training, device = config.training, resolve_device(config.training.device)
+    training, device = config.training, resolve_device(config.training.device, "training.device")
     model = _model(config, inputs).to(device)
     losses: list[list[torch.Tensor]] = [[]]
 

@@ -81,7 +81,7 @@ def test_a_run_that_was_stopped_while_it_told_its_numbers_is_not_done_yet(
     def stopped(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("paribus.pipeline.record.recorder.run_numbers", stopped)
+    monkeypatch.setattr("paribus.pipeline.record.recorder.table_numbers", stopped)
     with pytest.raises(KeyboardInterrupt):
         recorded(run).finish(None)
     assert read_state(layout_of(run), run).status == LOST

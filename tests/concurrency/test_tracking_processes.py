@@ -11,9 +11,9 @@ from contextlib import closing
 from pathlib import Path
 
 from paribus.config.groups.execution import TrackingConfig
+from paribus.store.json_file import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import EventLog
-from paribus.tracking.files import read_object_if_any
 from paribus.tracking.follower import Follower
 from paribus.tracking.replay import cursor_path, is_delivered
 from paribus.tracking.sync import sync

@@ -1,6 +1,5 @@
 """Combinations of valid values that cannot work together."""
 
-import difflib
 from collections.abc import Collection, Iterator
 from typing import Any, get_type_hints
 
@@ -31,6 +30,7 @@ from paribus.config.groups.tokenization import (
 )
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig, dataclasses_of
+from paribus.config.validate import did_you_mean
 from paribus.modeling.problems import match_problems, shape_problems
 
 
@@ -65,8 +65,7 @@ def _nearest(part: str, known: Collection[str]) -> str:
     """The names to choose from; none below a field."""
     if not known:
         return ""
-    close = difflib.get_close_matches(part, known, n=1, cutoff=0.5)
-    return f"; {f'did you mean {close[0]!r}? ' if close else ''}known: {', '.join(known)}"
+    return f"; {did_you_mean(part, known)}known: {', '.join(known)}"
 
 
 def _tokenization(config: RunConfig) -> Iterator[tuple[str, str]]:

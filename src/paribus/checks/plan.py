@@ -1,9 +1,9 @@
 """Values of group `plan` that cannot work together."""
 
-import difflib
 from collections.abc import Iterator
 
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.validate import did_you_mean
 from paribus.training.fit.peaks import known_devices, peak_flops
 
 
@@ -23,6 +23,5 @@ def impossible_plan(plan: PlanConfig) -> Iterator[tuple[str, str]]:
 
 def _unknown(device: str) -> str:
     known = known_devices()
-    close = difflib.get_close_matches(device.lower(), known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
+    hint = did_you_mean(device.lower(), known)
     return f"the peak of {device!r} is unknown; {hint}known: {', '.join(known)}; or state it with plan.peak_tflops"

@@ -22,7 +22,7 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
-from paribus.pipeline.record.recorder import UNREADABLE, read_run_record
+from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.reporting.fairness.equality import flatten
 from paribus.store.code import loaded_code

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import json
 import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paribus.config.declare import IDENTITY
@@ -67,3 +68,12 @@ def canonical(value: Any) -> str:
 def digest(value: Any) -> str:
     """SHA-256 over the canonical JSON of a value, in hexadecimal."""
     return hashlib.sha256(canonical(value).encode()).hexdigest()
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """(dotted path, value) of what nested data holds; lists and empty mappings are values."""
+    if not isinstance(value, Mapping) or not value:
+        yield path, value
+        return
+    for key, item in value.items():
+        yield from leaves(item, f"{path}.{key}" if path else str(key))

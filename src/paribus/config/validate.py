@@ -3,7 +3,7 @@
 import dataclasses
 import difflib
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, get_args, get_type_hints
@@ -149,9 +149,13 @@ def _nested(classes: list[type[Any]], value: Any, path: str, problems: list[Prob
 
 def unknown(name: str, known: Sequence[str]) -> str:
     """The sentence for a name that is not among the known ones, with the nearest of them."""
-    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-    hint = f"did you mean {close[0]!r}? " if close else ""
-    return f"{name!r} is unknown; {hint}known: {', '.join(known)}"
+    return f"{name!r} is unknown; {did_you_mean(name, known)}known: {', '.join(known)}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question for the nearest of the known names, with a space behind it; empty where none is near."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {close[0]!r}? " if close else ""
 
 
 def _explain(detail: Any, value: Any) -> str:

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from paribus.engine.engine import Item, Result
-from paribus.engine.memory_kills import out_of_memory_kills
+from paribus.engine.process_ends import out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.store.code import changed, hold_to, loaded_code
 

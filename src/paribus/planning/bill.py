@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from paribus.config.units import format_hours, format_size
+from paribus.planning.hours import devices_of_training
 from paribus.planning.other_stages import StageHours
 from paribus.planning.plan import Plan
-from paribus.planning.schedule import devices_of_training
 from paribus.planning.throughput import NOT_PROBED
 
 HOW_TO_KNOW = (

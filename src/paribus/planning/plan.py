@@ -22,7 +22,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.remaining import unique_nodes
-from paribus.planning.hours import Hours, total
+from paribus.planning.hours import Hours, total, wall_hours
 from paribus.planning.length import (
     Length,
     known_text,
@@ -34,7 +34,6 @@ from paribus.planning.length import (
 )
 from paribus.planning.machine import trains_on_gpu
 from paribus.planning.other_stages import OtherStages
-from paribus.planning.schedule import wall_hours
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.reporting.fairness.equality import FairnessError
 from paribus.store.claim import read_holder

@@ -1,4 +1,4 @@
-"""JSON files that somebody else wrote."""
+"""JSON files that somebody else wrote: another process, another version, another library."""
 
 import json
 from pathlib import Path
@@ -16,3 +16,12 @@ def read_object(path: Path) -> dict[str, Any]:
     if not isinstance(content, dict):
         raise DataError(f"{path}: not a JSON object")
     return content
+
+
+def read_object_if_any(path: Path) -> dict[str, Any]:
+    """The object in `path`; empty where the file is absent or is no JSON object."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

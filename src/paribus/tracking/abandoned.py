@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from paribus.store.claim import acquire, run_claim
+from paribus.store.json_file import read_object_if_any
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
-from paribus.tracking.files import read_object_if_any
 
 LEASE_SECONDS = 30.0
 """For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""

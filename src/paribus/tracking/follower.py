@@ -13,10 +13,11 @@ from typing import Any
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.atomic import write_json
+from paribus.store.json_file import read_object_if_any
 from paribus.store.process import this_process
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
-from paribus.tracking.files import is_locked, read_object_if_any
+from paribus.tracking.locks import is_locked
 from paribus.tracking.requests import LOCK, STATE, TrackingRequest
 
 MAX_STARTS, CHECK_SECONDS, TICK_SECONDS = 3, 0.5, 0.05

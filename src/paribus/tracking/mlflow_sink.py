@@ -18,7 +18,7 @@ from urllib.parse import quote
 from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.tracking.batches import EventBatch, batches
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked
+from paribus.tracking.locks import locked
 from paribus.tracking.reader import Event
 from paribus.tracking.replay import Replay, Sent
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from paribus.store.atomic import write_json
+from paribus.store.json_file import read_object_if_any
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import FILE_NAME
-from paribus.tracking.files import read_object_if_any
 from paribus.tracking.reader import Event, EventReader, complete_size
 
 

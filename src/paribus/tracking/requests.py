@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.store.json_file import read_object_if_any
 from paribus.store.process import Process, is_gone, is_of_another_boot
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked, read_object_if_any
+from paribus.tracking.locks import locked
 
 STATE, LOCK = "state.json", "service.lock"
 

@@ -17,10 +17,11 @@ from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ParibusError
 from paribus.store.atomic import write_json
 from paribus.store.claim import read_holder, run_claim
+from paribus.store.json_file import read_object_if_any
 from paribus.store.process import is_of_another_boot, this_process
 from paribus.tracking.abandoned import close_abandoned
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked, read_object_if_any
+from paribus.tracking.locks import locked
 from paribus.tracking.mlflow_sink import MlflowSink
 from paribus.tracking.replay import is_delivered
 from paribus.tracking.requests import LOCK, STATE, TrackingRequest, requests, take_over

@@ -11,8 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
-from paribus.training.step.attention import document_attention
-from paribus.training.step.loss import SummedLoss
+from paribus.training.step.loss import SummedLoss, document_attention
 from support.packings import FixedOrder
 from support.steps import make_batch, make_stepper
 

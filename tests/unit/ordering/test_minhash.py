@@ -16,8 +16,7 @@ from paribus.ordering.duplicates.bands import Bands, buckets, linked
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.duplicates.minhash import minhash_pairs
 from paribus.ordering.duplicates.pairs import runs
-from paribus.ordering.duplicates.shingles import shingles
-from paribus.ordering.duplicates.signatures import keys_path, sign, sign_part
+from paribus.ordering.duplicates.signatures import keys_path, shingles, sign, sign_part
 from paribus.ordering.parts import corpus_parts
 from paribus.stage.context import SilentReporter
 from support.corpora import SMALL_PARTS, write_corpus

@@ -23,7 +23,7 @@ from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.making.visible_devices import Library, visible_devices
 from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.record.recorder import read_run_record
+from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.code import loaded_code
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config

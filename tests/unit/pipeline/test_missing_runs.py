@@ -14,8 +14,9 @@ from paribus.config.arguments import parse
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import RUN_RECORD, Recorder
+from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
+from paribus.pipeline.record.run_record import RUN_RECORD
 
 
 @pytest.fixture

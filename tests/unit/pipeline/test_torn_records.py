@@ -21,16 +21,17 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.failed_stages import RepeatedFailureError, refuse_repetition
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.recorder import RUN_RECORD, Recorder, read_run_record
+from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
+from paribus.pipeline.record.run_record import RUN_RECORD, read_run_record
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
 from paribus.store import atomic
 from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
+from paribus.store.json_file import read_object_if_any
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tracking.events import EventLog
-from paribus.tracking.files import read_object_if_any
 
 
 def cut(path: Path) -> None:

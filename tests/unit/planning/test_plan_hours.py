@@ -12,10 +12,9 @@ from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.planning.bill import bill
-from paribus.planning.hours import Hours, total
+from paribus.planning.hours import Hours, devices_of_training, total, wall_hours
 from paribus.planning.limit import check_limit, refuse_over_limit
 from paribus.planning.plan import Plan, make_plan
-from paribus.planning.schedule import devices_of_training, wall_hours
 from paribus.training.fit.peaks import known_devices, peak_flops
 from support.plans import MODEL, STATED, TOKENS, planned_run, store_record
 

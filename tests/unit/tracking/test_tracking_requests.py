@@ -9,7 +9,7 @@ import pytest
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.process import is_of_another_boot, machine, this_process
 from paribus.tracking.destination import Destination
-from paribus.tracking.files import locked
+from paribus.tracking.locks import locked
 from paribus.tracking.requests import requests, take_over
 
 EARLIER = {**this_process(), "machine": "another-boot pid:[4026531836]"}

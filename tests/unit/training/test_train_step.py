@@ -12,7 +12,8 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.build import build_model
-from paribus.training.fit.device import explained_memory_errors, resolve_device, resolve_precision
+from paribus.modeling.device import resolve_device
+from paribus.training.fit.device import explained_memory_errors, resolve_precision
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
 from support.steps import make_batch, make_stepper
 
@@ -126,7 +127,7 @@ def test_other_runtime_errors_are_left_alone() -> None:
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "cuda:99"])
 def test_a_device_that_is_not_there_is_refused_by_path(device: str) -> None:
     with pytest.raises(ConfigurationError, match=r"training\.device"):
-        resolve_device(device)
+        resolve_device(device, "training.device")
 
 
 def test_automatic_precision_on_a_cpu_is_float32() -> None:

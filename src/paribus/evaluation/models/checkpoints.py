@@ -4,12 +4,11 @@ import re
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from paribus.config.checkpoint_steps import checkpoint_steps, too_few_checkpoints
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
+from paribus.modeling.device import resolve_device
 
 STEP = re.compile(r"step_(\d+)")
 
@@ -33,17 +32,4 @@ def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> d
 
 def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
     """The model in float32 on the device: rounding must not differ between runs that are compared."""
-    return load_model(checkpoint).to(resolve_device(device)).eval()
-
-
-def resolve_device(device: str) -> torch.device:
-    """`evaluation.device` as a device that is there; ConfigurationError otherwise."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
-    if match is None:
-        raise ConfigurationError(f"evaluation.device is {device!r}; known are auto, cpu, cuda and cuda:N")
-    if device != "cpu" and int(match[1] or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise ConfigurationError(f"evaluation.device is {device!r}, but {count} CUDA devices are visible; try auto")
-    return torch.device(device)
+    return load_model(checkpoint).to(resolve_device(device, "evaluation.device")).eval()

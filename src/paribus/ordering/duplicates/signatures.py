@@ -11,10 +11,10 @@ import numpy.typing as npt
 from datasketch import MinHash
 
 from paribus.config.groups.embedding import MinHashDuplicates
+from paribus.corpus.words import words
 from paribus.ordering.arrays import save_array
 from paribus.ordering.duplicates.bands import Bands
 from paribus.ordering.duplicates.exact import digests
-from paribus.ordering.duplicates.shingles import shingles
 from paribus.ordering.parts import CorpusPart
 
 SEED = 1
@@ -50,3 +50,18 @@ def _keys(signatures: npt.NDArray[np.uint64], bands: Bands) -> npt.NDArray[np.ui
 
 def _hash(shingle: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(shingle, digest_size=8).digest(), "little")
+
+
+NO_WORD = "\0"
+"""Begins the one shingle of a text without a word; no word holds it."""
+
+
+def shingles(text: str, size: int) -> set[bytes]:
+    """The sets of `size` consecutive words, each as UTF-8 with spaces between.
+
+    A text of fewer words is one shingle of them all, one without any word a shingle of the whole text.
+    """
+    found = words(text)
+    if not found:
+        return {(NO_WORD + text).encode()}
+    return {" ".join(found[start : start + size]).encode() for start in range(max(1, len(found) - size + 1))}

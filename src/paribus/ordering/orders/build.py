@@ -27,8 +27,7 @@ from paribus.ordering.orders.artifact import write_order
 from paribus.ordering.orders.in_context import path_through
 from paribus.ordering.orders.in_context_released import in_chains
 from paribus.ordering.orders.nearest import with_neighbours
-from paribus.ordering.orders.sequential import as_in_corpus
-from paribus.ordering.orders.standard import shuffled
+from paribus.ordering.orders.standard import as_in_corpus, shuffled
 from paribus.stage.context import JSON, StageContext
 
 Kept = npt.NDArray[np.bool_]

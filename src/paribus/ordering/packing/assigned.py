@@ -4,7 +4,7 @@ import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import ContextPieces, boundaries
+from paribus.ordering.packing.pieces import ContextPieces, boundaries, cut
 
 
 class AssignedContexts(Contexts):
@@ -53,3 +53,9 @@ def _together(pieces: ContextPieces, assigned: Integers) -> ContextPieces:
     return ContextPieces(
         pieces.positions[order], pieces.starts[order], pieces.lengths[order], boundaries(sizes[sequence])
     )
+
+
+def one_document(documents: OrderedDocuments, context_length: int) -> AssignedContexts:
+    """A context a document, several for a longer one; an empty document has none, as it predicts nothing."""
+    pieces = cut(documents.lengths, context_length)
+    return AssignedContexts(documents, context_length, pieces, np.arange(len(pieces.positions)))

@@ -12,11 +12,11 @@ from paribus.config.groups.packing import (
     PairPacking,
 )
 from paribus.errors import DataError
+from paribus.ordering.packing.assigned import one_document
 from paribus.ordering.packing.best_fit import best_fit
 from paribus.ordering.packing.concatenate import GroupedStream, PackedStream
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.one_document import one_document
 from paribus.ordering.packing.pairs import PairContexts
 
 DocumentPacking = ConcatenatePacking | BestFitPacking | OneDocumentPacking

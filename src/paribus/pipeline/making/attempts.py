@@ -7,7 +7,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.record.made_with import made_with
 from paribus.store import atomic
 from paribus.store.artifact import Store
-from paribus.tracking.files import read_object_if_any
+from paribus.store.json_file import read_object_if_any
 
 
 def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> list[dict[str, str]]:

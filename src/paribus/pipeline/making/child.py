@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
-from paribus.engine.parent import die_with_parent
+from paribus.engine.process_ends import die_with_parent
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import StageContext

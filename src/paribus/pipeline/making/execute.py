@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.execution import EngineConfig
-from paribus.engine.memory_kills import out_of_memory_kills
+from paribus.engine.process_ends import out_of_memory_kills
 from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,

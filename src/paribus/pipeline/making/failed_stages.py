@@ -13,7 +13,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import RETRIED
 from paribus.store import atomic
-from paribus.tracking.files import read_object_if_any
+from paribus.store.json_file import read_object_if_any
 
 
 class RepeatedFailureError(ParibusError):

@@ -16,7 +16,7 @@ from paribus.store import atomic
 from paribus.store.claim import Claim
 from paribus.store.digest import State
 from paribus.store.file_digests import FileDigests, was_written
-from paribus.tracking.files import read_object_if_any
+from paribus.store.json_file import read_object_if_any
 
 Found = TypeVar("Found")
 SECONDS_UNTIL_ASKED_AGAIN = (1.0, 4.0, 15.0, 40.0)

@@ -1,15 +1,14 @@
 """Keeps the record and the event log of one run, and shows it in the tracker."""
 
-import json
 import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from paribus.config.identity import everything, identity
+from paribus.config.identity import everything, identity, leaves
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
 from paribus.pipeline.equality import run_identity
@@ -17,15 +16,15 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.run_numbers import run_numbers
+from paribus.pipeline.record.run_record import RUN_RECORD
+from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store import atomic
-from paribus.store.artifact import Artifact
+from paribus.store.artifact import Artifact, Store
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
 from paribus.tracking.text_axes import AXES, Point, TextAxes
 
 NO_TABLE_TAG = "paribus.table"
-RUN_RECORD, UNREADABLE = "run.json", "unreadable"
 SHOWN_RESULTS = ("neighbours", "lexical_neighbours", "duplicates", "order")
 """Stages whose single numbers are metrics of the run: they have no others."""
 
@@ -73,8 +72,9 @@ class Recorder:
             {"id": sweep.id, "name": sweep.name} if sweep else None,
             everything(self.config.tracking),
         )
-        for path, value in flatten(identity(self.config)):
-            self.events.parameter(path, value)
+        for path, value in leaves(identity(self.config)):
+            if value != {}:
+                self.events.parameter(path, value)
         self.events.artifact("config.json", "")
 
     def metric(self, name: str, value: float, step: int) -> None:
@@ -144,13 +144,29 @@ class Recorder:
     def _numbers(self) -> tuple[dict[str, float], int]:
         """The numbers for tables and their step; a tag of the run says why there are none."""
         try:
-            found = run_numbers(self.record["stages"], self.store)
+            found = table_numbers(self.record["stages"], self.store)
         except Exception as error:  # whatever the report stumbles over, the run is done
             self.events.tag(NO_TABLE_TAG, f"no numbers: {classify(error)['message']}"[:5000])
             return {}, 0
         with suppress(OSError):
             self.events.untag(NO_TABLE_TAG)
         return found
+
+
+def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tuple[dict[str, float], int]:
+    """Numbers of the run by name, and the training step they stand at; nothing for a run without scores.
+
+    `stages` has the key of each artefact. Raises DataError for torn scores.
+    """
+    from paribus.reporting.table import numbers
+
+    artifacts = {name: store.find(name, stage["key"]) for name, stage in stages.items()}
+    scores, finetuned, trained = (artifacts.get(name) for name in (SCORES, FINETUNED, "checkpoints"))
+    if scores is None or trained is None:
+        return {}, 0
+    training = trained.record()["result"]
+    found = numbers.run_numbers(scores.path, finetuned.path if finetuned else None, training)
+    return found, int(training.get("steps", 0))
 
 
 def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:
@@ -172,39 +188,3 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
 def _without_password(config: RunConfig) -> dict[str, Any]:
     tracking: dict[str, Any] = everything(config.tracking)
     return tracking | {"uri": public_uri(tracking["uri"]) if tracking["uri"] else None}
-
-
-def flatten(value: Any, path: str = "") -> list[tuple[str, Any]]:
-    """Nested JSON as (dotted path, leaf) pairs; lists are leaves."""
-    if not isinstance(value, dict):
-        return [(path, value)]
-    return [pair for key, item in value.items() for pair in flatten(item, f"{path}.{key}" if path else key)]
-
-
-def read_run_record(directory: Path) -> dict[str, Any] | None:
-    """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
-    path = directory / RUN_RECORD
-    if not path.is_file():
-        return None
-    try:
-        loaded: dict[str, Any] = json.loads(path.read_bytes())
-        _check(loaded)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
-        message = f"{path} is of another version of paribus, or damaged: {what}; the same `paribus run` writes it again"
-        failure = {"class": "infrastructure", "message": message}
-        return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
-    return loaded
-
-
-def _check(record: dict[str, Any]) -> None:
-    """KeyError, TypeError or AttributeError for a record without what its readers take for granted."""
-    for name in ("run_id", "status", "identity", "started"):
-        record[name]
-    for block in ("config", "stages", "code_versions"):
-        record[block].items()
-    keys = [stage["key"] for stage in record["stages"].values()]
-    if record["failure"] is not None:
-        keys += [record["failure"]["class"], record["failure"]["message"]]
-    if not all(isinstance(key, str) for key in keys):
-        raise TypeError(f"{keys} are not all texts")

@@ -13,7 +13,7 @@ from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
-from paribus.pipeline.record.recorder import RUN_RECORD, read_run_record
+from paribus.pipeline.record.run_record import RUN_RECORD, read_run_record
 from paribus.pipeline.stages import FINETUNED, SCORES
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.recorder import fail_record, read_run_record
+from paribus.pipeline.record.recorder import fail_record
+from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.claim import acquire, is_held, read_holder
-from paribus.tracking.files import read_object_if_any
+from paribus.store.json_file import read_object_if_any
 
 LOST = "lost"
 

@@ -12,7 +12,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.display import Display, duration
 from paribus.store import atomic
-from paribus.tracking.files import read_object_if_any
+from paribus.store.json_file import read_object_if_any
 
 STAGES_FILE = "stages.json"
 

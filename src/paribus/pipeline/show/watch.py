@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from paribus.pipeline.record.recorder import read_run_record
+from paribus.pipeline.record.run_record import read_run_record
 
 SECONDS_BETWEEN_LOOKS = 1.0
 ELSEWHERE = ("submitit",)

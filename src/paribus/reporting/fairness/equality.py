@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paribus.config.identity import canonical
+from paribus.config.identity import canonical, leaves
 from paribus.errors import ConfigurationError
 
 Fields = Mapping[str, str]
@@ -45,10 +45,8 @@ class FairnessError(ConfigurationError):
 
 
 def flatten(config: Mapping[str, Any]) -> dict[str, str]:
-    """The fields of a nested configuration; lists are single values."""
-    fields: dict[str, str] = {}
-    _descend("", config, fields)
-    return fields
+    """The fields of a nested configuration; lists are single values, as they are compared."""
+    return {path: _leaf(value) for path, value in leaves(config)}
 
 
 def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> list[Difference]:
@@ -110,14 +108,6 @@ def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
         return True
     group = ".".join(path.split(".")[: 3 if path.startswith(PACKAGES) else 2])
     return path.startswith((PACKAGES, FINGERPRINT)) and not any(_within(other, group) for other in fields)
-
-
-def _descend(prefix: str, value: Any, fields: dict[str, str]) -> None:
-    if isinstance(value, Mapping) and value:
-        for key, item in value.items():
-            _descend(f"{prefix}.{key}" if prefix else str(key), item, fields)
-    else:
-        fields[prefix] = _leaf(value)
 
 
 def _leaf(value: Any) -> str:

@@ -15,7 +15,7 @@ from paribus.tokenization.interchange.byte_level_import import ByteLevelImport
 from paribus.tokenization.interchange.foreign_patterns import PRETOKENIZER_OF_PATTERN
 from paribus.tokenization.pretokenize.patterns import PATTERNS
 from paribus.tokenization.settings import Settings
-from paribus.tokenization.vocabulary.byte_characters import byte_characters
+from paribus.tokenization.vocabulary.units import byte_characters
 from paribus.tokenization.vocabulary.vocabulary import Vocabulary
 
 VERSION = "1.0"

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from paribus.tokenization.vocabulary.byte_characters import byte_characters
+from paribus.tokenization.vocabulary.units import byte_characters
 from paribus.tokenization.vocabulary.vocabulary import Vocabulary, VocabularyEntry
 
 CONTINUATION_MARK = "## "

@@ -1,4 +1,4 @@
-"""Units, the smallest pieces of a vocabulary: UTF-8 bytes, or characters."""
+"""Units, the smallest pieces of a vocabulary: UTF-8 bytes, in GPT-2's printable characters too, or characters."""
 
 from typing import Literal
 
@@ -19,3 +19,13 @@ def utf8(text: str) -> bytes:
         raise DataError(
             f"the text has no UTF-8: character {error.start} is the lone surrogate U+{ord(text[error.start]):04X}"
         ) from error
+
+
+_PRINTABLE = (*range(ord("!"), ord("~") + 1), *range(0xA1, 0xAC + 1), *range(0xAE, 0xFF + 1))
+
+
+def byte_characters() -> list[str]:
+    """The character of each byte: itself where it is printable Latin-1, else U+0100 and up in byte order."""
+    others = iter(range(256, 512))
+    printable = frozenset(_PRINTABLE)
+    return [chr(byte if byte in printable else next(others)) for byte in range(256)]

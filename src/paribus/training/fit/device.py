@@ -11,23 +11,9 @@ from accelerate.utils import DistributedDataParallelKwargs
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.modeling.device import resolve_device
 
 CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
-
-
-def resolve_device(device: str) -> torch.device:
-    """The device meant by `training.device`; ConfigurationError if it is not there."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if device == "cpu":
-        return torch.device("cpu")
-    kind, _, number = device.partition(":")
-    if kind != "cuda" or (number and not number.isdigit()) or device.endswith(":"):
-        raise ConfigurationError(f"training.device is {device!r}; known are auto, cpu, cuda and cuda:N")
-    count = torch.cuda.device_count()
-    if int(number or 0) >= count:
-        raise ConfigurationError(f"training.device is {device!r}, but {count} CUDA devices are visible; try auto")
-    return torch.device(device)
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -47,7 +33,7 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
     `processes` processes of a group: a launcher that starts too few or too many would change nothing but the speed, or
     train several models.
     """
-    device = resolve_device(training.device)
+    device = resolve_device(training.device, "training.device")
     if device.type == "cuda" and processes > 1:
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
     precision = resolve_precision(training.precision, device)

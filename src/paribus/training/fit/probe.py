@@ -17,7 +17,7 @@ import torch
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
-from paribus.engine.parent import die_with_parent
+from paribus.engine.process_ends import die_with_parent
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import training_flops

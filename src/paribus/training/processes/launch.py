@@ -18,8 +18,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
-from paribus.engine.memory_kills import out_of_memory_kills
-from paribus.engine.parent import die_with_parent
+from paribus.engine.process_ends import die_with_parent, out_of_memory_kills
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
 from paribus.training.processes.group import (

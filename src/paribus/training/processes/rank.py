@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch.distributed
 
-from paribus.engine.parent import die_with_parent
+from paribus.engine.process_ends import die_with_parent
 from paribus.stage.context import Reporter, SilentReporter
 from paribus.store.atomic import write_json
 from paribus.store.code import Code, hold_to, loaded_code

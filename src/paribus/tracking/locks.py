@@ -1,13 +1,11 @@
-"""Locks between processes, and small files that other processes write."""
+"""Locks between processes."""
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 
 @contextmanager
@@ -41,12 +39,3 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
-
-
-def read_object_if_any(path: Path) -> dict[str, Any]:
-    """The object in `path`; empty where the file is absent or is no JSON object."""
-    try:
-        value = json.loads(path.read_text(encoding="utf-8"))
-    except (FileNotFoundError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}

@@ -1,0 +1,31 @@
+"""How processes end on Linux: with the one that started them, or killed by the kernel for want of memory."""
+
+import ctypes
+import os
+import signal
+import sys
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+VMSTAT = Path("/proc/vmstat")
+"""Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
+
+
+def die_with_parent() -> None:
+    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds."""
+    if sys.platform == "linux":
+        parent = os.getppid()
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def out_of_memory_kills(counters: Path = VMSTAT) -> int:
+    """Processes that the kernel of this machine has killed for want of memory since it started.
+
+    Limits of control groups, which schedulers set, count too. 0 where the system keeps no such counter.
+    """
+    if not counters.is_file():
+        return 0
+    lines = (line.split() for line in counters.read_text(encoding="ascii").splitlines())
+    return next((int(value) for name, value in lines if name == "oom_kill"), 0)

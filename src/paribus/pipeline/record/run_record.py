@@ -1,0 +1,36 @@
+"""The record of a run, `run.json`, as everybody but its `Recorder` reads it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+RUN_RECORD, UNREADABLE = "run.json", "unreadable"
+
+
+def read_run_record(directory: Path) -> dict[str, Any] | None:
+    """The record of a run, or None when it never began; of one that cannot be read, the reason as its failure."""
+    path = directory / RUN_RECORD
+    if not path.is_file():
+        return None
+    try:
+        loaded: dict[str, Any] = json.loads(path.read_bytes())
+        _check(loaded)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        what = f"lacks {error}" if isinstance(error, KeyError) else str(error)
+        message = f"{path} is of another version of paribus, or damaged: {what}; the same `paribus run` writes it again"
+        failure = {"class": "infrastructure", "message": message}
+        return {"status": UNREADABLE, "failure": failure, "stages": {}, "code_versions": {}}
+    return loaded
+
+
+def _check(record: dict[str, Any]) -> None:
+    """KeyError, TypeError or AttributeError for a record without what its readers take for granted."""
+    for name in ("run_id", "status", "identity", "started"):
+        record[name]
+    for block in ("config", "stages", "code_versions"):
+        record[block].items()
+    keys = [stage["key"] for stage in record["stages"].values()]
+    if record["failure"] is not None:
+        keys += [record["failure"]["class"], record["failure"]["message"]]
+    if not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{keys} are not all texts")
