@@ -69,10 +69,10 @@ def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says
     os.utime(path, (time.time() - 100,) * 2)
     assert layout_of(run).lease_seconds < 100
     assert read_state(layout_of(run), run).status == "running"
-    assert not close_abandoned(layout_of(run).run(run.run_id), layout_of(run).root)
+    assert not close_abandoned(layout_of(run).run(run.run_id), layout_of(run).path)
     os.utime(path, (time.time() - 301,) * 2)
     assert read_state(layout_of(run), run).status == LOST
-    assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).root)
+    assert close_abandoned(layout_of(run).run(run.run_id), layout_of(run).path)
 
 
 def test_a_run_that_was_stopped_while_it_told_its_numbers_is_not_done_yet(
@@ -94,7 +94,7 @@ def test_a_done_run_whose_log_has_no_end_is_ended_as_finished(run: PreparedRun) 
     again.events.close()
     again.events = EventLog(again.directory / "elsewhere.jsonl")  # killed before the end was written
     again.finish(None)
-    assert close_abandoned(again.directory, layout_of(run).root)
+    assert close_abandoned(again.directory, layout_of(run).path)
     events = [json.loads(line) for line in (again.directory / "events.jsonl").read_text("utf-8").splitlines()]
     assert events[-1]["status"] == "FINISHED"
     assert [event["value"] for event in events if event.get("name") == "paribus.failure"][-1] is None

@@ -102,6 +102,7 @@ def run_with_hydra(command: Command, jobs: Sequence[Sequence[str]], function: Ca
 
     with _initialized(command) as hydra_app:
         loader = hydra_app.config_loader
+        # Of the first job: settings of the launcher are those of the command, and so of all its jobs.
         config = loader.load_configuration("config", list(jobs[0]), RunMode.MULTIRUN)
         # The launcher adds those of Hydra itself again.
         own = [[text for text in job if not _key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
@@ -113,6 +114,7 @@ def run_with_hydra(command: Command, jobs: Sequence[Sequence[str]], function: Ca
         most = OmegaConf.select(config, "hydra.sweeper.max_batch_size") or len(jobs)
         for first in range(0, len(jobs), most):
             returned = launcher.launch(own[first : first + most], initial_job_idx=first)
+            # Reading a value raises what the job raised; launchers themselves keep silent about that.
             _ = [job.return_value for job in returned]
         callbacks.on_multirun_end(config=config, config_name="config")
 
@@ -188,6 +190,8 @@ class _Composer:
         if files not in self._composed:
             self._composed[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
         values = [override for override, first in zip(parsed, read_first, strict=True) if not first]
+        # Reading files takes Hydra tenths of a second and setting values none, and a sweep has hundreds of jobs that
+        # differ in values alone.
         config = copy.deepcopy(self._composed[files]) if values else self._composed[files]
         ConfigLoaderImpl._apply_overrides_to_config(values, config)
         return config
@@ -230,6 +234,7 @@ def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem
     parsed = [override for text in overrides if (override := _parse(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
     accepted = [override for override in choices if not _add(problems, _unknown_choice(override, composer))]
+    # Keys are looked up in what the choices compose to, without values: a bad value must not hide an unknown key.
     reference = _reference(accepted, composer)
     swept = _swept_groups(accepted, reference, composer)
     only_for: dict[str, frozenset[str]] = {}

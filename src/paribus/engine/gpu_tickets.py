@@ -41,6 +41,7 @@ class Ticket:
                 aside = directory / f".{path.name}.{os.getpid()}"
                 aside.write_text(json.dumps({"wanted": wanted, "uuids": list(uuids)}), encoding="utf-8")
                 aside.chmod(0o644)
+                # Locked before it has the name of a ticket, because one without a lock is removed by whoever sees it.
                 if not try_lock(stack, aside):
                     raise BlockingIOError(f"{aside}: locked by another process")
                 aside.rename(path)
@@ -53,6 +54,7 @@ def tickets(directory: Path) -> list[Ticket]:
     """Those of living processes, in the order in which they were drawn; the others are removed, if this user may."""
     found = []
     for path in sorted(_files(directory), key=_number):
+        # A lock that this process can take is nobody's: the one who waited is dead.
         with ExitStack() as stack, suppress(OSError):  # a link, or what is no file, is no ticket
             if try_lock(stack, path):
                 with suppress(OSError):

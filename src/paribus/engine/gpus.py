@@ -70,6 +70,7 @@ def reserved(
         )
     make_shared(directory)
     with ExitStack() as stack:
+        # Without a ticket a job is behind all who have one.
         taken = _take(stack, gpus, wanted, directory, math.inf)
         if taken is None:
             waiting()
@@ -87,6 +88,8 @@ def _wait(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path) -
 def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, number: float) -> tuple[Gpu, ...] | None:
     """Lock as many as wanted of those that no earlier ticket than `number` is to get, or none."""
     taken: list[Gpu] = []
+    # Locks of an attempt that finds too few are let go before anybody else looks: two jobs that each held a part of
+    # what both want would wait for each other for ever.
     with looking(directory), ExitStack() as attempt:
         kept = promised([ticket for ticket in tickets(directory) if ticket.number < number], directory)
         for gpu in gpus:
@@ -94,5 +97,6 @@ def _take(stack: ExitStack, gpus: Sequence[Gpu], wanted: int, directory: Path, n
                 taken.append(gpu)
         if len(taken) < wanted:
             return None
+        # Kept by the caller from here on, until its stage is done.
         stack.enter_context(attempt.pop_all())
     return tuple(taken)

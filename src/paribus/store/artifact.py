@@ -79,6 +79,7 @@ class Store:
             return None
         aside = self.root / "damaged" / f"{stage}-{key}-{uuid.uuid4().hex[:8]}"
         aside.parent.mkdir(parents=True, exist_ok=True)
+        # Who takes a claim over holds this lock too, so the claim cannot be lost between the look and the rename.
         with exclusive(held.path.parent):
             held.check()
             self.path(stage, key).rename(aside)
@@ -141,11 +142,14 @@ class Store:
         """
         output, target = self._output(held, stage, key), self.path(stage, key)
         memory = self.memory(stage, key)
+        # Looked at first, as it is in vain to hash gigabytes for a claim that is lost; what counts is the look below.
         held.check()
         atomic.open_to_umask(output)
+        # The states of files are taken before their digests: one written in between is not remembered as sound.
         began, hashed = memory.now(), verification.signatures(output)
         write_record(output, record | {"stage": stage, "key": key, "files": file_digests(output)})
-        # All claims share the lock, and gigabytes take minutes to reach the disk.
+        # Before the rename, or a power cut could leave a published directory of files that never reached the disk; and
+        # outside the lock, which all claims share, since gigabytes take minutes.
         atomic.sync_tree(output)
         with exclusive(held.path.parent):
             held.check()

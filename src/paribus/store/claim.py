@@ -67,11 +67,13 @@ class Claim:
     ) -> None:
         self._stop.set()
         self._thread.join()
+        # Looking and removing is one step: between the two somebody could take over, whose claim this would remove.
         with exclusive(self.path.parent):
             if self.held():
                 self.path.unlink()
 
     def _beat(self) -> None:
+        # Several beats may be lost, to a slow file server say, before anybody takes the holder for dead.
         while not self._stop.wait(self.lease / 5):
             try:
                 held = self.held()
@@ -82,6 +84,7 @@ class Claim:
             except OSError:  # the file server may answer again before the lease is over
                 continue
             if not held:
+                # No more beats: they would keep alive the claim of whoever has it now.
                 if self._lost is not None:
                     self._lost()
                 return
@@ -141,6 +144,7 @@ def _is_dead(path: Path, lease: float) -> bool:
     if holder is None:
         return False
     own = holder.get("lease")
+    # A process of this machine that has ended is known at once; of one elsewhere only silence tells.
     return is_gone(holder) or _silence(path) > (own if isinstance(own, int | float) and own > 0 else lease)
 
 

@@ -76,6 +76,7 @@ def slots(shift):
 def add_short(state, table, slot, mask, low, high, count):
     """Add to the count of a short pre-token whose search begins at `slot`."""
     while table[4 * slot + 1] != high or table[4 * slot] != low:
+        # The second word has the length, so that it is zero in empty slots alone.
         if table[4 * slot + 1] == ZERO:
             table[4 * slot], table[4 * slot + 1] = low, high
             state[SHORT_USED] += 1
@@ -99,6 +100,7 @@ def add_long(state, text, size, count):
             table[4 * slot + 3] += count
             return
         slot = slot + 1 & mask
+    # Eight bytes at a time, the last eight once more where they overlap: longer pre-tokens have sixteen or more.
     place = state[BYTES_USED]
     for offset in range(0, size - 7, 8):
         store64(kept, place + offset, load64(text, offset))
@@ -158,6 +160,7 @@ def keep_word(state):
     rest, last = u64_at(state[STARTS])[word], ((word + 1) << 6) >= end - begin
     while rest != ZERO or last:
         position = begin + (word << 6) + lowest_bit(rest)
+        # Behind the last begin of a stretch its end closes the last pre-token.
         if rest == ZERO:
             position, last = end, False
         rest &= rest - ONE
@@ -246,6 +249,7 @@ def count_texts(state):
     """Count the pre-tokens of the texts; TEXT, BEGIN and END are 0 at first. Returns DONE or what must grow."""
     while True:
         ended = False
+        # One word of the masks ends at most 64 pre-tokens, and the end of its stretch one more.
         while state[SHORT_KEPT] + state[LONG_KEPT] < KEPT - 65:
             if state[TEXT] >= state[TEXT_COUNT]:
                 ended = True

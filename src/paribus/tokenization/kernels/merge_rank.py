@@ -27,6 +27,7 @@ def merge_few(model, units, count, work):
     while count > 1:
         best, place = NEVER, np.int64(-1)
         for index in range(count - 1):
+            # Strictly smaller, so that of equal ranks the leftmost is merged first.
             if waiting[index] < best:
                 best, place = waiting[index], np.int64(index)
         if place < 0:
@@ -123,6 +124,7 @@ def merge_many(model, units, count, work):
     while size > 0:
         entry = heap[0]
         size = pop(heap, size)
+        # Entries are not taken out when a neighbour's merge makes them void: that would cost a search each.
         if still_there(model, units, count, work, entry):
             size = join(model, units, count, work, entry, heap, size)
     return close_gaps(units, count)

@@ -55,6 +55,7 @@ def replace(state, left, right, first, occurrences):
     neighbours_before = i32_at(state[NEIGHBOURS])
     neighbours_after = i32_at(state[NEIGHBOURS] + 4 * (state[TOKEN_ROOM] + 2))
     token, first_length, length = state[TOKENS], np.int64(lengths[left]), np.int64(lengths[left] + lengths[right])
+    # Index 0 is the border of a word, which is no neighbour: taken for met already, it is noted nowhere.
     sums_before[1] = sums_after[1] = 1
     valid = total = met_before = met_after = np.int64(0)
     for index in range(occurrences):
@@ -64,11 +65,15 @@ def replace(state, left, right, first, occurrences):
             prefetch(state[WEIGHTS] + 8 * (coming >> POSITION_BITS))
         place = places[index]
         position = place & POSITIONS
+        # Occurrences are not taken off their lists by the merges that use them up, so they are looked at when it is
+        # their turn. That also keeps overlapping ones apart: of a a a, the first a a takes the second's left part.
         if symbols[position] != left or symbols[position + first_length] != right:
             continue
         weight = weights[place >> POSITION_BITS]
         x = np.int64(symbols[position - 1]) + 1
         y = np.int64(symbols[position + length]) + 1
+        # A token stands at its first and its last place, where its neighbours look; of one symbol both are one, so the
+        # place of the right part is emptied first.
         symbols[position + first_length] = GONE
         symbols[position] = token
         symbols[position + length - 1] = token

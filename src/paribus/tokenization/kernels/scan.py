@@ -68,6 +68,8 @@ def gpt2_starts(text, size, single_digits, masks, stride, starts):
         letters, numbers = masks[LETTERS * stride + word], masks[NUMBERS * stride + word]
         spaces, blank = masks[SPACES * stride + word], masks[BLANKS * stride + word]
         others = ~(letters | numbers | spaces) & valid
+        # A run begins where its class was not the byte before, in the word before if need be. A blank in front of it
+        # belongs to it: then the blank, which the last of a run of spaces always marks, begins the pre-token instead.
         free = ~(blank << ONE | before_blanks)
         found = letters & ~(letters << ONE | before_letters) & free
         found |= others & ~(others << ONE | before_others) & free
@@ -81,8 +83,10 @@ def gpt2_starts(text, size, single_digits, masks, stride, starts):
         if word + 1 < words:
             following |= masks[SPACES * stride + word + 1] << top
         else:
+            # Nothing follows the spaces at the end of the text, so all of them are one pre-token: \s+(?!\S) and \s+.
             following |= ~(valid >> ONE)
         found |= last_spaces(text, word, spaces, following, tails, starts)
+        # What a contraction in the last bytes of the word before decided for the first of this one.
         found = found & ~cleared | forced
         cleared = forced = ZERO
         quotes = masks[APOSTROPHES * stride + word] & found
@@ -92,6 +96,7 @@ def gpt2_starts(text, size, single_digits, masks, stride, starts):
             length = contraction(text, (word << 6) + bit, size)
             if length == 0:
                 continue
+            # The letters belong to the apostrophe before them, and whatever comes after them begins anew.
             if bit + 1 < 64:
                 found &= ~(ONE << np.uint64(bit + 1))
             else:

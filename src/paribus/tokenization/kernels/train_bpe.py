@@ -61,6 +61,8 @@ def find_head(state):
     scaffold, live, smallest = u8_at(state[SCAFFOLD]), i64_at(state[LIVE]), state[THRESHOLD]
     used = state[HEAP_USED]
     while used > 0:
+        # No count rises after it was pushed, so what the heap believes is an upper bound: a head that is true is the
+        # largest of all, and any other goes to where it belongs now.
         count, key = heap[0], heap[1]
         if key >= TOKEN:
             true = live[key - TOKEN] if scaffold[key - TOKEN] != 0 else np.int64(0)
@@ -203,6 +205,7 @@ def train_bpe(state):
             if status >= 0:
                 return status
         if state[MARKING] != 0:
+            # Scaffold-BPE compares the parts of the last merge with the next head, which must be true for that.
             if find_head(state):
                 mark(state, state[MARKED_LEFT])
                 mark(state, state[MARKED_RIGHT])
