@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +20,8 @@ from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import traverse
-from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data.batches import Batches, context_text_bytes
+from paribus.training.data.batches import Batches, measured_text_bytes
 from paribus.training.data.budget import resolve_steps
 
 SHOWN_CHARACTERS = 300
@@ -50,8 +50,8 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     seed = config.seed_of("contexts")
     traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
-    batches = Batches(contexts, _batch(config, contexts, encoded.tokenizer), traversal)
-    return "\n".join([*lines, *_readings(index, config, batches, encoded.tokenizer, corpus)]) + "\n"
+    batches = Batches(contexts, _batch(config, contexts, encoded), traversal)
+    return "\n".join([*lines, *_readings(index, config, batches, encoded, corpus)]) + "\n"
 
 
 def _places(positions: Sequence[int]) -> str:
@@ -61,15 +61,16 @@ def _places(positions: Sequence[int]) -> str:
 
 
 def _readings(
-    index: int, config: RunConfig, batches: Batches, tokenizer: Tokenizer, corpus: CorpusArtifact
+    index: int, config: RunConfig, batches: Batches, encoded: EncodedCorpus, corpus: CorpusArtifact
 ) -> list[str]:
     contexts = batches.contexts
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     step_tokens = batches.global_batch * contexts.context_length
-    step_flops = training_flops(config.model, tokenizer.vocab_size, step_tokens)
-    steps = resolve_steps(config.budget, batches, tokenizer.token_byte_lengths(), step_flops)
+    step_flops = training_flops(config.model, encoded.tokenizer.vocab_size, step_tokens)
+    text_bytes = partial(measured_text_bytes, contexts, encoded.tokenizer, encoded.source_bytes)
+    steps = resolve_steps(config.budget, batches, text_bytes, step_flops)
     read = batches.steps_of(held, steps)
     length = f"{steps:,} steps ({steps * batches.global_batch / contexts.count:.3g} epochs)"
     lines = [
@@ -83,11 +84,11 @@ def _readings(
     return [*lines, *_companions(int(held[0]), contexts, corpus)]
 
 
-def _batch(config: RunConfig, contexts: Contexts, tokenizer: Tokenizer) -> int:
+def _batch(config: RunConfig, contexts: Contexts, encoded: EncodedCorpus) -> int:
     """Contexts of a step; the text of contexts is read where only bytes say how many."""
     if config.training.batch_bytes is None:
         return config.training.global_batch
-    mean = float(context_text_bytes(contexts, tokenizer.token_byte_lengths()).mean())
+    mean = float(measured_text_bytes(contexts, encoded.tokenizer, encoded.source_bytes).mean())
     return in_contexts(config.training, mean).global_batch
 
 

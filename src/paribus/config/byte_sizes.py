@@ -48,13 +48,13 @@ def impossible_byte_sizes(config: RunConfig) -> Iterator[tuple[str, str]]:
     model, training = config.model, config.training
     if model.context_bytes is not None and model.context_length:
         message = f"{model.context_bytes} bytes beside model.context_length={model.context_length} tokens"
-        yield "model.context_bytes", f"{message}; set model.context_length=0, or leave it out"
+        yield "model.context_bytes", f"{message}; set model.context_length=0, or leave model.context_bytes out"
     if model.context_bytes is not None and isinstance(model, EncoderDecoderModel):
         message = "is for contexts of documents, and model.kind=encoder_decoder reads pairs"
         yield "model.context_bytes", f"{message}; set model.context_length"
     if training.batch_bytes is not None and training.global_batch:
         message = f"{training.batch_bytes} bytes beside training.global_batch={training.global_batch} contexts"
-        yield "training.batch_bytes", f"{message}; set training.global_batch=0, or leave it out"
+        yield "training.batch_bytes", f"{message}; set training.global_batch=0, or leave training.batch_bytes out"
     if training.batch_bytes is None and not training.global_batch:
         yield (
             "training.global_batch",

@@ -33,7 +33,7 @@ from omegaconf.errors import OmegaConfBaseException
 from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused
-from paribus.config.schema import RunConfig
+from paribus.config.schema import RunConfig, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
 
@@ -344,7 +344,9 @@ def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
         if part not in keys:
             where = ".".join(path.split(".")[:depth])
             known = [key for key in keys if key != "hydra"]
-            return [Problem(path, f"{unknown(part, known)}{f' (in {where})' if where else ''}")]
+            told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
+            kinds = kinds_with(where, part)
+            return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
         node = node._get_node(part)
     return []
 

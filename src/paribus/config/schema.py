@@ -7,7 +7,7 @@ chosen by its `kind` in a closed registry.
 import dataclasses
 from collections.abc import Iterable
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.budget import BudgetConfig
@@ -118,3 +118,11 @@ def dataclasses_of(hint: Any) -> list[type[Any]]:
     """The configuration classes an annotation allows."""
     candidates = get_args(hint) if get_origin(hint) is UnionType else (hint,)
     return [cls for cls in candidates if dataclasses.is_dataclass(cls) and isinstance(cls, type)]
+
+
+def kinds_with(group: str, field: str) -> list[str]:
+    """The kinds of a group of which there are several that have a field."""
+    hint = get_type_hints(RunConfig).get(group)
+    classes = [each for each in get_args(hint) if dataclasses.is_dataclass(each)]
+    defaults = [{item.name: item.default for item in dataclasses.fields(each)} for each in classes]
+    return [str(found["kind"]) for found in defaults if field in found and "kind" in found]

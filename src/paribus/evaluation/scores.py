@@ -65,6 +65,8 @@ class Scored:
     names: dict[Item, str] = field(default_factory=dict)
     """Of items, by their task and number."""
     translated: Translated = field(default_factory=lambda: Translated({}))
+    cut_sources: int | None = None
+    """Held-out pairs whose source lost its end; None where no pairs are scored."""
     omitted: float = 0.0
     """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts.boundary`)."""
 
@@ -111,6 +113,7 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=last)
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
     about |= {"bleu": scored.translated.signature, "texts": {found.name: found.about() for found in scored.texts}}
+    about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
     about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
     content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
     write_json(context.output / "statistics.json", content)
@@ -164,6 +167,7 @@ def _score_pairs(
     """Held-out targets and translations, the tasks of an encoder-decoder."""
     config, length = context.config.evaluation, context.config.model.context_length
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
+    scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
     for step, path, progress in _steps(context, checkpoints):
         model = load_checkpoint_model(path, config.device)
         scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)

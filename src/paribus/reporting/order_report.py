@@ -79,8 +79,11 @@ _TERMINAL_WIDTH, _LABEL_WIDTH = 80, 20
 _DISPENSABLE = ("padding", "cut_share", "removed", "documents_per_context", "jumps", "similarity_adjacent")
 
 
-def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
-    """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the table for the terminal."""
+def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "ordering") -> Table:
+    """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the table for the terminal.
+
+    `head` says what the labels of the rows are.
+    """
     (directory / "plots").mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(style()):
         plots = order_plots(rows)
@@ -88,10 +91,10 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path) -> Table:
         atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
         atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
     pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{_caption(plot, rows)}*" for plot in plots]
-    text = "\n\n".join(["# What the orderings do", _markdown(rows), _legend(rows), *pictures])
+    text = "\n\n".join(["# What the orderings do", _markdown(rows, head), _legend(rows), *pictures])
     atomic.write_text(directory / "statistics.md", text + "\n")
-    atomic.write_text(directory / "statistics.csv", _csv(rows))
-    return _terminal(rows)
+    atomic.write_text(directory / "statistics.csv", _csv(rows, head))
+    return _terminal(rows, head)
 
 
 def _legend(rows: Sequence[OrderRow]) -> str:
@@ -113,23 +116,23 @@ def _cells(row: OrderRow) -> list[str]:
     ]
 
 
-def _markdown(rows: Sequence[OrderRow]) -> str:
-    headings = ["", *(column.heading for column in _COLUMNS)]
+def _markdown(rows: Sequence[OrderRow], head: str) -> str:
+    headings = [head, *(column.heading for column in _COLUMNS)]
     lines = [headings, ["---", *("---:" for _ in _COLUMNS)], *([row.label, *_cells(row)] for row in rows)]
     return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
 
 
-def _csv(rows: Sequence[OrderRow]) -> str:
+def _csv(rows: Sequence[OrderRow], head: str) -> str:
     names = list(dict.fromkeys(name for row in rows for name in row.numbers))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(["ordering", *names])
+    writer.writerow([head, *names])
     for row in rows:
         writer.writerow([row.label, *("" if row.numbers.get(name) is None else row.numbers[name] for name in names)])
     return text.getvalue()
 
 
-def _terminal(rows: Sequence[OrderRow]) -> Table:
+def _terminal(rows: Sequence[OrderRow], head: str) -> Table:
     """The columns in which rows differ; what they agree in stands below."""
     cells = list(zip(*map(_cells, rows), strict=True))
     common = [
@@ -144,7 +147,7 @@ def _terminal(rows: Sequence[OrderRow]) -> Table:
     caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{fewer}{_legend(rows)}"
     looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
     table = Table(title="What the orderings do", caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
-    table.add_column("ordering", overflow="fold", min_width=label_width)
+    table.add_column(head, overflow="fold", min_width=label_width)
     for place in shown:
         table.add_column(_COLUMNS[place].heading, justify="right")
     for row in rows:

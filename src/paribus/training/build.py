@@ -85,6 +85,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
+        "lossy": tokenizer.settings.lossy,
         "skipped_steps": run.metrics.last("train/skipped_steps"),
         "micro_batch": fitted.micro_batch,
         "memory": fitted.memory,

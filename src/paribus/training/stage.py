@@ -22,7 +22,7 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
 
 CHECKPOINTS = Stage(
     "checkpoints",
-    code_version=5,
+    code_version=6,
     inputs=always("tokens", "order"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,

@@ -137,3 +137,9 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
     assert "eval/translation/0shot/bleu" not in metrics
     statistics = json.loads((tmp_path / "scores" / "statistics.json").read_text())
     assert statistics["bleu"] == str(metric.get_signature())
+    chosen = set(pq.read_table(tmp_path / "scores" / "heldout.parquet")["document"].to_pylist())
+    files = sorted((tmp_path / "corpus" / "heldout").glob("*.parquet"))
+    sources = {row["id"]: row["text"] for file in files for row in pq.read_table(file).to_pylist()}
+    cut = [name for name in chosen if len(sources[name].encode()) > MODEL.context_length - 1]
+    assert 0 < len(cut) < len(chosen)
+    assert statistics["cut_sources"] == len(cut)

@@ -17,6 +17,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.record.run_record import RUN_RECORD
+from paribus.store.claim import acquire
 
 
 @pytest.fixture
@@ -54,8 +55,17 @@ def test_one_whose_files_are_away_by_them_and_not_as_one_that_nobody_started(tmp
 
 def test_one_that_is_still_going_with_when_it_began_and_how_far_it_is(run: PreparedRun) -> None:
     stages = len(begun(run)["code_versions"])
-    assert "seed 0: still running, or killed: started 20" in reason(run)
-    assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
+    held = acquire(OutputRoot.of(run.job.config).run_claim(run.run_id), 30.0)
+    assert held is not None
+    with held:
+        assert "seed 0: still running: started 20" in reason(run)
+        assert reason(run).endswith(f"UTC, 0 of {stages} stages done")
+
+
+def test_one_that_was_killed_as_failed(run: PreparedRun) -> None:
+    begun(run)
+    assert reason(run).startswith("seed 0: failed: process ")
+    assert "ended without a word" in reason(run)
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"status": "done"}'])

@@ -24,11 +24,13 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
         save_array(path, np.array(readings, dtype=np.uint8))
     packing = {"shuffle": changes.pop("shuffle", "text"), "kind": changes.pop("packing", "concatenate")}
     order = str(changes.pop("ordering", "standard"))
-    config = {**made.config, "packing": packing, "ordering": {"kind": order}}
+    packing |= {"stretch_bytes": changes.pop("stretch_bytes", None)}
+    model = {**made.config["model"], "context_length": changes.pop("context_length", 128)}
+    config = {**made.config, "packing": packing, "ordering": {"kind": order}, "model": model}
     training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
     training |= {"straddling": changes.pop("straddling", None)}
     known = path if readings is not None else None
-    factors = {**made.factors, "ordering": order}
+    factors = {**made.factors, "ordering": order, "model": str(model), "packing": str(packing)}
     return replace(made, config=config, factors=factors, training=training, readings=known)
 
 
@@ -61,16 +63,22 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
         ),
         ({"packing": "best_fit"}, "packing=concatenate has more in common"),
         ({}, "a few contexts of each stretch of text: a larger one"),
+        ({"context_length": 64, "epochs": 2.0}, "give all one packing.stretch_bytes"),
+        ({"context_length": 64, "stretch_bytes": 4096}, "a few contexts of each stretch"),
+        ({"packing": "pair", "shuffle": "contexts", "epochs": 2.0}, None),
         ({"ordering": "in_context", "epochs": 2.0}, None),
     ],
 )
 def test_little_common_text_is_a_warning_with_its_remedy(
     tmp_path: Path, changes: dict[str, object], remedy: str | None
 ) -> None:
-    own = {name: value for name, value in changes.items() if name != "ordering"}
+    only = ("ordering", "context_length")
+    own = {name: value for name, value in changes.items() if name not in only}
     runs = [run(tmp_path, "bpe", 0, [1, 1, 0, 0], **own), run(tmp_path, "bytes", 0, [0, 1, 1, 1], **changes)]
     warned, told = (
-        line for line in notes(compare(runs, (*FACTORS, "ordering"))) if "in common" in line or "differ in text" in line
+        line
+        for line in notes(compare(runs, (*FACTORS, "ordering", "model", "packing")))
+        if "in common" in line or "differ in text" in line
     )
     assert warned.startswith("Warning: below 90% of the text") and ": bytes" in warned
     assert (remedy or "") in warned and warned.count("(") == (remedy is not None)
@@ -80,6 +88,6 @@ def test_little_common_text_is_a_warning_with_its_remedy(
 def test_nothing_is_said_where_records_do_not_say_what_was_read_or_the_corpora_differ(tmp_path: Path) -> None:
     known, unknown = run(tmp_path, "bpe", 0, [1, 1]), run(tmp_path, "bytes", 0, None)
     assert under([known, unknown]) == []
-    other = run(tmp_path / "larger", "bytes", 0, [1, 1, 1])
-    assert compare([known, other], FACTORS).common_text == []
+    other = replace(run(tmp_path / "larger", "bytes", 0, [1, 1]), corpus={"digest": "another"})
+    assert compare([replace(known, corpus={"digest": "one"}), other], FACTORS).common_text == []
     assert in_words([]) == warning([], []) == []

@@ -244,7 +244,7 @@ def test_several_seeds_are_named_and_linked_from_their_row(tmp_path: Path) -> No
 
 
 def test_three_seeds_are_judged(tmp_path: Path) -> None:
-    runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=30, curves=False)[:6]
+    runs = demo_runs(tmp_path, seeds=(0, 1, 2), items=80, curves=False)[:6]
     report = write_report(runs, title="Seeds", factors=FACTORS, directory=tmp_path / "report")
     text = " ".join(text_of(report).split())
     tests = [cell for row in report.comparison.rows for cell in row.cells.values() if cell.p_holm is not None]

@@ -15,7 +15,8 @@ from paribus.config.groups.budget import (
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, OneDocumentPacking, PackingConfig
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pack import pack
-from paribus.training.data.batches import Batches, context_targets, context_text_bytes
+from paribus.tokenization import Tokenizer
+from paribus.training.data.batches import Batches, context_targets, context_text_bytes, measured_text_bytes
 from paribus.training.data.budget import Budget, resolve_budget, resolve_steps
 from support.packings import FixedOrder, traversal_of
 
@@ -36,6 +37,10 @@ def batches(global_batch: int, seed: int = 0, packing: PackingConfig = PACKINGS[
 def resolved(budget: BudgetConfig, drawn: Batches) -> Budget:
     targets, text_bytes = context_targets(drawn.contexts), context_text_bytes(drawn.contexts, LENGTHS)
     return resolve_budget(budget, drawn, targets, text_bytes, STEP_FLOPS)
+
+
+def steps_of(budget: BudgetConfig, drawn: Batches) -> int:
+    return resolve_steps(budget, drawn, lambda: context_text_bytes(drawn.contexts, LENGTHS), STEP_FLOPS)
 
 
 def budgets(amount: int) -> list[BudgetConfig]:
@@ -123,7 +128,7 @@ def test_steps_alone_are_those_of_the_whole_budget(packing: PackingConfig) -> No
     drawn = batches(3, packing=packing)
     for amount in (1, 50, 400):
         for budget in budgets(amount):
-            assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == resolved(budget, drawn).steps
+            assert steps_of(budget, drawn) == resolved(budget, drawn).steps
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -136,9 +141,9 @@ def test_steps_of_a_budget_read_no_token_unless_it_is_text(
     for budget, steps in zip(budgets(100), expected, strict=True):
         if isinstance(budget, EqualTextBudget):
             with pytest.raises(TypeError):
-                resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS)
+                steps_of(budget, drawn)
         else:
-            assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == steps
+            assert steps_of(budget, drawn) == steps
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -162,8 +167,8 @@ def test_flops_beyond_the_integers_of_a_float_are_counted_exactly() -> None:
     steps = 10**14 + 1
     budget = EqualFlopsBudget(flops=steps * STEP_FLOPS)
     drawn = batches(3)
-    assert resolve_steps(budget, drawn, LENGTHS, STEP_FLOPS) == steps
-    assert resolve_steps(EqualFlopsBudget(flops=budget.flops + 1), drawn, LENGTHS, STEP_FLOPS) == steps + 1
+    assert steps_of(budget, drawn) == steps
+    assert steps_of(EqualFlopsBudget(flops=budget.flops + 1), drawn) == steps + 1
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -201,3 +206,27 @@ def test_a_refused_repetition_says_how_much_text_there_is_and_how_much_it_takes(
 def test_a_batch_larger_than_the_text_is_refused_where_no_repetition_is_allowed() -> None:
     with pytest.raises(ConfigurationError, match=r"smaller training\.global_batch"):
         resolved(EqualStepsBudget(steps=1, max_epochs=1), batches(50))
+
+
+def test_a_tokenizer_that_loses_text_covers_all_of_it_all_the_same() -> None:
+    texts = ["a b  c " * 9, "no spaces", "", "  x   y  "]
+    kept, lost = (
+        Tokenizer.train(texts, algorithm="bpe", vocab_size=520, pretokenizer=pretokenizer, special_tokens=("<|end|>",))
+        for pretokenizer in ("whitespace", "stripped")
+    )
+    source = np.array([len(text) for text in texts], dtype=np.int64)
+    found = {}
+    for tokenizer in (kept, lost):
+        ids = [tokenizer.encode(text) for text in texts]
+        offsets = np.concatenate([[0], np.cumsum([len(each) for each in ids])])
+        contexts = pack(
+            ConcatenatePacking(), np.concatenate(ids), offsets, FixedOrder(np.arange(4)), tokenizer.eod_id, 8
+        )
+        found[tokenizer.settings.pretokenizer] = (
+            measured_text_bytes(contexts, tokenizer, source),
+            context_text_bytes(contexts, tokenizer.token_byte_lengths()),
+        )
+    assert found["whitespace"][0].tolist() == found["whitespace"][1].tolist()
+    measured, by_tokens = found["stripped"]
+    assert by_tokens.sum() < 0.7 * source.sum()
+    assert 0.8 * source.sum() < measured.sum() <= source.sum()

@@ -14,6 +14,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import RUN_RECORD, read_run_record
+from paribus.pipeline.record.run_state import read_state
 from paribus.pipeline.stages import FINETUNED, SCORES
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def collect(
             if record is not None and record["status"] == "done":
                 records.append(_run_record(record, _compared(record, run), labels, directory, root))
                 continue
-            reason = _unfinished(record) if record else away(run.nodes) or "not started"
+            reason = _unfinished(record, run, root) if record else away(run.nodes) or "not started"
         except (ValueError, KeyError, TypeError, AttributeError, ParibusError) as error:
             record, reason = {}, _unreadable(directory, error)
         if record is None:
@@ -51,14 +52,16 @@ def collect(
     return records, missing
 
 
-def _unfinished(record: Mapping[str, Any]) -> str:
-    failure = record["failure"]
+def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -> str:
+    failure, state = record["failure"], read_state(root, run)
+    if state.failure and state.shown == "failed":
+        return f"failed: {state.failure.message}"
     if failure:
         return f"{record['status']}: {failure['message']}"
     if record["status"] == "running":
         done = f"{len(record['stages'])} of {len(record['code_versions'])} stages done"
         started = datetime.fromtimestamp(float(record["started"]), UTC)
-        return f"still running, or killed: started {started:%Y-%m-%d %H:%M} UTC, {done}"
+        return f"still running: started {started:%Y-%m-%d %H:%M} UTC, {done}"
     return str(record["status"])
 
 

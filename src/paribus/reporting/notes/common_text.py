@@ -1,7 +1,8 @@
 """The text that trainings of one seed have in common, whose difference is else one of texts too."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,9 @@ class CommonText:
     share: float
     """Of the text that the one that read less has read, each reading of a byte counted."""
     shuffled_contexts: bool
-    """Whether one of them shuffles contexts instead of text."""
+    """Whether one of them shuffles contexts instead of text, and could do the other."""
+    other_stretches: bool
+    """Whether the stretches of text that they shuffle differ in length."""
     other_order: bool
     """Whether their documents are in different orders."""
     best_fit: bool
@@ -46,7 +49,8 @@ def common_text(row: int, runs: Sequence[RunRecord], baseline: Sequence[RunRecor
 
 def _share(run: RunRecord, other: RunRecord) -> float | None:
     """None where one of them does not say what it read, or they read different corpora."""
-    if run.readings is None or other.readings is None:
+    digests = {run.corpus.get("digest"), other.corpus.get("digest")}
+    if run.readings is None or other.readings is None or len(digests) > 1:
         return None
     one, two = (np.load(path, allow_pickle=False).astype(np.int64) for path in (run.readings, other.readings))
     return common_share(one, two) if len(one) == len(two) else None
@@ -67,9 +71,12 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         row=place,
         seed=run.seed,
         share=share,
-        shuffled_contexts=any(_shuffle(each) != SHUFFLED_TEXT for each in both),
+        shuffled_contexts=any(
+            packing.get("shuffle") != SHUFFLED_TEXT and packing.get("kind") != "pair" for packing in map(_packing, both)
+        ),
+        other_stretches=_stretch(run) != _stretch(other),
         other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER) or _order_seeds_differ(both),
-        best_fit=any((each.config.get("packing") or {}).get("kind") == "best_fit" for each in both),
+        best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
         straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
     )
@@ -80,10 +87,14 @@ def _order_seeds_differ(runs: Sequence[RunRecord]) -> bool:
     return len(set(seeds)) > 1
 
 
-def _shuffle(run: RunRecord) -> str | None:
-    packing = run.config.get("packing") or {}
-    shuffle: str | None = packing.get("shuffle")
-    return shuffle
+def _packing(run: RunRecord) -> Mapping[str, Any]:
+    return run.config.get("packing") or {}
+
+
+def _stretch(run: RunRecord) -> tuple[Any, ...]:
+    """What decides the length of a run's stretches: that which is given, else the size of a context."""
+    given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
+    return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
 
 
 def in_words(found: Sequence[CommonText]) -> list[str]:
@@ -119,6 +130,11 @@ def _remedy(each: CommonText) -> str | None:
     """What would let both read the same; None where nothing is known."""
     if each.shuffled_contexts:
         return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
+    if each.other_stretches:
+        return (
+            "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
+            "packing.stretch_bytes"
+        )
     if each.epochs >= 1:
         return None
     if each.other_order:

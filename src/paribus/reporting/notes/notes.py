@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
+from paribus.reporting.notes.trainings import warnings
 from paribus.reporting.significance.judgement import (
     ITEMS_TO_JUDGE,
     SEEDS_TO_JUDGE,
-    fewest_seeds,
+    most_seeds,
     too_few_items,
     unjudged,
 )
@@ -41,6 +42,7 @@ def notes(comparison: Comparison) -> list[str]:
     names = [_name(comparison, row) for row in comparison.rows]
     return [
         *warning(comparison.common_text, names),
+        *warnings(comparison),
         *lines,
         *comparison.proof.sentences(),
         *in_words(comparison.common_text),
@@ -79,7 +81,8 @@ def _reading(comparison: Comparison) -> list[str]:
         parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
-    lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else []
+    lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else [_bold(comparison).strip()]
+    lines = [line for line in lines if line]
     if counts:
         last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
         lines.append(f"Scored on {', '.join(counts)}, at {last}.")
@@ -118,7 +121,7 @@ def _averages(comparison: Comparison) -> list[str]:
 
 
 def _bold(comparison: Comparison) -> str:
-    if not any(cell.best for _, column, cell in _cells(comparison) if column.scored):
+    if not any(cell.best for _, _, cell in _cells(comparison)):
         return ""
     best = {"table": " Bold: best of the column.", "group": " Bold: best of the column in each group of rows."}
     return best.get(comparison.table.bold, "")
@@ -139,7 +142,7 @@ def _spread(comparison: Comparison) -> list[str]:
         of_models = any(column.of_model for column, cell in scored if cell.over == "items")
         limit = ": one seed cannot say how much another would change the model" if of_models else ""
         lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
-    if any(cell.checkpoint_spread is not None for _, _, cell in _cells(comparison)):
+    if any(cell.checkpoint_spread is not None and cell.half_width is not None for _, _, cell in _cells(comparison)):
         lines.append(
             f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints of a "
             "run, which says how far it still moves and not what another seed would give."
@@ -162,8 +165,8 @@ def _tests(comparison: Comparison) -> list[str]:
         )
     elif any(cell.crossed for cell in tested):
         lines.append(
-            f"Differences from {_baseline(comparison)} have two-sided p-values and intervals, which are not adjusted; "
-            f"none of {_primary(comparison)} can be judged, so none is marked."
+            f"Differences from {_baseline(comparison)} have two-sided p-values and intervals in report.csv, not "
+            f"adjusted; none of {_primary(comparison)} can be judged, so none is marked."
         )
     else:
         lines.append(f"No difference of {_primary(comparison)} can be judged, so none is marked.")
@@ -181,7 +184,21 @@ def _tests(comparison: Comparison) -> list[str]:
         )
     if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
         lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
-    return [*lines, *_few_seeds(comparison)]
+    return [*lines, *_few_seeds(comparison), *_without_baseline(comparison)]
+
+
+def _without_baseline(comparison: Comparison) -> list[str]:
+    """Which rows are compared with none, since the one that the table names for them has not been run."""
+    wanted = (comparison.table.baseline or {}).items()
+    alone = [
+        _name(comparison, row)
+        for row in comparison.finished
+        if row.baseline is None
+        and any(row.labels[comparison.factors.index(factor)] != label for factor, label in wanted)
+    ]
+    if not alone:
+        return []
+    return [f"Not tested, as the row that they would be compared with is not there: {'; '.join(some(alone))}."]
 
 
 def _primary(comparison: Comparison) -> str:
@@ -210,10 +227,10 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     """That too few seeds cannot say which row is better, and what enough of them would cost."""
     if not any(column.scored and column.of_model for column in comparison.columns):
         return []
-    found = [(row, fewest_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
+    found = [(row, most_seeds(row.cells, comparison.columns) or len(row.runs)) for row in comparison.finished]
     few = [row for row, seeds in found if seeds < SEEDS_TO_JUDGE]
     if not few:
-        return _few_shared(comparison)
+        return _few_scored(comparison) or _few_shared(comparison)
     counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
     seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
     lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
@@ -228,9 +245,25 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     ]
 
 
+def _few_scored(comparison: Comparison) -> list[str]:
+    """Which scores are there for too few of the seeds that a row has."""
+    lacking = [
+        f"{heading(column)} of {_name(comparison, row)}"
+        for row, column, cell in _cells(comparison)
+        if column.scored and column.of_model and 0 < cell.seeds < SEEDS_TO_JUDGE
+    ]
+    if not lacking:
+        return []
+    return [f"Scores of fewer than three seeds, which are not judged as some are missing: {'; '.join(some(lacking))}."]
+
+
 def _few_shared(comparison: Comparison) -> list[str]:
     """Which rows have enough seeds, and too few that the row they are compared with has too."""
-    names = dict.fromkeys(_name(comparison, row) for row, column, cell in _cells(comparison) if unjudged(column, cell))
+    names = dict.fromkeys(
+        _name(comparison, row)
+        for row, column, cell in _cells(comparison)
+        if unjudged(column, cell) and not cell.own_start
+    )
     if not names:
         return []
     return [

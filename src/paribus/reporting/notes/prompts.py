@@ -24,7 +24,24 @@ def truncated(comparison: Comparison) -> list[str]:
                 f"{name}: {found.cut:,} of {found.items:,} items are left out in all rows, since their prompt does not "
                 "fit the context of some run."
             )
-    return lines or _cut_alike(comparison)
+    return [*(lines or _cut_alike(comparison)), *_cut_sources(comparison)]
+
+
+def _cut_sources(comparison: Comparison) -> list[str]:
+    """Of pairs, how many targets are scored after a part of their source alone."""
+    rows = [
+        [comparison.scores[run.run_id] for run in row.runs if run.run_id in comparison.scores]
+        for row in comparison.finished
+    ]
+    counts = [found.cut_sources for row in rows for found in row]
+    if not any(counts):
+        return []
+    alike = "in all rows alike" if len(set(counts)) == 1 else "not alike in all rows, which is part of every difference"
+    pairs = max(len(found.heldout) for row in rows for found in row)
+    return [
+        f"Sources longer than the context lost their end, {_between(counts)} of {pairs:,} held-out pairs, {alike}; a "
+        "larger model.context_length keeps them whole."
+    ]
 
 
 def _cut_alike(comparison: Comparison) -> list[str]:

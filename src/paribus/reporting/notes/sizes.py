@@ -17,6 +17,7 @@ _MEANING = {
     BATCH_BYTES.key: "more text a step is a less noisy update",
     CONTEXT_BYTES.key: "more text a context is more to predict from",
 }
+_INSTEAD = {"training.batch_bytes": "training.global_batch", "model.context_bytes": "model.context_length"}
 _REMEDIES = {BATCH_BYTES.key: "training.batch_bytes", CONTEXT_BYTES.key: "model.context_bytes"}
 
 
@@ -32,7 +33,8 @@ def other_sizes(comparison: Comparison) -> list[str]:
         ranges.append(f"{name} {words(min(values))} to {words(max(values))}")
     meaning = ", ".join(_MEANING[column.key] for column, _, _ in found)
     remedies = [_REMEDIES[column.key] for column, _, _ in found if _can_be_made_alike(comparison, column)]
-    alike = f" {' and '.join(remedies)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
+    given = [f"{remedy} (with {_INSTEAD[remedy]}=0)" for remedy in remedies]
+    alike = f" {' and '.join(given)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
     return [f"Not alike in all runs: {'; '.join(ranges)}. This is part of every difference: {meaning}.{alike}"]
 
 

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from paribus.reporting.significance.items import Matrix
 from paribus.reporting.significance.quantile import OWN_PAIRS, TWO_SIDED, Quantile, is_wild
@@ -125,16 +126,18 @@ def _one_by_one(means: Matrix) -> SeedVariance:
     return SeedVariance(float(variances.mean()), freedom)
 
 
-def steady(means: Matrix) -> Matrix:
-    """The rows without those that seeds move far beyond the others, which would hide what the others show.
+def steady(means: Matrix) -> npt.NDArray[np.bool_]:
+    """Which rows, (rows,), are not among those that seeds move far beyond the others.
 
-    `means` as those of `pooled_variance`. A row is left out where its part of the residual mean square is more than
-    luck makes of the others' in one of a thousand rows; only tables of up to 64 rows are looked through.
+    `means` as those of `pooled_variance`. A wild row would hide what the others show, and they say nothing of it: it
+    is judged by its own seeds. Wild is a row whose part of the residual mean square is more than luck makes of the
+    others' in one of a thousand rows; only tables of up to 64 rows are looked through.
     """
     from scipy.special import fdtrc
 
-    kept = means
-    while _FEWEST <= len(kept) <= _MOST:
+    found = np.ones(len(means), dtype=bool)
+    while _FEWEST <= found.sum() <= _MOST:
+        kept = means[found]
         whole = pooled_variance(kept)
         if whole is None or whole.variance <= 0:
             break
@@ -151,8 +154,8 @@ def steady(means: Matrix) -> Matrix:
         worst = int(np.argmin(chances))
         if chances[worst] >= _WILD:
             break
-        kept = np.delete(kept, worst, axis=0)
-    return kept
+        found[np.flatnonzero(found)[worst]] = False
+    return found
 
 
 def half_width(values: Matrix, pooled: SeedVariance | None) -> float | None:

@@ -38,6 +38,10 @@ def tested(
     seeds = _over_seeds(places, values)
     of_model = {column.key: column.of_model for column in columns}
     found = [_without_inference(row, columns) for row in cells]
+    seeds = [
+        None if any(cells[each][key].own_start for each in (row, base)) else test
+        for test, (row, base, key) in zip(seeds, places, strict=True)
+    ]
     for (row, base, key), test, crossed in zip(places, items, seeds, strict=True):
         plain = unpaired_t_test(*(_samples(values[each][key]) for each in (row, base))) if table.plain_t_test else None
         cell = replace(found[row][key], test=test, plain_p=plain)
@@ -50,9 +54,9 @@ def too_few_items(column: Column, cell: Cell) -> bool:
     return column.scored and cell.value is not None and cell.fewest < ITEMS_TO_JUDGE
 
 
-def fewest_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None:
-    """The seeds of the score of models that has the fewest in a row; None for a row without such scores."""
-    return min(
+def most_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None:
+    """The seeds of the score of models that has the most in a row; None for a row without such scores."""
+    return max(
         (row[column.key].seeds for column in columns if column.scored and column.of_model and row[column.key].seeds),
         default=None,
     )
@@ -101,22 +105,27 @@ def _over_seeds(
     places: Sequence[tuple[int, int, str]], values: Sequence[Mapping[str, Values]]
 ) -> list[CrossedTest | None]:
     """Tests over the seeds that both have, by place; None for fewer than two."""
-    pooled = {key: _pooled([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
+    pools = {key: _pooled([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
     shared = [sorted(values[row][key].keys() & values[base][key].keys()) for row, base, key in places]
     enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
     pairs = [
         (_by_seed(values[row][key], shared[index]), _by_seed(values[base][key], shared[index]))
         for index, (row, base, key) in ((index, places[index]) for index in enough)
     ]
-    tests = crossed_tests(pairs, [pooled[places[index][2]] for index in enough])
+    pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
+    tests = crossed_tests(pairs, pooled)
     found = dict(zip(enough, tests, strict=True))
     return [found.get(index) for index in range(len(places))]
 
 
-def _pooled(rows: Sequence[Values]) -> SeedVariance | None:
-    """What seeds do to single rows, from all rows of a column that have finite numbers."""
+def _pooled(rows: Sequence[Values]) -> list[SeedVariance | None]:
+    """By row, what seeds do to single rows, from all that they move alike; None for the others."""
     means = seed_means(rows)
-    return pooled_variance(steady(means)) if means.size else None
+    if not means.size:
+        return [None] * len(rows)
+    kept = steady(means)
+    pooled = pooled_variance(means[kept])
+    return [pooled if each else None for each in kept]
 
 
 def _by_seed(found: Values, seeds: Sequence[int]) -> Matrix:
@@ -143,7 +152,8 @@ def _adjusted(cells: list[Cells], places: Sequence[tuple[int, str]]) -> list[Cel
 def _enough(column: Column, cells: Sequence[Cell]) -> bool:
     if any(too_few_items(column, cell) or unjudged(column, cell) for cell in cells):
         return False
-    return not column.of_model or min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE
+    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and not any(cell.own_start for cell in cells)
+    return not column.of_model or enough
 
 
 def _may_be_judged(cell: Cell) -> bool:

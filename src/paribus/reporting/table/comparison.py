@@ -64,6 +64,17 @@ class Comparison:
         return any(row.cells[key].p_value is not None for row in self.finished for key in others)
 
     @property
+    def held(self) -> tuple[str, ...]:
+        """Parts of a run whose own seed all runs of a row share, so that its seeds do not vary them."""
+        several = [[run.config.get("seeds") or {} for run in row.runs] for row in self.rows if len(row.runs) > 1]
+        parts = dict.fromkeys(part for row in several for seeds in row for part in seeds)
+        return tuple(
+            part
+            for part in parts
+            if any(row[0].get(part) is not None and len({seeds.get(part) for seeds in row}) == 1 for row in several)
+        )
+
+    @property
     def finished(self) -> tuple[ComparisonRow, ...]:
         """Rows that have runs."""
         return tuple(row for row in self.rows if row.runs)
@@ -120,7 +131,8 @@ def compare(
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
     averages = item_averages(values)
     compared = [row.baseline for row in rows]
-    cells = _with_fewest(cells_of(values, averages), rows, columns, scores)
+    cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
+    cells = _with_starts(cells, rows)
     cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
     cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
     return Comparison(
@@ -143,14 +155,37 @@ def compare(
     )
 
 
+def _with_starts(cells: Sequence[Cells], rows: Sequence[ComparisonRow]) -> list[Cells]:
+    """The cells, with those marked whose row goes on from a checkpoint that not all rows do.
+
+    All runs of a row go on from the same one: that is no part of the seed.
+    """
+    if len({run.start for row in rows for run in row.runs}) < 2:
+        return list(cells)
+    return [
+        {key: replace(cell, own_start=row.runs[0].start is not None) for key, cell in by_column.items()}
+        if row.runs
+        else by_column
+        for by_column, row in zip(cells, rows, strict=True)
+    ]
+
+
 def _with_fewest(
-    cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column], scores: Mapping[str, RunScores]
+    cells: Sequence[Cells],
+    rows: Sequence[ComparisonRow],
+    columns: Sequence[Column],
+    scores: Mapping[str, RunScores],
+    left_out: Mapping[str, LeftOut],
 ) -> list[Cells]:
-    """The cells of means over tasks with the items of the smallest, which alone may say too little."""
+    """The cells of means over tasks with the items of the smallest, which alone may say too little.
+
+    Of a task whose prompts are cut otherwise in each row these are the ones that fit all.
+    """
     found = [dict(row) for row in cells]
     for row, by_column in zip(rows, found, strict=True):
         for column in columns:
             known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
+            known += [out.items - out.cut for part in column.parts if (out := left_out.get(part.task)) and out.kept]
             sizes = [size for size in known if size is not None]
             if sizes and by_column[column.key].value is not None:
                 by_column[column.key] = replace(by_column[column.key], fewest=min(sizes))

@@ -54,6 +54,13 @@ class RunRecord:
         """Seed of the run."""
         return int(self.config.get("seed", 0))
 
+    @property
+    def start(self) -> str | None:
+        """What tells the checkpoint that training goes on from from others; None where it begins at random."""
+        start = self.config.get("start") or {}
+        files = (self.config.get("fingerprints") or {}).get("start")
+        return canonical([start, files]) if start.get("kind") == "checkpoint" else None
+
     @cached_property
     def fields(self) -> Mapping[str, str]:
         """Configuration and environment, path -> canonical JSON."""

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.paper.paper import ABSENT, Beside
-from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, fewest_seeds
+from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, most_seeds
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column, Kind
@@ -153,10 +153,10 @@ def seeds_note(comparison: Comparison) -> str:
     cells = [row.cells[column.key] for row in comparison.finished for column in scored]
     over = {cell.over for cell in cells if cell.over and cell.half_width is not None}
     interval = {
-        frozenset({"seeds"}): "±: half the 95 % interval over seeds and items",
+        frozenset({"seeds"}): f"±: half the 95 % interval over seeds{_but(comparison)} and items",
         frozenset({"items"}): "±: half the 95 % interval over items alone",
     }.get(frozenset(over), "±: half the 95 % interval" if over else "")
-    found = [fewest_seeds(row.cells, scored) for row in comparison.finished]
+    found = [most_seeds(row.cells, scored) for row in comparison.finished]
     few = [seeds for seeds in found if seeds is not None and seeds < SEEDS_TO_JUDGE]
     seeds = comparison.proof.seeds
     if not few:
@@ -169,6 +169,12 @@ def seeds_note(comparison: Comparison) -> str:
         )
         told = told[0].upper() + told[1:] + "say which is better"
     return f"{interval}. {told}" if interval else told
+
+
+def _but(comparison: Comparison) -> str:
+    """What seeds do not vary."""
+    held = " and ".join(f"seeds.{part}" for part in comparison.held)
+    return f" (with {held} held)" if held else ""
 
 
 class _Maker:

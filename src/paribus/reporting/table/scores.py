@@ -66,6 +66,8 @@ class RunScores:
     """Items with a token that crosses from the context into a choice, by task and shots."""
     crossed_choices: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """Choices with such a token."""
+    cut_sources: int = 0
+    """Held-out pairs whose source lost its end, since it is longer than the context."""
     omitted: float = 0.0
     """Largest share of a probability that a sum over such tokens left out."""
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
@@ -112,6 +114,7 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         crossed_items=_counts(tasks, "crossed_items"),
         crossed_choices=_counts(tasks, "crossed_choices"),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
+        cut_sources=int(statistics.get("cut_sources") or 0),
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
         content=content | about_texts,

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 from paribus.config.groups.budget import (
     BudgetConfig,
@@ -20,7 +19,7 @@ from paribus.config.groups.budget import (
 )
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
-from paribus.training.data.batches import Batches, Integers, context_targets, context_text_bytes
+from paribus.training.data.batches import Batches, Integers, context_targets
 
 
 @dataclass(frozen=True)
@@ -85,13 +84,9 @@ def resolve_budget(
     return resolved
 
 
-def resolve_steps(
-    budget: BudgetConfig, batches: Batches, token_byte_lengths: npt.NDArray[np.integer], step_flops: int
-) -> int:
-    """The steps of `resolve_budget`, however many epochs they are, with no token read unless the budget is text."""
-    contexts = batches.contexts
-    text_bytes = partial(context_text_bytes, contexts, token_byte_lengths)
-    return _steps(budget, batches, partial(context_targets, contexts), text_bytes, step_flops)
+def resolve_steps(budget: BudgetConfig, batches: Batches, text_bytes: Callable[[], Integers], step_flops: int) -> int:
+    """The steps of `resolve_budget`, however many epochs they are; `text_bytes` is called if the budget is text."""
+    return _steps(budget, batches, partial(context_targets, batches.contexts), text_bytes, step_flops)
 
 
 def _steps(

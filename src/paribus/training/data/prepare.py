@@ -20,7 +20,7 @@ from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.stage.context import JSON, StageContext
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data.batches import Batches, Integers, context_sources, context_targets, context_text_bytes
+from paribus.training.data.batches import Batches, Integers, context_sources, context_targets, measured_text_bytes
 from paribus.training.data.budget import amount_of, resolve_budget
 from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
@@ -62,7 +62,7 @@ def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> 
     places = kept.array("places", lambda: text.places(contexts)) if config.packing.shuffle == "text" else None
     seed = config.seed_of("contexts")
     traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes, places=places)
-    text_bytes = kept.array("text_bytes", lambda: context_text_bytes(contexts, byte_lengths))
+    text_bytes = kept.array("text_bytes", lambda: measured_text_bytes(contexts, tokenizer, corpus.source_bytes))
     config = replace(config, training=in_contexts(config.training, float(text_bytes.mean())))
     return Data(config, contexts, traversal, context_targets(contexts), text_bytes, fingerprint)
 

@@ -1,0 +1,65 @@
+"""What stands under the table about trainings that are not what their rows and budgets say of them."""
+
+from paribus.reporting.notes.prompts import some
+from paribus.reporting.table.comparison import Comparison
+
+
+def warnings(comparison: Comparison) -> list[str]:
+    """What a reader must know before any number, because it makes rows unlike."""
+    return [*_lossy(comparison), *_skipped(comparison), *_own_start(comparison), *held_seeds(comparison)]
+
+
+def held_seeds(comparison: Comparison) -> list[str]:
+    """What the seeds of rows do not vary, so that no spread and no test has it."""
+    if not comparison.held:
+        return []
+    held = " and ".join(f"seeds.{part}" for part in comparison.held)
+    return [
+        f"Warning: {held} {'is' if len(comparison.held) == 1 else 'are'} the same in all runs of a row: intervals, "
+        "tests and detectable differences are over the rest of what a seed moves, and not over this."
+    ]
+
+
+def _lossy(comparison: Comparison) -> list[str]:
+    """Rows whose models have less to predict than the text that their bits are divided by."""
+    rows = [
+        comparison.row_name(row) for row in comparison.finished if any(run.training.get("lossy") for run in row.runs)
+    ]
+    if not rows:
+        return []
+    return [
+        "Warning: the tokenizers of these rows lose text (tokenizer.lossless=false), which their models need not "
+        "predict, while bits per byte are of all of it; they compare with each other alone, if at all: "
+        f"{'; '.join(some(rows))}."
+    ]
+
+
+def _skipped(comparison: Comparison) -> list[str]:
+    """Rows whose models did not learn from all that they have read."""
+    rows = []
+    for row in comparison.finished:
+        most = max((float(run.training.get("skipped_steps") or 0.0) for run in row.runs), default=0.0)
+        if most:
+            steps = max(int(run.training.get("steps") or 0) for run in row.runs)
+            rows.append(f"{comparison.row_name(row)}: up to {most:,.0f} of {steps:,} steps")
+    if not rows:
+        return []
+    return [
+        "Warning: training.skip_bad_steps left out steps, whose text counts as read although nothing was learned from "
+        f"it: {'; '.join(some(rows))}."
+    ]
+
+
+def _own_start(comparison: Comparison) -> list[str]:
+    """Rows that go on from checkpoints of their own: one each, however many seeds they have."""
+    rows = [
+        comparison.row_name(row) for row in comparison.finished if any(cell.own_start for cell in row.cells.values())
+    ]
+    if rows:
+        return [
+            "Rows go on from different checkpoints, one each, and seeds vary the continuation alone: another "
+            f"pretraining might have moved them further, so their models are not judged: {'; '.join(some(rows))}."
+        ]
+    if any(run.start for row in comparison.finished for run in row.runs):
+        return ["Training goes on from a checkpoint that all rows share, so seeds vary the continuation alone."]
+    return []

@@ -1,0 +1,188 @@
+"""Rows whose trainings are not what a reader takes them for: what the table says, and what it does not judge."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.reporting.notes.notes import notes
+from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.table.layout import seeds_note
+from support.tables import config_of, record
+
+SIZES = np.random.default_rng(3).integers(500, 4000, 60)
+FACTORS = ("tokenizer",)
+
+
+def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -> RunRecord:
+    """A run of so many more bits per byte."""
+    noise = np.random.default_rng([len(label), seed]).normal(size=len(SIZES))
+    heldout = [(float(size * (2.5 + shift + 0.02 * each)), int(size)) for size, each in zip(SIZES, noise, strict=True)]
+    config = config_of({"tokenizer": label}, seed) | dict(changes.pop("config", {}))
+    made = record(root, f"{label}-{seed}", {"tokenizer": label}, {}, seed=seed, heldout=heldout, config=config)
+    return replace(made, training={**made.training, "steps": 100, **changes})
+
+
+def rows(root: Path, shifts: Mapping[str, Sequence[float]], **changes: Any) -> list[RunRecord]:
+    return [run(root, label, seed, shift, **changes) for label, row in shifts.items() for seed, shift in enumerate(row)]
+
+
+def line(comparison: Comparison, start: str) -> str:
+    (found,) = [each for each in notes(comparison) if start in each]
+    return found
+
+
+def bits(comparison: Comparison, label: str) -> Any:
+    return next(row.cells["bits_per_byte"] for row in comparison.rows if row.labels == (label,))
+
+
+def test_a_row_that_seeds_move_far_is_judged_by_its_own_seeds_whatever_other_rows_there_are(tmp_path: Path) -> None:
+    steady = (0.001, -0.003, 0.002, -0.001, 0.004)
+    shifts = {"bpe": steady, "unigram": steady[::-1], "wild": (0.02, 0.3, 0.02, 0.05, 0.01)}
+    runs = rows(tmp_path, shifts)
+    alone = bits(compare([each for each in runs if each.factors["tokenizer"] != "unigram"], FACTORS), "wild")
+    among = bits(compare(runs, FACTORS), "wild")
+    assert alone.p_value > 0.1
+    assert among.p_value == pytest.approx(alone.p_value, rel=0.2)
+    assert among.mde > 0.1
+
+
+def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": (0.0,)}) + rows(tmp_path, {"stripped": (0.1,)}, lossy=True)
+    assert line(compare(runs, FACTORS), "lose text").endswith("if at all: stripped.")
+    assert not any("lose text" in each for each in notes(compare(rows(tmp_path / "2", {"bpe": (0.0,)}), FACTORS)))
+
+
+def test_steps_that_were_left_out_are_named(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": (0.0,)}, skipped_steps=0.0) + rows(tmp_path, {"bytes": (0.1,)}, skipped_steps=40.0)
+    assert line(compare(runs, FACTORS), "skip_bad_steps").endswith("bytes: up to 40 of 100 steps.")
+
+
+def started(checkpoint: str) -> dict[str, Any]:
+    return {"start": {"kind": "checkpoint"}, "fingerprints": {"start": {"model": checkpoint}}}
+
+
+def test_seeds_that_go_on_from_one_checkpoint_a_row_are_not_seeds_of_models(tmp_path: Path) -> None:
+    steady = (0.001, -0.003, 0.002)
+    for labels in (("a", "b"), ("a", "a")):
+        root = tmp_path / "".join(labels)
+        runs = rows(root, {"bpe": steady}, config=started(labels[0]))
+        runs += rows(root, {"other": [0.5 + each for each in steady]}, config=started(labels[1]))
+        runs = [
+            replace(each, factors={"tokenizer": each.factors["tokenizer"], "start": each.factors["tokenizer"]})
+            for each in runs
+        ]
+        found = compare(runs, ("tokenizer", "start"))
+        cell = found.rows[1].cells["bits_per_byte"]
+        if labels[0] == labels[1]:
+            assert cell.p_holm is not None
+            assert line(found, "goes on from a checkpoint that all rows share")
+        else:
+            assert (cell.p_value, cell.p_holm, cell.mde, cell.best) == (None, None, None, False)
+            assert line(found, "one each").endswith("their models are not judged: bpe · bpe; other · other.")
+
+
+def test_a_seed_that_is_held_is_named_in_caption_and_notes(tmp_path: Path) -> None:
+    held = {"seeds": {"weights": None, "order": 0, "contexts": 0, "dropout": None}}
+    shifts = {"bpe": (0.001, -0.003, 0.002), "bytes": (0.5, 0.503, 0.499)}
+    found = compare(rows(tmp_path, shifts, config=held), FACTORS)
+    assert seeds_note(found) == (
+        "±: half the 95 % interval over seeds (with seeds.order and seeds.contexts held) and items"
+    )
+    assert line(found, "seeds.order and seeds.contexts are the same in all runs of a row")
+    free = compare(rows(tmp_path / "2", shifts, config={"seeds": dict.fromkeys(held["seeds"])}), FACTORS)
+    assert free.held == ()
+    assert seeds_note(free) == "±: half the 95 % interval over seeds and items"
+
+
+def accuracies(root: Path, label: str, seed: int, tasks: Sequence[str], items: int = 60, **more: Any) -> RunRecord:
+    right = {
+        (task, 0): np.random.default_rng([len(label), seed, index]).random(items) < 0.3 + 0.5 * (label == "unigram")
+        for index, task in enumerate(tasks)
+    }
+    return record(root, f"{label}{seed}", {"tokenizer": label}, right, seed=seed, **more)
+
+
+def test_a_measure_that_lacks_a_score_is_named_and_others_are_still_marked(tmp_path: Path) -> None:
+    runs = [
+        accuracies(tmp_path, label, seed, ("piqa",) if (label, seed) == ("unigram", 2) else ("piqa", "boolq"))
+        for label in ("bpe", "unigram")
+        for seed in range(3)
+    ]
+    found = compare(runs, FACTORS, table=replace(default_table(), primary=("piqa",)))
+    assert any(cell.best for cell in found.rows[1].cells.values())
+    assert line(found, "Scores of fewer than three seeds") == (
+        "Scores of fewer than three seeds, which are not judged as some are missing: boolq 0-shot of unigram; "
+        "All tasks mean of unigram."
+    )
+    assert not any("cannot say which is better" in each for each in notes(found))
+
+
+def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp_path: Path) -> None:
+    names = [f"piqa-{item:04d}" for item in range(60)]
+    runs = [
+        accuracies(
+            tmp_path,
+            label,
+            seed,
+            ("piqa",),
+            statistics={"heldout": {}, "tasks": {"piqa": {"truncated_items": {"0": names[:40] if cut else []}}}},
+        )
+        for label, cut in (("bpe", False), ("unigram", True))
+        for seed in range(3)
+    ]
+    found = compare(runs, FACTORS)
+    for key in ("piqa/mean", "piqa/0_shot"):
+        if (cell := found.rows[1].cells.get(key)) is not None:
+            assert (cell.p_value, cell.p_holm, cell.half_width, cell.best) == (None, None, None, False)
+    assert "piqa 0-shot (20)" in line(found, "Fewer than 30 items")
+
+
+def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, label, {"tokenizer": label}, {}, heldout=[(8.0, 4)] * 40, statistics={"cut_sources": cut})
+        for label, cut in (("bpe", 2), ("characters", 31))
+    ]
+    assert "2 to 31 of 40 held-out pairs, not alike in all rows" in line(compare(runs, FACTORS), "Sources longer")
+    assert not any("Sources longer" in each for each in notes(compare(rows(tmp_path, {"bytes": (0.0,)}), FACTORS)))
+
+
+def test_a_row_whose_baseline_is_not_there_is_named(tmp_path: Path) -> None:
+    labels = [("bpe", "merge_rank"), ("bpe", "longest_first"), ("unigram", "longest_first")]
+    runs = [
+        record(
+            tmp_path, "-".join(pair), dict(zip(("tokenizer", "encoder"), pair, strict=True)), {("piqa", 0): [1] * 40}
+        )
+        for pair in labels
+    ]
+    table: TableConfig = replace(default_table(), baseline={"encoder": "merge_rank"})
+    found = compare(runs, ("tokenizer", "encoder"), table=table)
+    assert line(found, "Not tested, as the row").endswith("is not there: unigram, longest_first.")
+
+
+def test_what_a_table_does_not_show_has_no_legend_and_what_it_marks_has_one(tmp_path: Path) -> None:
+    few = [
+        record(tmp_path, label, {"tokenizer": label}, {("piqa", 0): [1, 0] * 5}, checkpoints=2)
+        for label in ("bpe", "unigram")
+    ]
+    assert not any("After the slash" in each for each in notes(compare(few, FACTORS)))
+    statistics = {"heldout": {"bytes_per_token": 3.0}, "tasks": {}}
+    runs = [
+        record(
+            tmp_path / "2",
+            label,
+            {"tokenizer": label},
+            {},
+            heldout=[(8.0, 4)] * 8,
+            statistics={**statistics, "heldout": {"bytes_per_token": number}},
+        )
+        for label, number in (("bpe", 3.0), ("unigram", 3.5))
+    ]
+    found = compare(runs, FACTORS)
+    assert any(cell.best for row in found.rows for cell in row.cells.values())
+    assert any("Bold: best of the column" in each for each in notes(found))
