@@ -37,17 +37,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a verb; the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     if not arguments or arguments[0] in ("-h", "--help", "help"):
-        print(usage())
-        return 0 if arguments else EXIT_USAGE
+        return _told(usage(), 0 if arguments else EXIT_USAGE)
     if arguments[0] == "--version":
         from paribus import __version__
 
-        print(f"paribus {__version__}")
-        return 0
+        return _told(f"paribus {__version__}", 0)
     if arguments[0] not in VERBS:
         print(f"paribus: {_unknown_verb(arguments[0])}", file=sys.stderr)
         return EXIT_USAGE
     return _guarded(arguments[0], arguments[1:])
+
+
+def _told(text: str, status: int) -> int:
+    """Print a text; the exit status, which is 1 where its reader, as `head`, has gone."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 1
+    return status
 
 
 def usage() -> str:
