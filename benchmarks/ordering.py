@@ -31,10 +31,10 @@ from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
 from paribus.ordering import traverse
-from paribus.ordering.arrays import unit_rows
 from paribus.ordering.duplicates.embedding import embedding_pairs
 from paribus.ordering.duplicates.groups import group
 from paribus.ordering.embed.artifact import Embeddings, EmbeddingsWriter
+from paribus.ordering.embed.unit import unit_rows
 from paribus.ordering.neighbours.graph import neighbour_graph
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists, write_neighbours
 from paribus.ordering.neighbours.search import NeighbourSearch

@@ -26,7 +26,7 @@ from paribus.pipeline.make import make
 from paribus.stage.context import SilentReporter, StageContext
 from paribus.training import loop
 from paribus.training.build import train_in_process
-from paribus.training.fit.fit import probe
+from paribus.training.fit import probe
 
 Clock = Callable[[], float]
 CLOCKS: dict[str, Clock] = {"wall": time.perf_counter, "processor": time.process_time}

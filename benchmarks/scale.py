@@ -163,7 +163,7 @@ def search_cost(documents: int = 12_000, queries: int = 512) -> dict[str, float]
     """
     import faiss
 
-    from paribus.ordering.arrays import unit_rows
+    from paribus.ordering.embed.unit import unit_rows
     from paribus.ordering.neighbours.index import ExactShard, InvertedShard, one_thread, train_index
     from paribus.ordering.neighbours.rule import SearchPlan
 

@@ -109,3 +109,31 @@ def test_the_command_line_starts_without_anything_heavy(module: str) -> None:
     code = f"import sys, {module}; print(' '.join({{name.split('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert set(loaded) & HEAVY == set()
+
+
+def defined(module: str) -> set[str] | None:
+    """What a module of ours has at its top: names and submodules; None where there is no such module."""
+    path = ROOT / "src" / Path(*module.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    if not file.exists():
+        return None
+    found = {child.stem for child in path.iterdir()} if path.is_dir() else set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.ImportFrom | ast.Import):
+            found |= {alias.asname or alias.name for alias in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found | ({"__version__"} if module == "paribus" else set())
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "benchmarks").rglob("*.py")), ids=lambda path: path.name)
+def test_a_benchmark_imports_what_is_there(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "paribus":
+            names = defined(str(node.module))
+            assert names is not None, node.module
+            # A package may give names of its modules when they are asked for.
+            lazy = "__getattr__" in names
+            assert lazy or {alias.name for alias in node.names} <= names, node.module

@@ -15,7 +15,7 @@ from paribus.ordering.orders.alike_starts import trigrams, without_alike, write_
 from paribus.ordering.orders.in_context_released import Chained, in_chains
 from paribus.ordering.seeding import JUMPS, permutation
 
-BENCHMARKS = Path(__file__).resolve().parents[3] / "benchmarks"
+BENCHMARKS = Path(__file__).resolve().parents[4] / "benchmarks"
 
 
 @pytest.fixture
