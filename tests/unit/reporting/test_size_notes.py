@@ -31,8 +31,8 @@ def test_arms_with_other_steps_say_so_and_show_them(tmp_path: Path) -> None:
     assert told == (
         "Not alike in all runs: steps 199 to 391; text a step 1.2 KiB to 2.4 KiB; text a context 61 B to 121 B. This "
         "is part of every difference: more steps are more updates of the weights, more text a step is a less noisy "
-        "update, more text a context is more to predict from. training.batch_bytes and "
-        "model.context_bytes make them alike."
+        "update, more text a context is more to predict from. training.batch_bytes (with "
+        "training.global_batch=0) and model.context_bytes (with model.context_length=0) make them alike."
     )
 
 
@@ -41,14 +41,14 @@ def test_only_what_differs_is_told(tmp_path: Path) -> None:
     (told,) = other_sizes(comparison)
     assert told == (
         "Not alike in all runs: text a context 60 B to 120 B. This is part of every difference: more text a context is "
-        "more to predict from. model.context_bytes makes them alike."
+        "more to predict from. model.context_bytes (with model.context_length=0) makes them alike."
     )
     assert "batch_bytes" not in {column.key for column in comparison.columns}
 
 
 def test_what_is_left_by_rounding_is_told_without_the_remedy_that_was_taken(tmp_path: Path) -> None:
     (told,) = other_sizes(compared(tmp_path, (196, 8), (200, 8), batch_bytes=2_400))
-    assert told.endswith("more to predict from. model.context_bytes makes them alike.")
+    assert told.endswith("more to predict from. model.context_bytes (with model.context_length=0) makes them alike.")
 
 
 def test_the_rounding_to_whole_steps_and_contexts_is_no_difference(tmp_path: Path) -> None:
