@@ -20,10 +20,11 @@ from paribus.modeling.decoder import decoder_layers
 from paribus.modeling.device import resolve_device
 from paribus.pipeline.making.child import PipeReporter
 from paribus.stage.context import StageContext
+from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training import loop
 from paribus.training.data import prefetch
-from paribus.training.data.prepare import METRICS, open_data, prepare
+from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.device import make_accelerator, resolve_precision
 from paribus.training.processes.parallel import is_compiled
 from paribus.training.step.loss import SummedLoss

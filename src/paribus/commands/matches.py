@@ -9,8 +9,7 @@ from pathlib import Path
 from paribus.config.identity import digest
 from paribus.pipeline.graph import Node
 from paribus.store.artifact import Artifact, Store
-
-METRICS = "metrics.jsonl"
+from paribus.store.file_names import METRICS
 
 Numbers = Mapping[tuple[str, int], float]
 """Values by measure and step."""

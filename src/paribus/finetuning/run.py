@@ -26,7 +26,7 @@ from paribus.finetuning.tasks import TASKS
 from paribus.finetuning.training import ROWS, Start, finetune, metric_name
 from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import replacing, write_json
-from paribus.training.data.prepare import METRICS
+from paribus.store.file_names import METRICS
 from paribus.training.fit.device import device_name, make_accelerator
 
 CUTS = "cuts.json"

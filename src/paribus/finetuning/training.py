@@ -18,12 +18,12 @@ from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.prompts import PromptContexts
 from paribus.ordering.traversal.traversal import ShuffledContexts
 from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.build import fitted_to_memory
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget
-from paribus.training.data.prepare import METRICS
 from paribus.training.loop import Run, train
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from paribus.store.claim import acquire, run_claim
+from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object_if_any
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
 
@@ -25,7 +26,7 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
     with held, EventLog(run_directory / FILE_NAME) as events:
         if not events.is_open:
             return False
-        if read_object_if_any(run_directory / "run.json").get("status") == "done":
+        if read_object_if_any(run_directory / RUN_RECORD).get("status") == "done":
             events.untag(FAILURE_TAG)
             events.end("FINISHED")
         else:

@@ -27,10 +27,11 @@ from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import write_json
+from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.fingerprint import contexts_digest
-from paribus.training.data.prepare import METRICS, open_data, prepare
+from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.available import available_bytes
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit

@@ -23,12 +23,13 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
-from paribus.pipeline.record.run_record import RUN_RECORD, read_run_record
+from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import STAGES_FILE, announce, write_stages
 from paribus.store import atomic
 from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
+from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object_if_any
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tracking.events import EventLog

@@ -16,9 +16,8 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.show.display import Display
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
+from paribus.store.file_names import METRICS
 from paribus.tracking.text_axes import Point
-
-METRICS = "metrics.jsonl"
 
 
 class StageRecorder(Protocol):

@@ -16,10 +16,10 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.run_record import RUN_RECORD
 from paribus.pipeline.stages import FINETUNED, SCORES
 from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
+from paribus.store.file_names import RUN_RECORD
 from paribus.tracking.destination import public_uri
 from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
 from paribus.tracking.text_axes import AXES, Point, TextAxes

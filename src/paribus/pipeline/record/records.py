@@ -13,9 +13,10 @@ from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
-from paribus.pipeline.record.run_record import RUN_RECORD, read_run_record
+from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.run_state import read_state
 from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.store.file_names import RUN_RECORD
 
 if TYPE_CHECKING:
     from paribus.reporting.table.frame import MissingRun, RunRecord

@@ -4,7 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-RUN_RECORD, UNREADABLE = "run.json", "unreadable"
+from paribus.store.file_names import RUN_RECORD
+
+UNREADABLE = "unreadable"
 
 
 def read_run_record(directory: Path) -> dict[str, Any] | None:

@@ -7,12 +7,13 @@ from paribus.config.names import proper_path
 from paribus.errors import DataError
 from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
+from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object
 
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
 
-SETTINGS, TOKENIZER_JSON, RUN_RECORD = "settings.json", "tokenizer.json", "run.json"
+SETTINGS, TOKENIZER_JSON = "settings.json", "tokenizer.json"
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
 _THEIRS = "tokenizer_config.json"
 

@@ -18,6 +18,7 @@ from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.stage.context import JSON, StageContext
+from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.batches import Batches, Integers, context_sources, context_targets, measured_text_bytes
@@ -26,8 +27,6 @@ from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerpri
 from paribus.training.loop import Run
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
-
-METRICS = "metrics.jsonl"
 
 
 @dataclass(frozen=True)

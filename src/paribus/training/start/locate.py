@@ -6,9 +6,10 @@ from pathlib import Path
 from paribus.config.groups.start import CheckpointStart
 from paribus.errors import DataError
 from paribus.store.artifact import Store
+from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object
 
-CONFIG, RUN_RECORD = "config.json", "run.json"
+CONFIG = "config.json"
 _STEP = re.compile(r"step_(\d{8,})")
 
 
