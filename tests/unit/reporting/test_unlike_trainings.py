@@ -81,10 +81,28 @@ def test_seeds_that_go_on_from_one_checkpoint_a_row_are_not_seeds_of_models(tmp_
         cell = found.rows[1].cells["bits_per_byte"]
         if labels[0] == labels[1]:
             assert cell.p_holm is not None
-            assert line(found, "goes on from a checkpoint that all rows share")
+            assert line(found, "Training goes on from checkpoints")
         else:
             assert (cell.p_value, cell.p_holm, cell.mde, cell.best) == (None, None, None, False)
-            assert line(found, "one each").endswith("their models are not judged: bpe · bpe; other · other.")
+            assert line(found, "another checkpoint than the row").endswith("moved them further: other · other.")
+
+
+def test_rows_of_one_checkpoint_are_judged_beside_those_of_another(tmp_path: Path) -> None:
+    steady = (0.001, -0.003, 0.002)
+    runs = [
+        replace(each, factors={"start": checkpoint, "tokenizer": each.factors["tokenizer"]})
+        for checkpoint in ("a", "b")
+        for each in rows(
+            tmp_path / checkpoint,
+            {"bpe": steady, "other": [0.5 + shift for shift in steady]},
+            config=started(checkpoint),
+        )
+    ]
+    table = replace(default_table(), baseline={"tokenizer": "bpe"})
+    found = compare(runs, ("start", "tokenizer"), table=table)
+    judged = {row.labels: row.cells["bits_per_byte"].p_holm is not None for row in found.rows}
+    assert judged == {("a", "bpe"): False, ("a", "other"): True, ("b", "bpe"): False, ("b", "other"): True}
+    assert not any("another checkpoint than the row" in each for each in notes(found))
 
 
 def test_a_seed_that_is_held_is_named_in_caption_and_notes(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
-from paribus.reporting.notes.trainings import warnings
+from paribus.reporting.notes.trainings import goes_on_otherwise, warnings
 from paribus.reporting.significance.judgement import (
     ITEMS_TO_JUDGE,
     SEEDS_TO_JUDGE,
@@ -262,7 +262,7 @@ def _few_shared(comparison: Comparison) -> list[str]:
     names = dict.fromkeys(
         _name(comparison, row)
         for row, column, cell in _cells(comparison)
-        if unjudged(column, cell) and not cell.own_start
+        if unjudged(column, cell) and not goes_on_otherwise(row, comparison)
     )
     if not names:
         return []

@@ -1,12 +1,12 @@
 """What stands under the table about trainings that are not what their rows and budgets say of them."""
 
 from paribus.reporting.notes.prompts import some
-from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader must know before any number, because it makes rows unlike."""
-    return [*_lossy(comparison), *_skipped(comparison), *_own_start(comparison), *held_seeds(comparison)]
+    return [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *held_seeds(comparison)]
 
 
 def held_seeds(comparison: Comparison) -> list[str]:
@@ -50,16 +50,21 @@ def _skipped(comparison: Comparison) -> list[str]:
     ]
 
 
-def _own_start(comparison: Comparison) -> list[str]:
-    """Rows that go on from checkpoints of their own: one each, however many seeds they have."""
-    rows = [
-        comparison.row_name(row) for row in comparison.finished if any(cell.own_start for cell in row.cells.values())
-    ]
+def _starts(comparison: Comparison) -> list[str]:
+    """What seeds do not vary where training goes on from checkpoints, and which rows go on from another than theirs."""
+    rows = [comparison.row_name(row) for row in comparison.finished if goes_on_otherwise(row, comparison)]
     if rows:
         return [
-            "Rows go on from different checkpoints, one each, and seeds vary the continuation alone: another "
-            f"pretraining might have moved them further, so their models are not judged: {'; '.join(some(rows))}."
+            "Rows that go on from another checkpoint than the row they are compared with are not judged, since seeds "
+            "vary the continuation alone, and another pretraining might have moved them further: "
+            f"{'; '.join(some(rows))}."
         ]
     if any(run.start for row in comparison.finished for run in row.runs):
-        return ["Training goes on from a checkpoint that all rows share, so seeds vary the continuation alone."]
+        return ["Training goes on from checkpoints, so seeds vary the continuation alone."]
     return []
+
+
+def goes_on_otherwise(row: ComparisonRow, comparison: Comparison) -> bool:
+    """Whether a row and the one it is compared with go on from different checkpoints, or one from none."""
+    base = comparison.rows[row.baseline] if row.baseline is not None else row
+    return bool(row.runs and base.runs) and row.runs[0].start != base.runs[0].start

@@ -39,7 +39,7 @@ def tested(
     of_model = {column.key: column.of_model for column in columns}
     found = [_without_inference(row, columns) for row in cells]
     seeds = [
-        None if any(cells[each][key].own_start for each in (row, base)) else test
+        test if cells[row][key].start == cells[base][key].start else None
         for test, (row, base, key) in zip(seeds, places, strict=True)
     ]
     for (row, base, key), test, crossed in zip(places, items, seeds, strict=True):
@@ -152,7 +152,7 @@ def _adjusted(cells: list[Cells], places: Sequence[tuple[int, str]]) -> list[Cel
 def _enough(column: Column, cells: Sequence[Cell]) -> bool:
     if any(too_few_items(column, cell) or unjudged(column, cell) for cell in cells):
         return False
-    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and not any(cell.own_start for cell in cells)
+    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.start for cell in cells}) == 1
     return not column.of_model or enough
 
 

@@ -37,8 +37,8 @@ class Cell:
     fewest: int = 0
     """Items of the smallest task of a mean; of all else `items`."""
     seeds: int = 0
-    own_start: bool = False
-    """Whether the models of the row go on from a checkpoint that others do not: seeds vary the continuation alone."""
+    start: str | None = None
+    """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""
     checkpoints: int = 0
     best: bool = False
     test: PairedTest | None = None

@@ -156,16 +156,9 @@ def compare(
 
 
 def _with_starts(cells: Sequence[Cells], rows: Sequence[ComparisonRow]) -> list[Cells]:
-    """The cells, with those marked whose row goes on from a checkpoint that not all rows do.
-
-    All runs of a row go on from the same one: that is no part of the seed.
-    """
-    if len({run.start for row in rows for run in row.runs}) < 2:
-        return list(cells)
+    """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do."""
     return [
-        {key: replace(cell, own_start=row.runs[0].start is not None) for key, cell in by_column.items()}
-        if row.runs
-        else by_column
+        {key: replace(cell, start=row.runs[0].start) for key, cell in by_column.items()} if row.runs else by_column
         for by_column, row in zip(cells, rows, strict=True)
     ]
 
