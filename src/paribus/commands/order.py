@@ -80,7 +80,7 @@ def _statistics(command: Command, console: Console) -> int:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
             rows[made["contexts"].key] = OrderRow.read(label, made["contexts"].path, order, embeddings)
     directory = OutputRoot.of(composition.jobs[0].config).path / "orders" / digest(sorted(rows))[:16]
-    head = ", ".join(composition.factors) or "ordering"
+    head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     table = write_order_report(list(rows.values()), directory, head)
     console.print(table)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)

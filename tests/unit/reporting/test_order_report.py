@@ -65,6 +65,13 @@ def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
     assert all(label.removeprefix("corpus.paths=") in shown for label in labels)
 
 
+def test_the_head_says_what_the_labels_are_of(tmp_path: Path) -> None:
+    shown = rendered(write_order_report([row("off"), row("minhash", removed=9)], tmp_path, "duplicates"))
+    assert "duplicates" in shown and "ordering " not in shown
+    assert (tmp_path / "statistics.csv").read_text(encoding="utf-8").startswith("duplicates,")
+    assert "\n| duplicates | docs |" in (tmp_path / "statistics.md").read_text(encoding="utf-8")
+
+
 def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
     rows = [row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
     shown = rendered(write_order_report(rows, tmp_path))
