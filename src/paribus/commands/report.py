@@ -73,15 +73,13 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
 
 def compare_arms_with_themselves(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
     """Print how often a table would find a difference between two halves of the runs of one arm."""
-    from paribus.reporting.notes.trainings import held_seeds
     from paribus.reporting.significance.null_experiment import null_experiment
     from paribus.reporting.table.comparison import compare as compared
 
     records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
     experiment = composition.jobs[0].config.experiment
     table = experiment.table if experiment else None
-    comparison = compared(records, composition.factors, missing, table)
-    for line in [*null_experiment(comparison), *held_seeds(comparison)]:
+    for line in null_experiment(compared(records, composition.factors, missing, table)):
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     for run in missing:
         told = f"left out, {', '.join(run.factors.values())}: {run.reason}"

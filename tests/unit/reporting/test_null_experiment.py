@@ -1,5 +1,6 @@
 """One arm under two names: the table's test finds what is not there in 5 % of draws."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -55,6 +56,13 @@ def test_a_test_over_items_alone_finds_what_seeds_did(tmp_path: Path) -> None:
             paired_tests([(bits[order[:10]].mean(axis=0), bits[order[10:]].mean(axis=0))], test="t")[0].p_value
         )
     assert np.mean(np.array(found) < 0.05) > 0.3
+
+
+def test_what_seeds_do_not_vary_is_said(tmp_path: Path) -> None:
+    seeds = {"weights": None, "order": 0, "contexts": None, "dropout": None}
+    made = [replace(run, config={**run.config, "seeds": seeds}) for run in runs(tmp_path, "bpe", 6, 1.0)]
+    lines = null_experiment(compare(made, FACTORS), draws=2)
+    assert any(line.startswith("Warning: seeds.order is the same in all runs of a row") for line in lines)
 
 
 def test_each_arm_with_enough_runs_has_its_lines(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
+from paribus.reporting.notes.trainings import held_seeds
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
 from paribus.reporting.table.cells import Values, cells_of, item_averages
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
@@ -66,6 +67,7 @@ def null_experiment(comparison: Comparison, draws: int = DRAWS) -> list[str]:
         found = [f"  {result.sentence()}" for result in halves(row, comparison, draws)]
         lines += found or [f"  no score of the model is of {ITEMS_TO_JUDGE} items or documents, so nothing is tested"]
     few = [comparison.row_name(row) for row in comparison.finished if row not in arms]
+    lines += held_seeds(comparison)
     return lines + ([f"With fewer than {FEWEST_RUNS} runs, and so left out: {'; '.join(few)}."] if few else [])
 
 
