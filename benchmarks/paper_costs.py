@@ -22,7 +22,7 @@ CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
 CONTINUED = "budget.tokens=5B"
 ORDERINGS = "ordering=standard,nn,in_context"
-CONTEXTS = "scale=paper training.global_batch=512 budget=tokens_300b"
+CONTEXTS = "scale=paper training.global_batch=512 budget=tokens_300b corpus.sample=null"
 
 
 @dataclass(frozen=True)

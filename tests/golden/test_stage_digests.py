@@ -14,7 +14,7 @@ from paribus.pipeline.stages import STAGES
 from support.command_line import OVERRIDES, paribus, write_corpus
 
 PINNED = {
-    "corpus": (2, "47e2b4c34720028b"),
+    "corpus": (3, "47e2b4c34720028b"),
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),

@@ -38,6 +38,15 @@ def parse_count(value: object) -> int:
     return _parse(value, _COUNTS, "100B")
 
 
+def parse_sample(value: object) -> float | int:
+    """A share between 0 and 1, or bytes as `parse_size` reads them; ValueError otherwise."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and value <= 1:
+        if not 0 < value < 1:
+            raise ValueError(f"{value!r} is neither a share between 0 and 1 nor a size such as 500MB; null keeps all")
+        return value
+    return parse_size(value)
+
+
 def format_size(size: float) -> str:
     """Bytes for people: `388.0 GiB`."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
@@ -62,3 +71,4 @@ def format_hours(hours: float) -> str:
 
 Size = Annotated[int, BeforeValidator(parse_size)]
 Count = Annotated[int, BeforeValidator(parse_count)]
+ShareOrSize = Annotated[float | int, BeforeValidator(parse_sample)]

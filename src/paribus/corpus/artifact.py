@@ -126,16 +126,14 @@ def schema_of(split: Split, *, pairs: bool) -> pa.Schema:
     return columns.append(OVERLAP) if split == "heldout" else columns
 
 
-def split_of(key: bytes, heldout: float) -> Split:
-    """The split of a text or group (UTF-8): held out where its hash, uniform in [0, 1), is below `heldout`."""
+def split_of(text: bytes, group: str | None, heldout: float) -> Split:
+    """The split of a document, by its text (UTF-8) where it is of no group.
+
+    It is held out where the hash, uniform in [0, 1), is below `heldout`.
+    """
+    key = text if group is None else group.encode()
     uniform = int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64
     return "heldout" if uniform < heldout else "train"
-
-
-def in_sample(text: bytes, share: float) -> bool:
-    """Whether a text (UTF-8) is among the `share` of all that are kept; independent of `split_of`."""
-    uniform = int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"sample").digest(), "big") / 2**64
-    return uniform < share
 
 
 class CorpusWriter:
@@ -154,14 +152,10 @@ class CorpusWriter:
     def add(self, id: str, text: str, source: str, target: str | None = None, group: str | None = None) -> Split:
         """Append a document in corpus order and say which split took it; UnicodeEncodeError for a lone surrogate."""
         encoded = text.encode()
-        split = self.split_of(encoded, group)
+        split = split_of(encoded, group, self.heldout)
         size = len(encoded) + len((target or "").encode())
         self._splits[split].add(Document(id, text, source, size, target))
         return split
-
-    def split_of(self, text: bytes, group: str | None) -> Split:
-        """The split of a document, by its text (UTF-8) where it is of no group."""
-        return split_of(text if group is None else group.encode(), self.heldout)
 
     def count(self, split: Split) -> int:
         """Documents written to the split so far."""

@@ -1,24 +1,26 @@
 """The stage `corpus`: reads the source, splits it and writes the corpus artefact."""
 
 import json
-from contextlib import closing
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from paribus.config.groups.corpus import CorpusConfig, FilesCorpus, HuggingFaceCorpus, ParallelCorpus, PydocsCorpus
-from paribus.corpus.artifact import SPLITS, CorpusWriter, in_sample
+from paribus.corpus.artifact import SPLITS, CorpusWriter, split_of
 from paribus.corpus.census import Census
+from paribus.corpus.reading import Read, Reading
+from paribus.corpus.sample import Sample, of_share, of_size
 from paribus.corpus.separation import Drawn, separate
 from paribus.corpus.sources.distributions import versions
 from paribus.corpus.sources.files import FilesSource
 from paribus.corpus.sources.huggingface import HuggingFaceSource
 from paribus.corpus.sources.parallel import ParallelSource
 from paribus.corpus.sources.pydocs import PydocsSource
-from paribus.corpus.sources.source import Found, Skipped, Source
+from paribus.corpus.sources.source import Skipped, Source
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
-from paribus.stage.context import JSON, Reporter, StageContext
+from paribus.stage.context import JSON, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
 
@@ -35,15 +37,15 @@ def build(context: StageContext) -> dict[str, JSON]:
     """
     config = context.config.corpus
     compile_kernels("corpus", context.report)
-    source = open_source(config, context.engine, context.work)
+    source, sample = open_source(config, context.engine, context.work), _sample(context)
     census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
+    reading = Reading(source, config.limit, context.report, "reading")
     with CorpusWriter(context.output, heldout=config.heldout, pairs=pairs) as writer:
-        copy = _Copy(source, writer, census, drawn, config, context.output / SKIPPED_FILE, context.report)
-        complete = copy.run()
+        _Copy(config, writer, census, drawn, context.output / SKIPPED_FILE, sample).run(reading)
     _require_both_splits(config, source, writer, census)
     separated = separate(context, drawn)
     census.move(separated.moved)
-    result = census.result() | {"stopped_at": "end" if complete else "limit", "overlap": separated.overlap}
+    result = census.result() | {"stopped_at": "end" if reading.complete else "limit", "overlap": separated.overlap}
     result["moved"] = {"documents": len(separated.moved), "bytes": separated.bytes}
     for split in SPLITS:
         sign = 1 if split == "train" else -1
@@ -67,65 +69,58 @@ def open_source(config: CorpusConfig, engine: Engine, work: Path) -> Source:
             return ParallelSource(config)
 
 
+def _sample(context: StageContext) -> Sample | None:
+    """The sample that is asked for; None keeps all. A size takes a pass over the source of its own."""
+    config = context.config.corpus
+    match config.sample:
+        case None:
+            return None
+        case int(size):
+            source = open_source(config, context.engine, context.work)
+            return of_size(size, _training(config, Reading(source, config.limit, context.report, "choosing")))
+        case share:
+            return of_share(share)
+
+
+def _training(config: CorpusConfig, reading: Reading) -> Iterator[Read]:
+    return (read for read in reading if isinstance(read, Read) and _is_training(config, read))
+
+
+def _is_training(config: CorpusConfig, read: Read) -> bool:
+    return split_of(read.text, read.item.group, config.heldout) == "train"
+
+
 @dataclass(frozen=True)
 class _Copy:
-    """Copies the longest prefix of a source that fits into `limit` bytes, both splits together."""
+    """Copies what is read of a source into a corpus, without the training documents that are not in `sample`."""
 
-    source: Source
+    config: CorpusConfig
     writer: CorpusWriter
     census: Census
     drawn: Drawn
-    config: CorpusConfig
     skipped: Path
-    report: Reporter
+    sample: Sample | None
 
-    def run(self) -> bool:
-        """Copy, and say whether that was everything."""
-        with closing(self.source.items()) as items:
-            for item in items:
-                if isinstance(item, Skipped):
-                    self._skip(item)
-                elif not self._add(item):
-                    return False
-                self._progress()
-        return True
+    def run(self, reading: Reading) -> None:
+        for read in reading:
+            if isinstance(read, Skipped):
+                self._skip(read)
+            elif self.sample and _is_training(self.config, read) and not self.sample.keeps(read.text):
+                self.census.leave_out(read.size)
+            else:
+                self._add(read)
 
-    def _add(self, item: Found) -> bool:
-        text, target = item.text.encode(), None if item.target is None else item.target.encode()
-        size, limit = len(text) + len(target or b""), self.config.limit
-        if self._unsampled(text, item.group):
-            self.census.leave_out(size)
-            return True
-        if limit is not None and self.census.bytes + size > limit:
-            if not self.census.documents:
-                first = f"the first document, {item.id}, has {size} bytes"
-                raise DataError(f"corpus.limit={limit}: {first}; raise the limit")
-            return False
-        self.census.add(item.id.encode(), text, target)
+    def _add(self, read: Read) -> None:
+        item = read.item
+        self.census.add(item.id.encode(), read.text, read.target)
         place = self.writer.count("train")
         if self.writer.add(item.id, item.text, item.source, item.target, item.group) == "heldout":
-            self.drawn.add(place, item.group, text)
-        return True
-
-    def _unsampled(self, text: bytes, group: str | None) -> bool:
-        """Whether a document would be one of training, and is none of those that are kept."""
-        sample = self.config.sample
-        return sample is not None and self.writer.split_of(text, group) == "train" and not in_sample(text, sample)
+            self.drawn.add(place, item.group, read.text)
 
     def _skip(self, item: Skipped) -> None:
         self.census.skip(item.reason)
         with self.skipped.open("a", encoding="utf-8", errors="backslashreplace") as file:
             file.write(json.dumps(asdict(item), ensure_ascii=False) + "\n")
-
-    def _progress(self) -> None:
-        doing = f"reading documents ({self.census.documents:,})"
-        read = self.source.done / self.source.total if self.source.total else 0.0
-        limit = self.config.limit
-        if limit is not None and self.census.bytes / limit >= read:
-            self.report.progress(self.census.bytes, limit, unit="B", doing=doing)
-        else:
-            total = max(self.source.total, self.source.done)
-            self.report.progress(self.source.done, total, unit=self.source.unit, doing=doing)
 
 
 def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:

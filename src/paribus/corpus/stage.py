@@ -21,7 +21,7 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
 
 CORPUS = Stage(
     "corpus",
-    code_version=2,
+    code_version=3,
     inputs=always(),
     identity=fields("corpus"),
     build=_build,

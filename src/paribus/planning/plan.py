@@ -102,6 +102,10 @@ class Plan:
     others: OtherStages
     """Hours of all stages but training."""
     problems: tuple[str, ...]
+    orders_differ: bool
+    """Whether runs of one seed have the documents of one corpus in different orders."""
+    sampled: bool
+    """Whether `corpus.sample` chooses the documents."""
     unfair: FairnessError | None
     """Why the comparison table, and so `paribus run`, would refuse these runs."""
 
@@ -164,8 +168,15 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
+        orders_differ=_orders_differ(runs),
+        sampled=config.corpus.sample is not None,
         unfair=undeclared(runs),
     )
+
+
+def _orders_differ(runs: Sequence[PreparedRun]) -> bool:
+    orders = {(run.job.config.seed, run.nodes["corpus"].key, run.nodes["order"].key) for run in runs}
+    return len({(seed, corpus) for seed, corpus, _ in orders}) < len(orders)
 
 
 def _state(node: Node, root: OutputRoot) -> str:

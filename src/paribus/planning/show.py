@@ -14,6 +14,8 @@ from paribus.planning.plan import Plan, PlannedRun
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 READ = ("tokens", "text", "steps", "epochs")
 COST = ("params", "FLOPs", "hours", "disk", "memory")
+ENOUGH_EPOCHS = 0.9
+"""From here on orders of one corpus have most of their documents in common."""
 WIDE = 110
 """Columns of a terminal from which on all figures of a run fit beside each other."""
 
@@ -49,6 +51,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
+    yield from _order_remarks(plan)
     for run in plan.runs:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
@@ -56,6 +59,18 @@ def _remarks(plan: Plan) -> Iterator[str]:
         if run.too_few:
             exactly = "would" if "steps" not in run.length.estimated else "may"
             yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
+
+
+def _order_remarks(plan: Plan) -> Iterator[str]:
+    """What orders of documents read beside each other."""
+    known = [run.length.epochs for run in plan.runs if run.length.epochs is not None]
+    if not plan.orders_differ or min(known, default=float(plan.sampled)) >= ENOUGH_EPOCHS:
+        return
+    least = f"only {min(known):.0%} of the corpus is read" if known else "less than the corpus may be read"
+    yield (
+        f"orders differ and {least}, of each order other documents: corpus.sample='${{budget.text}}', or another size, "
+        "chooses them before they are ordered"
+    )
 
 
 def _memory_remarks(plan: Plan) -> Iterator[str]:

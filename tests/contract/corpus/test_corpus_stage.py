@@ -196,14 +196,45 @@ def test_a_sample_keeps_that_share_of_training_and_all_held_out_documents_in_the
     assert quarter["train"]["documents"] < half["train"]["documents"]
 
 
-def test_a_limit_of_a_sample_is_the_same_where_workers_read_ahead(tmp_path: Path) -> None:
+def first_by_hash(texts: list[str], size: int) -> set[str]:
+    """Texts in the order of their hashes, until they have `size` bytes."""
+    chosen: set[str] = set()
+    for text in sorted(
+        texts, key=lambda text: hashlib.blake2b(text.encode(), digest_size=8, person=b"sample").digest()
+    ):
+        if sum(len(each.encode()) for each in chosen) < size:
+            chosen.add(text)
+    return chosen
+
+
+def test_a_sample_of_a_size_is_the_least_that_has_as_much_training_text(tmp_path: Path) -> None:
+    rows = [{"text": f"text {number} " + f"word{number} " * (number % 40)} for number in range(1_000)]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    whole = build_corpus(files_corpus(path, heldout=0.1), tmp_path / "whole")
+    every = [document.text for document in CorpusArtifact(tmp_path / "whole").documents("train")]
+    for size in (20_000, 90_000, 10**9):
+        result = build_corpus(files_corpus(path, heldout=0.1, sample=size), tmp_path / f"{size}")
+        chosen = first_by_hash(every, size)
+        kept = [document.text for document in CorpusArtifact(tmp_path / f"{size}").documents("train")]
+        assert kept == [text for text in every if text in chosen]
+        assert result["documents"] + result["unsampled"]["documents"] == whole["documents"]
+        assert result["train"]["bytes"] >= min(size, whole["train"]["bytes"])
+        assert result["heldout"] == whole["heldout"]
+
+
+@pytest.mark.parametrize("sample", [0.25, 6_000])
+def test_a_limit_is_of_what_is_read_and_a_sample_is_chosen_of_that(tmp_path: Path, sample: float) -> None:
     rows = [{"text": f"text {number} " + f"word{number} " * 20} for number in range(2_000)]
-    config = files_corpus(write_jsonl(tmp_path / "rows.jsonl", rows), heldout=0.1, sample=0.25, limit=60_000)
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    config = files_corpus(path, heldout=0.1, sample=sample, limit=60_000)
     here = context_at(tmp_path / "here", tmp_path / "work", run_config(corpus=config), {})
     there = context_at(tmp_path / "there", tmp_path / "ahead", run_config(corpus=config), {})
     there = replace(there, engine=Elsewhere(1))
     found, ahead = build(here), build(there)
     assert found == ahead and found["stopped_at"] == "limit"
+    unlimited = build_corpus(files_corpus(path, heldout=0.1, limit=60_000), tmp_path / "whole")
+    assert found["bytes"] + found["unsampled"]["bytes"] == unlimited["bytes"] <= 60_000
+    assert found["heldout"] == unlimited["heldout"] and 0 < found["train"]["bytes"] < unlimited["train"]["bytes"]
 
 
 def test_a_sample_without_a_training_document_is_named(tmp_path: Path) -> None:

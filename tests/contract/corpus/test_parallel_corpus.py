@@ -1,6 +1,7 @@
 """A corpus of pairs of source and target, from files to encoded pairs."""
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -121,3 +122,10 @@ def test_both_sides_train_the_vocabulary_and_are_encoded_one_after_the_other(tmp
         ids, length = encoded.document(number), encoded.source_lengths[number]
         np.testing.assert_array_equal(ids[:length], encoded.tokenizer.encode(document.text))
         np.testing.assert_array_equal(ids[length:], encoded.tokenizer.encode(document.target or ""))
+
+
+def test_a_sample_of_pairs_has_as_much_text_in_its_targets(tmp_path: Path) -> None:
+    config = write_sides(tmp_path, PAIRS)
+    whole = build_corpus(config, tmp_path / "whole")["train"]["target_bytes"]
+    found = build_corpus(replace(config, sample=whole // 2), tmp_path / "half")["train"]
+    assert whole // 2 <= found["target_bytes"] < whole // 2 + max(len(target.encode()) for _, target in PAIRS)

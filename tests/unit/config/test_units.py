@@ -2,7 +2,7 @@
 
 import pytest
 
-from paribus.config.units import format_count, format_size, parse_count, parse_size
+from paribus.config.units import format_count, format_size, parse_count, parse_sample, parse_size
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,14 @@ def test_what_is_no_positive_size_is_refused(text: object) -> None:
 def test_sizes_and_counts_are_shown_briefly() -> None:
     assert format_size(388 * 2**30) == "388.0 GiB"
     assert format_count(468_239_360) == "468.2M"
+
+
+@pytest.mark.parametrize(("value", "kept"), [(0.25, 0.25), ("500MB", 500_000_000), (190_000, 190_000), ("64", 64)])
+def test_a_sample_is_a_share_or_a_size(value: object, kept: float) -> None:
+    assert parse_sample(value) == kept and isinstance(parse_sample(value), type(kept))
+
+
+@pytest.mark.parametrize("value", [0, 0.0, 1, 1.0, -0.5, True, "half", "0.25%"])
+def test_what_is_neither_a_share_nor_a_size_is_refused(value: object) -> None:
+    with pytest.raises(ValueError, match=r"500MB; null keeps all|388GiB|not above zero"):
+        parse_sample(value)

@@ -246,6 +246,34 @@ def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None
     assert f"~{epochs:.3g} epochs, but budget.max_epochs is 2" in text
 
 
+ORDERS = ("ordering=standard,sequential", "budget=equal_text", "budget.text=100KB")
+
+
+@pytest.mark.parametrize(
+    ("overrides", "text_bytes", "told"),
+    [
+        (ORDERS, None, "orders differ and less than the corpus may be read"),
+        (ORDERS, 400_000, "orders differ and only 25% of the corpus is read, of each order other documents"),
+        (ORDERS, 105_000, None),
+        ((*ORDERS, "corpus.sample=${budget.text}"), None, None),
+        ((*ORDERS, "corpus.sample=200KB"), 200_000, "orders differ and only 50% of the corpus is read"),
+        ((*ORDERS[1:], "tokenizer=bpe,bytes"), 400_000, None),
+        ((*ORDERS[1:], "seed=0,1"), 400_000, None),
+    ],
+)
+def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
+    tmp_path: Path, overrides: tuple[str, ...], text_bytes: int | None, told: str | None
+) -> None:
+    arguments = ["-m", *BASE, f"root={tmp_path}", *overrides]
+    runs = prepare(compose_command(parse(arguments)))
+    if text_bytes is not None:
+        stored(runs[0], "corpus", {"train": {"documents": 100, "bytes": text_bytes}})
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan(runs), console)
+    shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert (told or "") in shown and ("orders differ" in shown) == (told is not None)
+
+
 def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:
     stored(prepared(tmp_path), "checkpoints", RESULT)
     assert prepared(tmp_path, "budget.max_epochs=1.25").run_id == prepared(tmp_path).run_id

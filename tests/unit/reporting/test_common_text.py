@@ -59,7 +59,7 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
         ({"shuffle": "none"}, "packing.shuffle=text lets"),
         (
             {"ordering": "in_context"},
-            "a budget below an epoch takes other documents from each order: let corpus.sample",
+            "a budget below an epoch takes other documents from each order: corpus.sample=3.3MiB chooses them before",
         ),
         ({"packing": "best_fit"}, "packing=concatenate has more in common"),
         ({}, "a few contexts of each stretch of text: a larger one"),

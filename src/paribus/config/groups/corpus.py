@@ -4,7 +4,7 @@ from typing import Literal
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Strings
-from paribus.config.units import Size
+from paribus.config.units import ShareOrSize, Size
 
 HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, or of the group's name."
 GROUP_DOC = (
@@ -16,10 +16,14 @@ NEAR_DOC = (
     "and with it its near copies and its group; null: none moves."
 )
 SAMPLE_DOC = (
-    "Share of the training documents that are kept, chosen by a hash of the text: what a budget below an epoch should "
-    "read, so that every order is one of the same documents; null keeps all."
+    "Training documents that are kept, chosen by a hash of the text: a share of them (0.25), or as many as have this "
+    "much text (500MB, of pairs that of the targets; `${budget.text}`), so that a budget reads the same documents in "
+    "every order; null keeps all."
 )
-LIMIT_DOC = "Stop after this many bytes of text in corpus order (UTF-8, both splits together); null takes everything."
+LIMIT_DOC = (
+    "Read up to this many bytes of text in corpus order (UTF-8, both splits together), of which corpus.sample then "
+    "chooses; null reads everything."
+)
 
 
 @group
@@ -37,7 +41,7 @@ class PydocsCorpus:
         doc="Docstrings of one file, or of one package, are on one side of the split; null: each is drawn by itself.",
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
-    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
+    sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -56,7 +60,7 @@ class FilesCorpus:
         "error", doc="Stop at an unreadable record, or skip it and count it in the corpus' record."
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
-    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
+    sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -75,7 +79,7 @@ class HuggingFaceCorpus:
     group_field: str | None = identity(None, doc=f"Column {GROUP_DOC}")
     on_invalid: Literal["error", "skip"] = identity("error", doc="Stop at an unreadable record, or skip and count it.")
     limit: Size | None = identity(None, doc=LIMIT_DOC)
-    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
+    sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -107,7 +111,7 @@ class ParallelCorpus:
         "error", doc="Stop at a pair with an empty or unreadable side, or skip it and count it in the corpus' record."
     )
     limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
-    sample: Fraction | None = identity(None, doc=SAMPLE_DOC)
+    sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
     heldout: Fraction = identity(
         0.05,
         doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name.",

@@ -66,9 +66,7 @@ class FilesSource:
             return
         directory = self._work / "extracts"
         directory.mkdir(exist_ok=True)
-        # A limit counts the documents that are kept, and of a sample a worker does not know which these are.
-        limit = self._config.limit if self._config.sample is None else None
-        extraction = Extraction(read, directory, limit)
+        extraction = Extraction(read, directory, self._config.limit)
         yield from map(extracted, self._engine.map(extraction, enumerate(self._files)))
 
     def _file(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.packing import SHUFFLED_TEXT
+from paribus.config.units import format_size
 from paribus.reporting.table.frame import RunRecord
 
 Readings = npt.NDArray[np.int64]
@@ -34,6 +35,8 @@ class CommonText:
     best_fit: bool
     epochs: float
     """Of the one that read less of its corpus."""
+    text_bytes: int
+    """What both read at least."""
     straddling: float
     """Share of contexts with text of two stretches, which is not shuffled as one; of the one that has more."""
 
@@ -79,6 +82,7 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
         straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
+        text_bytes=min(int(each.training["text_bytes"]) for each in both),
     )
 
 
@@ -118,7 +122,8 @@ def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     if not little:
         return []
     rows = list(dict.fromkeys(names[each.row] for each in little))
-    remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each)))
+    text = format_size(max(each.text_bytes for each in little)).replace(" ", "")
+    remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each, text)))
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [
         f"Warning: below {LOW:.0%} of the text that these rows read in training is that of the row they are compared "
@@ -126,8 +131,8 @@ def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     ]
 
 
-def _remedy(each: CommonText) -> str | None:
-    """What would let both read the same; None where nothing is known."""
+def _remedy(each: CommonText, text: str) -> str | None:
+    """What would let both read the same `text` (its size); None where nothing is known."""
     if each.shuffled_contexts:
         return f"packing.shuffle={SHUFFLED_TEXT} lets all tokenizers read the same text"
     if each.other_stretches:
@@ -139,8 +144,8 @@ def _remedy(each: CommonText) -> str | None:
         return None
     if each.other_order:
         return (
-            "a budget below an epoch takes other documents from each order: let corpus.sample keep what it reads, "
-            f"about {each.epochs:.2g} of what is there"
+            f"a budget below an epoch takes other documents from each order: corpus.sample={text} "
+            "chooses them before they are ordered"
         )
     if each.best_fit:
         return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
