@@ -11,9 +11,9 @@ import pytest
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import Comparison, compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import seeds_note
-from support.tables import config_of, record
+from support.tables import config_of, record, write_scores
 
 SIZES = np.random.default_rng(3).integers(500, 4000, 60)
 FACTORS = ("tokenizer",)
@@ -61,6 +61,35 @@ def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_pa
 def test_steps_that_were_left_out_are_named(tmp_path: Path) -> None:
     runs = rows(tmp_path, {"bpe": (0.0,)}, skipped_steps=0.0) + rows(tmp_path, {"bytes": (0.1,)}, skipped_steps=40.0)
     assert line(compare(runs, FACTORS), "skip_bad_steps").endswith("bytes: up to 40 of 100 steps.")
+
+
+def test_a_row_whose_other_seeds_failed_is_one_of_survivors(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": (0.0, 0.1, 0.2, 0.0), "bytes": (0.1, 0.2, 0.1)})
+    lost = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite")
+    assert line(compare(runs, FACTORS, missing=[lost]), "only the runs that ended").endswith(
+        "better than the row is: bytes: 1 without scores beside 3."
+    )
+    never = MissingRun({"tokenizer": "unigram"}, "not started")
+    assert not any("only the runs that ended" in each for each in notes(compare(runs, FACTORS, missing=[never])))
+
+
+def test_how_much_of_the_documents_of_a_fine_tuned_task_rows_read_is_said_where_some_are_cut(tmp_path: Path) -> None:
+    def told(name: str, *read: tuple[int, float]) -> list[str]:
+        runs = []
+        for label, (cut, size) in zip(("bpe", "bytes"), read, strict=True):
+            made = run(tmp_path / name, label, 0)
+            directory = tmp_path / name / f"{label}-finetuned"
+            statistics = {"tasks": {"qmsum": {"documents_cut": cut, "document_bytes": size}}}
+            scores = {("qmsum", 0): [0.5] * 40}
+            write_scores(directory, scores, metric="rouge_geometric_mean", statistics=statistics)
+            runs.append(replace(made, finetuned=directory))
+        return [each for each in notes(compare(runs, FACTORS)) if "lost their end" in each]
+
+    (unlike,) = told("unlike", (7, 1800.2), (9, 640.0))
+    assert "read 640 to 1,800 bytes of one on average, finetuning.document_characters lets all rows" in unlike
+    (alike,) = told("alike", (7, 900.0), (7, 900.0))
+    assert alike.endswith("read 900 bytes of one on average, in all rows alike.")
+    assert told("whole", (0, 1800.0), (0, 1800.0)) == []
 
 
 def started(checkpoint: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def truncated(comparison: Comparison) -> list[str]:
                 f"{name}: {found.cut:,} of {found.items:,} items are left out in all rows, since their prompt does not "
                 "fit the context of some run."
             )
-    return [*(lines or _cut_alike(comparison)), *_cut_sources(comparison)]
+    return [*(lines or _cut_alike(comparison)), *_cut_sources(comparison), *_cut_documents(comparison)]
 
 
 def _cut_sources(comparison: Comparison) -> list[str]:
@@ -41,6 +41,22 @@ def _cut_sources(comparison: Comparison) -> list[str]:
     return [
         f"Sources longer than the context lost their end, {_between(counts)} of {pairs:,} held-out pairs, {alike}; a "
         "larger model.context_length keeps them whole."
+    ]
+
+
+def _cut_documents(comparison: Comparison) -> list[str]:
+    """Of fine-tuned tasks, how much of a document the models read: what fits the context depends on the tokenizer."""
+    read: dict[str, list[int]] = {}
+    for row in comparison.finished:
+        for run in row.runs:
+            score = comparison.scores.get(run.run_id)
+            for task, size in score.read_of_documents.items() if score else ():
+                read.setdefault(task, []).append(round(size))
+    alike = {True: "in all rows alike", False: "finetuning.document_characters lets all rows read the same"}
+    return [
+        f"{comparison.name(task)}: documents lost their end where a prompt does not fit the context; the models read "
+        f"{_between(sizes)} bytes of one on average, {alike[len(set(sizes)) == 1]}."
+        for task, sizes in sorted(read.items())
     ]
 
 

@@ -6,7 +6,8 @@ from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader must know before any number, because it makes rows unlike."""
-    return [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *held_seeds(comparison)]
+    unlike = [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *_survivors(comparison)]
+    return unlike + held_seeds(comparison)
 
 
 def held_seeds(comparison: Comparison) -> list[str]:
@@ -62,6 +63,21 @@ def _starts(comparison: Comparison) -> list[str]:
     if any(run.start for row in comparison.finished for run in row.runs):
         return ["Training goes on from checkpoints, so seeds vary the continuation alone."]
     return []
+
+
+def _survivors(comparison: Comparison) -> list[str]:
+    """Rows of which some runs are there and others are not, which may be no accident."""
+    rows = [
+        f"{comparison.row_name(row)}: {len(row.missing)} without scores beside {len(row.runs)}"
+        for row in comparison.finished
+        if row.missing and row.runs
+    ]
+    if not rows:
+        return []
+    return [
+        "Warning: of these rows only the runs that ended are compared; where others failed by what they trained, such "
+        f"as a loss that diverged, those look better than the row is: {'; '.join(some(rows))}."
+    ]
 
 
 def goes_on_otherwise(row: ComparisonRow, comparison: Comparison) -> bool:
