@@ -35,7 +35,7 @@ def tested(
         if base is not None and _testable(column, cells[row][column.key], cells[base][column.key])
     ]
     items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
-    seeds = _over_seeds(places, values)
+    seeds = over_seeds(places, values)
     of_model = {column.key: column.of_model for column in columns}
     found = [_without_inference(row, columns) for row in cells]
     seeds = [
@@ -47,6 +47,26 @@ def tested(
         cell = replace(found[row][key], test=test, plain_p=plain)
         found[row][key] = _judged(cell, crossed) if of_model[key] else replace(cell, p_value=test.p_value)
     return _adjusted(found, [(row, key) for row, _, key in places if key in primary])
+
+
+def over_seeds(
+    places: Sequence[tuple[int, int, str]], values: Sequence[Mapping[str, Values]]
+) -> list[CrossedTest | None]:
+    """Tests of two rows of `values` each in a column, (row, baseline, column), over the seeds that both have.
+
+    What seeds do to a row is taken from all rows of `values`. None for fewer than two common seeds.
+    """
+    pools = {key: _pooled([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
+    shared = [sorted(values[row][key].keys() & values[base][key].keys()) for row, base, key in places]
+    enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
+    pairs = [
+        (_by_seed(values[row][key], shared[index]), _by_seed(values[base][key], shared[index]))
+        for index, (row, base, key) in ((index, places[index]) for index in enough)
+    ]
+    pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
+    tests = crossed_tests(pairs, pooled)
+    found = dict(zip(enough, tests, strict=True))
+    return [found.get(index) for index in range(len(places))]
 
 
 def too_few_items(column: Column, cell: Cell) -> bool:
@@ -99,23 +119,6 @@ def with_best(
                 cell = found[place][column.key]
                 found[place][column.key] = replace(cell, best=cell.value == best)
     return found
-
-
-def _over_seeds(
-    places: Sequence[tuple[int, int, str]], values: Sequence[Mapping[str, Values]]
-) -> list[CrossedTest | None]:
-    """Tests over the seeds that both have, by place; None for fewer than two."""
-    pools = {key: _pooled([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
-    shared = [sorted(values[row][key].keys() & values[base][key].keys()) for row, base, key in places]
-    enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
-    pairs = [
-        (_by_seed(values[row][key], shared[index]), _by_seed(values[base][key], shared[index]))
-        for index, (row, base, key) in ((index, places[index]) for index in enough)
-    ]
-    pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
-    tests = crossed_tests(pairs, pooled)
-    found = dict(zip(enough, tests, strict=True))
-    return [found.get(index) for index in range(len(places))]
 
 
 def _pooled(rows: Sequence[Values]) -> list[SeedVariance | None]:
