@@ -8,6 +8,7 @@ from pydantic import BeforeValidator
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _COUNTS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
+_LEAST_SAMPLE = 1000
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -39,12 +40,25 @@ def parse_count(value: object) -> int:
 
 
 def parse_sample(value: object) -> float | int:
-    """A share between 0 and 1, or bytes as `parse_size` reads them; ValueError otherwise."""
-    if isinstance(value, int | float) and not isinstance(value, bool) and value <= 1:
-        if not 0 < value < 1:
-            raise ValueError(f"{value!r} is neither a share between 0 and 1 nor a size such as 500MB; null keeps all")
-        return value
-    return parse_size(value)
+    """A share between 0 and 1, or bytes as `parse_size` reads them, 1,000 at least; ValueError otherwise."""
+    number = _number(value)
+    if number is not None and 0 < number < 1:
+        return number
+    if number is None or (number >= _LEAST_SAMPLE and number == int(number)):
+        size = parse_size(value)
+        if size >= _LEAST_SAMPLE:
+            return size
+    raise ValueError(f"{value!r} is neither a share between 0 and 1 nor a size such as 500MB; null keeps all")
+
+
+def _number(value: object) -> float | None:
+    """A number, also as text; None for anything with a unit."""
+    if isinstance(value, bool):
+        return None
+    try:
+        return float(value)  # type: ignore[arg-type]  # what it cannot take it refuses
+    except (TypeError, ValueError):
+        return None
 
 
 def format_size(size: float) -> str:

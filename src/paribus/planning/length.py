@@ -90,7 +90,13 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
     predicted = training.get("target_bytes", training.get("bytes"))
-    return Text(bytes_per_token, None if predicted is None else predicted * read, source)
+    if predicted is None:
+        return Text(bytes_per_token, None, source)
+    epoch_bytes, model = predicted * read, run.job.config.model
+    if order and "groups" in order:  # a context begins with each group, and what of this is behind it is not read
+        context_bytes = model.context_bytes or model.context_length * bytes_per_token
+        epoch_bytes = min(epoch_bytes, order["groups"] * context_bytes)
+    return Text(bytes_per_token, epoch_bytes, source)
 
 
 def _result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:

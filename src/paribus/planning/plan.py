@@ -5,8 +5,8 @@ pads, the documents decide how much is read a step: what is said before training
 Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
 """
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
@@ -102,10 +102,9 @@ class Plan:
     others: OtherStages
     """Hours of all stages but training."""
     problems: tuple[str, ...]
-    orders_differ: bool
-    """Whether runs of one seed have the documents of one corpus in different orders."""
-    sampled: bool
-    """Whether `corpus.sample` chooses the documents."""
+    epochs_of_orders: tuple[float | None, ...]
+    """Of runs whose corpus another run of their seed has in another order, the part of it that is read, as far as it is
+    known."""
     unfair: FairnessError | None
     """Why the comparison table, and so `paribus run`, would refuse these runs."""
 
@@ -168,15 +167,22 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
-        orders_differ=_orders_differ(runs),
-        sampled=config.corpus.sample is not None,
+        epochs_of_orders=tuple(_epochs_of_orders(runs, planned)),
         unfair=undeclared(runs),
     )
 
 
-def _orders_differ(runs: Sequence[PreparedRun]) -> bool:
-    orders = {(run.job.config.seed, run.nodes["corpus"].key, run.nodes["order"].key) for run in runs}
-    return len({(seed, corpus) for seed, corpus, _ in orders}) < len(orders)
+def _epochs_of_orders(runs: Sequence[PreparedRun], planned: Sequence[PlannedRun]) -> Iterator[float | None]:
+    orders: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for run in runs:
+        orders[run.job.config.seed, run.nodes["corpus"].key].add(run.nodes["order"].key)
+    for run, plan in zip(runs, planned, strict=True):
+        sample = run.job.config.corpus.sample
+        if len(orders[run.job.config.seed, run.nodes["corpus"].key]) < 2:
+            continue
+        # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
+        chosen = plan.length.text_bytes / sample if isinstance(sample, int) else None
+        yield chosen if plan.length.epochs is None else plan.length.epochs
 
 
 def _state(node: Node, root: OutputRoot) -> str:

@@ -63,10 +63,13 @@ def _remarks(plan: Plan) -> Iterator[str]:
 
 def _order_remarks(plan: Plan) -> Iterator[str]:
     """What orders of documents read beside each other."""
-    known = [run.length.epochs for run in plan.runs if run.length.epochs is not None]
-    if not plan.orders_differ or min(known, default=float(plan.sampled)) >= ENOUGH_EPOCHS:
+    known = [epochs for epochs in plan.epochs_of_orders if epochs is not None]
+    if min(known, default=1.0) < ENOUGH_EPOCHS:
+        least = f"only {min(known):.0%} of the corpus is read"
+    elif len(known) < len(plan.epochs_of_orders):
+        least = "less than the corpus may be read"
+    else:
         return
-    least = f"only {min(known):.0%} of the corpus is read" if known else "less than the corpus may be read"
     yield (
         f"orders differ and {least}, of each order other documents: corpus.sample='${{budget.text}}', or another size, "
         "chooses them before they are ordered"

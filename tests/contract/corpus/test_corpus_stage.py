@@ -237,6 +237,20 @@ def test_a_limit_is_of_what_is_read_and_a_sample_is_chosen_of_that(tmp_path: Pat
     assert found["heldout"] == unlimited["heldout"] and 0 < found["train"]["bytes"] < unlimited["train"]["bytes"]
 
 
+@pytest.mark.parametrize("sample", [None, 0.5, 20_000])
+def test_a_limit_counts_no_record_that_is_left_out_wherever_files_are_read(
+    tmp_path: Path, sample: float | None
+) -> None:
+    rows = [{"id": f"{number // 2}", "text": f"text {number} " + f"word{number} " * 20} for number in range(2_000)]
+    path = write_jsonl(tmp_path / "rows.jsonl", rows)
+    config = files_corpus(path, heldout=0.1, sample=sample, limit=60_000, id_field="id", on_invalid="skip")
+    here = context_at(tmp_path / "here", tmp_path / "work", run_config(corpus=config), {})
+    there = context_at(tmp_path / "there", tmp_path / "ahead", run_config(corpus=config), {})
+    found, ahead = build(here), build(replace(there, engine=Elsewhere(1)))
+    assert found == ahead and found["stopped_at"] == "limit"
+    assert found["bytes"] + found["unsampled"]["bytes"] > 59_000
+
+
 def test_a_sample_without_a_training_document_is_named(tmp_path: Path) -> None:
     rows = [{"text": f"text {number} " + f"w{number} " * 20} for number in range(90)]
     path = write_jsonl(tmp_path / "rows.jsonl", rows)

@@ -257,6 +257,10 @@ ORDERS = ("ordering=standard,sequential", "budget=equal_text", "budget.text=100K
         (ORDERS, 105_000, None),
         ((*ORDERS, "corpus.sample=${budget.text}"), None, None),
         ((*ORDERS, "corpus.sample=200KB"), 200_000, "orders differ and only 50% of the corpus is read"),
+        ((*ORDERS, "corpus.sample=10MB"), None, "orders differ and only 1% of the corpus is read"),
+        ((*ORDERS, "corpus.sample=0.5"), None, "orders differ and less than the corpus may be read"),
+        ((*ORDERS, "corpus.sample=100KB,null"), None, "orders differ and less than the corpus may be read"),
+        ((*ORDERS, "corpus.limit=300KB,3MB"), 105_000, "orders differ and less than the corpus may be read"),
         ((*ORDERS[1:], "tokenizer=bpe,bytes"), 400_000, None),
         ((*ORDERS[1:], "seed=0,1"), 400_000, None),
     ],
@@ -272,6 +276,15 @@ def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
     show_plan(make_plan(runs), console)
     shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
     assert (told or "") in shown and ("orders differ" in shown) == (told is not None)
+
+
+def test_an_epoch_of_groups_is_a_context_of_each(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "ordering=nn", "budget=equal_text", "budget.text=100KB")
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    stored(run, "order", {"documents": 100, "removed": 0, "entries": 2_100, "groups": 100})
+    (plan,) = make_plan([run]).runs
+    context = run.job.config.model.context_length * 44_000 / (44_000 / by_rule(512) + 100)
+    assert plan.length.epochs == pytest.approx(100_000 / (100 * context))
 
 
 def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:

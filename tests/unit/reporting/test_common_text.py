@@ -26,7 +26,8 @@ def run(root: Path, tokenizer: str, seed: int, readings: Sequence[int] | None, *
     order = str(changes.pop("ordering", "standard"))
     packing |= {"stretch_bytes": changes.pop("stretch_bytes", None)}
     model = {**made.config["model"], "context_length": changes.pop("context_length", 128)}
-    config = {**made.config, "packing": packing, "ordering": {"kind": order}, "model": model}
+    corpus = {**made.config["corpus"], "sample": changes.pop("sample", None)}
+    config = {**made.config, "corpus": corpus, "packing": packing, "ordering": {"kind": order}, "model": model}
     training = {**made.training, "epochs": changes.pop("epochs", 0.5)}
     training |= {"straddling": changes.pop("straddling", None)}
     known = path if readings is not None else None
@@ -59,8 +60,11 @@ def test_the_share_of_common_text_is_of_each_row_against_its_baseline_at_one_see
         ({"shuffle": "none"}, "packing.shuffle=text lets"),
         (
             {"ordering": "in_context"},
-            "a budget below an epoch takes other documents from each order: corpus.sample=3.3MiB chooses them before",
+            "a budget below an epoch takes other documents from each order: corpus.sample=3.5MB chooses them before",
         ),
+        ({"ordering": "in_context", "sample": 3_600_000}, None),
+        ({"ordering": "in_context", "sample": 9_000_000}, "corpus.sample=3.5MB chooses them before"),
+        ({"ordering": "nn", "sample": 3_600_000}, "ordering=nn repeats documents"),
         ({"packing": "best_fit"}, "packing=concatenate has more in common"),
         ({}, "a few contexts of each stretch of text: a larger one"),
         ({"context_length": 64, "epochs": 2.0}, "give all one packing.stretch_bytes"),

@@ -65,12 +65,11 @@ def test_steps_that_were_left_out_are_named(tmp_path: Path) -> None:
 
 def test_a_row_whose_other_seeds_failed_is_one_of_survivors(tmp_path: Path) -> None:
     runs = rows(tmp_path, {"bpe": (0.0, 0.1, 0.2, 0.0), "bytes": (0.1, 0.2, 0.1)})
-    lost = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite")
-    assert line(compare(runs, FACTORS, missing=[lost]), "only the runs that ended").endswith(
-        "better than the row is: bytes: 1 without scores beside 3."
-    )
-    never = MissingRun({"tokenizer": "unigram"}, "not started")
-    assert not any("only the runs that ended" in each for each in notes(compare(runs, FACTORS, missing=[never])))
+    lost = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite", diverged=True)
+    assert line(compare(runs, FACTORS, missing=[lost]), "diverged").endswith("than the row is: bytes: 1 beside 3.")
+    others = [MissingRun({"tokenizer": name}, "still running") for name in ("unigram", "bytes")]
+    gone = [replace(each, gone=("its checkpoints are gone",)) for each in runs]
+    assert not any("diverged" in each for each in notes(compare(gone, FACTORS, missing=others)))
 
 
 def test_how_much_of_the_documents_of_a_fine_tuned_task_rows_read_is_said_where_some_are_cut(tmp_path: Path) -> None:
@@ -89,7 +88,29 @@ def test_how_much_of_the_documents_of_a_fine_tuned_task_rows_read_is_said_where_
     assert "read 640 to 1,800 bytes of one on average, finetuning.document_characters lets all rows" in unlike
     (alike,) = told("alike", (7, 900.0), (7, 900.0))
     assert alike.endswith("read 900 bytes of one on average, in all rows alike.")
+    (one,) = told("one", (0, 1800.0), (9, 640.0))
+    assert "read 640 to 1,800 bytes" in one and "in all rows alike" not in one
     assert told("whole", (0, 1800.0), (0, 1800.0)) == []
+
+
+def test_the_last_sentence_says_what_the_numbers_allow_to_say(tmp_path: Path) -> None:
+    def last(name: str, shifts: Mapping[str, Sequence[float]]) -> str:
+        return notes(compare(rows(tmp_path / name, shifts), FACTORS))[-1]
+
+    steady = (0.001, -0.003, 0.002, -0.001, 0.004)
+    apart = last("apart", {"bpe": steady, "alike": steady[::-1], "worse": [0.5 + each for each in steady]})
+    assert apart.startswith(
+        "What these numbers allow to say: of Held-out text bits / byte the difference is beyond chance"
+    )
+    assert (
+        "of worse by +0.499 (+0.496 to +0.503)" in apart and ", of 1 other it is not, and true ones below 0.0" in apart
+    )
+    alike = last("alike", {"bpe": steady, "alike": steady[::-1]})
+    assert "bits / byte no difference is beyond chance, the largest is " in alike
+    assert alike.endswith("may well be there unseen.")
+    one = last("one", {"bpe": (0.0,), "worse": (0.5,)})
+    assert one == "What these numbers allow to say: not which row is better."
+    assert "allow to say" not in last("alone", {"bpe": steady})
 
 
 def started(checkpoint: str) -> dict[str, Any]:

@@ -66,7 +66,9 @@ class FilesSource:
             return
         directory = self._work / "extracts"
         directory.mkdir(exist_ok=True)
-        extraction = Extraction(read, directory, self._config.limit)
+        # A record whose id was there before is left out with on_invalid=skip, and a worker knows no other's ids.
+        skips_ids = self._config.id_field is not None and self._config.on_invalid == "skip"
+        extraction = Extraction(read, directory, None if skips_ids else self._config.limit)
         yield from map(extracted, self._engine.map(extraction, enumerate(self._files)))
 
     def _file(

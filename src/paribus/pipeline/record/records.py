@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.config.identity import chosen
-from paribus.errors import ParibusError
+from paribus.errors import NumericalError, ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
@@ -49,7 +49,8 @@ def collect(
         if record is None:
             others = list(_others(root)) if others is None else others
             reason = _by_another_version(run, others) or reason
-        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}"))
+        diverged = ((record or {}).get("failure") or {}).get("class") == NumericalError.failure_class
+        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged))
     return records, missing
 
 

@@ -8,13 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.packing import SHUFFLED_TEXT
-from paribus.config.units import format_size
 from paribus.reporting.table.frame import RunRecord
 
 Readings = npt.NDArray[np.int64]
 _ORDER = ("ordering", "duplicates", "embedder", "neighbours")
 LOW = 0.9
 """Below this share of common text, a table warns."""
+ENOUGH = 1.1
+"""A sample of up to so many times the text that is read needs no smaller one."""
+UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,10 @@ class CommonText:
     """Whether the stretches of text that they shuffle differ in length."""
     other_order: bool
     """Whether their documents are in different orders."""
+    repeats: bool
+    """Whether one of these repeats documents."""
+    sampled: bool
+    """Whether `corpus.sample` has chosen no more text than they read."""
     best_fit: bool
     epochs: float
     """Of the one that read less of its corpus."""
@@ -79,6 +85,8 @@ def _described(place: int, run: RunRecord, other: RunRecord, share: float) -> Co
         ),
         other_stretches=_stretch(run) != _stretch(other),
         other_order=any(run.config.get(part) != other.config.get(part) for part in _ORDER) or _order_seeds_differ(both),
+        repeats=any((run.config.get("ordering") or {}).get("kind") == "nn" for run in both),
+        sampled=all(_sampled(run) for run in both),
         best_fit=any(_packing(each).get("kind") == "best_fit" for each in both),
         straddling=max(float(each.training.get("straddling") or 0.0) for each in both),
         epochs=min(float(each.training.get("epochs") or 0.0) for each in both),
@@ -99,6 +107,19 @@ def _stretch(run: RunRecord) -> tuple[Any, ...]:
     """What decides the length of a run's stretches: that which is given, else the size of a context."""
     given, model = _packing(run).get("stretch_bytes"), run.config.get("model") or {}
     return (given,) if given else (model.get("context_length"), model.get("context_bytes"))
+
+
+def _sampled(run: RunRecord) -> bool:
+    sample = (run.config.get("corpus") or {}).get("sample")
+    return isinstance(sample, int) and sample <= ENOUGH * int(run.training["text_bytes"])
+
+
+def _rounded_up(size: int) -> str:
+    """A number of bytes as it is given in an override, of three digits."""
+    step = 10 ** max(0, len(str(size)) - 3)
+    rounded = -(-size // step) * step
+    unit, scale = next((unit for unit in UNITS if rounded >= unit[1]), ("", 1))
+    return f"{rounded / scale:g}{unit}"
 
 
 def in_words(found: Sequence[CommonText]) -> list[str]:
@@ -122,7 +143,7 @@ def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     if not little:
         return []
     rows = list(dict.fromkeys(names[each.row] for each in little))
-    text = format_size(max(each.text_bytes for each in little)).replace(" ", "")
+    text = _rounded_up(max(each.text_bytes for each in little))
     remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each, text)))
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [
@@ -140,13 +161,21 @@ def _remedy(each: CommonText, text: str) -> str | None:
             "where contexts differ in length, so do the stretches of text that are shuffled: give all one "
             "packing.stretch_bytes"
         )
+    if each.other_order:
+        return _remedy_of_orders(each, text)
     if each.epochs >= 1:
         return None
-    if each.other_order:
-        return (
-            f"a budget below an epoch takes other documents from each order: corpus.sample={text} "
-            "chooses them before they are ordered"
-        )
     if each.best_fit:
         return "with best_fit a context holds documents of a whole window: packing=concatenate has more in common"
     return "the budget reads only a few contexts of each stretch of text: a larger one has more in common"
+
+
+def _remedy_of_orders(each: CommonText, text: str) -> str | None:
+    if each.repeats:
+        return "ordering=nn repeats documents, and so reads fewer of them"
+    if each.epochs >= 1 or each.sampled:
+        return None
+    return (
+        f"a budget below an epoch takes other documents from each order: corpus.sample={text} chooses them before they "
+        "are ordered"
+    )

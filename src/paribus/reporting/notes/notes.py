@@ -7,6 +7,7 @@ from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
 from paribus.reporting.notes.trainings import goes_on_otherwise, warnings
+from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.significance.judgement import (
     ITEMS_TO_JUDGE,
     SEEDS_TO_JUDGE,
@@ -46,6 +47,7 @@ def notes(comparison: Comparison) -> list[str]:
         *lines,
         *comparison.proof.sentences(),
         *in_words(comparison.common_text),
+        *verdict(comparison),
     ]
 
 

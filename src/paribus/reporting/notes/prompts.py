@@ -46,18 +46,17 @@ def _cut_sources(comparison: Comparison) -> list[str]:
 
 def _cut_documents(comparison: Comparison) -> list[str]:
     """Of fine-tuned tasks, how much of a document the models read: what fits the context depends on the tokenizer."""
-    read: dict[str, list[int]] = {}
-    for row in comparison.finished:
-        for run in row.runs:
-            score = comparison.scores.get(run.run_id)
-            for task, size in score.read_of_documents.items() if score else ():
-                read.setdefault(task, []).append(round(size))
+    runs = [run.run_id for row in comparison.finished for run in row.runs if run.run_id in comparison.scores]
+    scores = [comparison.scores[run] for run in runs]
     alike = {True: "in all rows alike", False: "finetuning.document_characters lets all rows read the same"}
-    return [
-        f"{comparison.name(task)}: documents lost their end where a prompt does not fit the context; the models read "
-        f"{_between(sizes)} bytes of one on average, {alike[len(set(sizes)) == 1]}."
-        for task, sizes in sorted(read.items())
-    ]
+    lines = []
+    for task in sorted({task for score in scores for task, cut in score.documents_cut.items() if cut}):
+        sizes = [score.document_bytes[task] for score in scores if task in score.document_bytes]
+        lines.append(
+            f"{comparison.name(task)}: documents lost their end where a prompt does not fit the context; the models "
+            f"read {_between([round(size) for size in sizes])} bytes of one on average, {alike[len(set(sizes)) == 1]}."
+        )
+    return lines
 
 
 def _cut_alike(comparison: Comparison) -> list[str]:

@@ -66,17 +66,17 @@ def _starts(comparison: Comparison) -> list[str]:
 
 
 def _survivors(comparison: Comparison) -> list[str]:
-    """Rows of which some runs are there and others are not, which may be no accident."""
+    """Rows of which some runs diverged."""
     rows = [
-        f"{comparison.row_name(row)}: {len(row.missing)} without scores beside {len(row.runs)}"
+        f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}"
         for row in comparison.finished
-        if row.missing and row.runs
+        if row.diverged
     ]
     if not rows:
         return []
     return [
-        "Warning: of these rows only the runs that ended are compared; where others failed by what they trained, such "
-        f"as a loss that diverged, those look better than the row is: {'; '.join(some(rows))}."
+        "Warning: some runs of these rows diverged and are not in the numbers, so that those that are left look better "
+        f"than the row is: {'; '.join(some(rows))}."
     ]
 
 

@@ -1,5 +1,6 @@
 """The comparison itself, as numbers: rows are combinations of factors, columns are measures, cells know their runs."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -32,6 +33,8 @@ class ComparisonRow:
     cells: Mapping[str, Cell]
     missing: tuple[str, ...] = ()
     """Why runs, or scores of them, that were asked for are not there."""
+    diverged: int = 0
+    """Runs that are not there since a number was not finite."""
     baseline: int | None = None
     """Place of the row that this one is compared with; None for such a row itself."""
 
@@ -223,8 +226,11 @@ def _rows(
     table: TableConfig,
 ) -> list[ComparisonRow]:
     reasons: dict[tuple[str, ...], list[str]] = {labels: [] for labels in groups}
+    diverged: Counter[tuple[str, ...]] = Counter()
     for run in missing:
-        reasons.setdefault(tuple(run.factors.get(factor, "?") for factor in factors), []).append(run.reason)
+        labels = tuple(run.factors.get(factor, "?") for factor in factors)
+        reasons.setdefault(labels, []).append(run.reason)
+        diverged[labels] += run.diverged
     for labels, group in groups.items():
         for record in group:
             lost = [*record.gone, *([gone[record.run_id]] if record.run_id in gone else [])]
@@ -232,7 +238,7 @@ def _rows(
     places = ordered(list(reasons), factors, table)
     compared = baselines(places, factors, table)
     return [
-        ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), baseline)
+        ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), diverged[labels], baseline)
         for labels, baseline in zip(places, compared, strict=True)
     ]
 

@@ -73,6 +73,8 @@ class MissingRun:
 
     factors: Mapping[str, str]
     reason: str
+    diverged: bool = False
+    """Whether it failed by a number, such as a loss that is not finite."""
 
 
 def frame(runs: Sequence[RunRecord]) -> "pd.DataFrame":

@@ -68,8 +68,10 @@ class RunScores:
     """Choices with such a token."""
     cut_sources: int = 0
     """Held-out pairs whose source lost its end, since it is longer than the context."""
-    read_of_documents: Mapping[str, float] = field(default_factory=dict)
-    """By fine-tuned task of which documents lost their end: the mean bytes of text that the model read of one."""
+    documents_cut: Mapping[str, int] = field(default_factory=dict)
+    """By fine-tuned task how many documents lost their end."""
+    document_bytes: Mapping[str, float] = field(default_factory=dict)
+    """By fine-tuned task the mean bytes of text that the model read of a document."""
     omitted: float = 0.0
     """Largest share of a probability that a sum over such tokens left out."""
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
@@ -95,6 +97,7 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
     heldout = _table(directory / "heldout.parquet", HELDOUT_COLUMNS, ("document",))
     statistics = _json(directory / "statistics.json")
     tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
+    fine: Mapping[str, Mapping[str, Any]] = _json(finetuned / "statistics.json")["tasks"] if finetuned else {}
     checkpoints = len({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
     blocks, scored = _blocks_of(items, directory / ITEMS, known)
     tuned, answered = _blocks_of(_items(finetuned), finetuned / ITEMS, known) if finetuned else ({}, {})
@@ -117,17 +120,13 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         crossed_choices=_counts(tasks, "crossed_choices"),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         cut_sources=int(statistics.get("cut_sources") or 0),
-        read_of_documents=_read_of_documents(finetuned) if finetuned else {},
+        documents_cut={task: int(about["documents_cut"]) for task, about in fine.items()},
+        document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
         content=content | about_texts,
         texts=texts,
     )
-
-
-def _read_of_documents(finetuned: Path) -> dict[str, float]:
-    tasks = _json(finetuned / "statistics.json")["tasks"]
-    return {task: float(about["document_bytes"]) for task, about in tasks.items() if about["documents_cut"]}
 
 
 def _items(directory: Path) -> pa.Table:
