@@ -73,11 +73,11 @@ def separate(context: StageContext, drawn: Drawn) -> Separated:
     if threshold is not None and (shares > threshold).any():
         links = (overlaps.components(threshold), np.array(drawn.groups), np.array(drawn.texts))
         moves = _together(shares > threshold, links)
-        _require_rest(moves, threshold, context)
+        _require_rest(moves, threshold, context.config.corpus.group_field)
         shares = raised(overlaps, _chosen(corpus, moves))
     moved = list(_chosen(corpus, moves))
     _insert(context, corpus, [drawn.places[number] for number in np.flatnonzero(moves)], moved)
-    _write_heldout(context, corpus, moves, shares)
+    _write_heldout(context.work / "heldout", corpus, moves, shares)
     size, targets = sum(found.bytes for found in moved), sum(len((found.target or "").encode()) for found in moved)
     return Separated(np.flatnonzero(moves).tolist(), size, targets, summary(shares[~moves]))
 
@@ -97,9 +97,8 @@ def _together(near: Flags, links: Sequence[npt.NDArray[np.int64]]) -> Flags:
         moves = more
 
 
-def _require_rest(moves: Flags, threshold: float, context: StageContext) -> None:
+def _require_rest(moves: Flags, threshold: float, group: str | None) -> None:
     if moves.all():
-        group = context.config.corpus.group_field
         grouped = f" or of one group (corpus.group_field={group}) with one" if group else ""
         raise DataError(
             f"corpus.near_duplicate={threshold}: each of the {len(moves)} held-out documents is a near copy of a "
@@ -154,11 +153,8 @@ def with_arrivals(directory: Path, pairs: bool, work: tuple[Path, Sequence[tuple
     return path
 
 
-def _write_heldout(
-    context: StageContext, corpus: CorpusArtifact, moves: Flags, shares: npt.NDArray[np.float64]
-) -> None:
-    """The held-out split without what moved, with overlaps."""
-    directory = context.work / "heldout"
+def _write_heldout(directory: Path, corpus: CorpusArtifact, moves: Flags, shares: npt.NDArray[np.float64]) -> None:
+    """The held-out split without what moved, with overlaps, by way of `directory`."""
     shutil.rmtree(directory, ignore_errors=True)
     writer = SplitWriter(directory, schema_of("heldout", pairs=has_pairs(corpus)))
     for document, share in zip(_chosen(corpus, ~moves), shares[~moves].tolist(), strict=True):

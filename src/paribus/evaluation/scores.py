@@ -1,11 +1,12 @@
 """Score checkpoints on tasks and held-out text. Imports lm_eval and torch: import this module late."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.models.checkpoints import last_checkpoints, load_checkpoint_model
@@ -37,7 +38,7 @@ from paribus.evaluation.text.concatenated import ORDER, encode_stream, read_orde
 from paribus.evaluation.text.target_bits import TargetScorer
 from paribus.evaluation.text.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
@@ -82,10 +83,11 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     number = context.config.evaluation.last_checkpoints
     checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.training, number)
-    heldout = _Heldout(context)
+    heldout = _Heldout(context.inputs["tasks"] / HELDOUT, pairs=isinstance(context.config.model, EncoderDecoderModel))
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
-    _add_segmentations(context, tokenizer, list(checkpoints), scored)
+    for rows in _segmentations(context.config.evaluation.tasks, context.inputs["tasks"], tokenizer, list(checkpoints)):
+        _keep(context.report, rows, scored)
     if heldout.pairs is None:
         _score_texts(context, tokenizer, checkpoints, heldout, scored)
     else:
@@ -115,7 +117,11 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     about |= {"bleu": scored.translated.signature, "texts": {found.name: found.about() for found in scored.texts}}
     about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
     about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
-    content = {"heldout": asdict(statistics), "tasks": _tasks(context, scored), **about}
+    content = {
+        "heldout": asdict(statistics),
+        "tasks": _tasks(context.config.evaluation, context.inputs["tasks"], scored),
+        **about,
+    }
     write_json(context.output / "statistics.json", content)
     return _result(scored, list(checkpoints))
 
@@ -125,9 +131,10 @@ def _score_texts(
 ) -> None:
     """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
     config = context.config.evaluation
-    tasks = {key: load_task(context.inputs["tasks"], *key) for key in _keys(context)}
+    keys = [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
+    tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
     model: HarnessModel | None = None
-    for step, path, progress in _steps(context, checkpoints):
+    for step, path, progress in _steps(context.report, checkpoints):
         scorer = Scorer(load_checkpoint_model(path, config.device), config.batch_size)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
@@ -140,24 +147,26 @@ def _score_texts(
             scored.requests = model.encode(build_requests(list(tasks.values()), config.fewshot_seed))
         if tasks:
             model.scorer, model.progress = scorer, progress.requests
-            _add_rows(context, step, run_tasks(model, list(tasks.values())), scored)
+            samples = run_tasks(model, list(tasks.values()))
+            rows = [row for key in keys for row in item_rows(step, *key, samples[task_name(*key)])]
+            _keep(context.report, rows, scored)
+            scored.names |= _names(samples)
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
         for found in scored.texts:
             context.report.metric(found.metric, found.score(step, scorer, progress.text_of(found.name)), step=step)
 
 
-def _add_rows(context: StageContext, step: int, samples: dict[str, list[Any]], scored: Scored) -> None:
-    rows = [row for key in _keys(context) for row in item_rows(step, *key, samples[task_name(*key)])]
-    for name, found in samples.items():
-        scored.names |= {(name, int(sample["doc_id"])): str(sample["doc"]["id"]) for sample in found}
-    _keep(context, step, rows, scored)
+def _names(samples: dict[str, list[Any]]) -> dict[Item, str]:
+    return {
+        (name, int(sample["doc_id"])): str(sample["doc"]["id"]) for name, found in samples.items() for sample in found
+    }
 
 
-def _keep(context: StageContext, step: int, rows: list[ResultRow], scored: Scored) -> None:
+def _keep(report: Reporter, rows: list[ResultRow], scored: Scored) -> None:
     """Rows of one checkpoint, whose means are metrics of the run."""
     for key, value in means(rows).items():
-        context.report.metric(measure(*key), value, step=step)
+        report.metric(measure(*key), value, step=rows[0].checkpoint)
     scored.rows += rows
 
 
@@ -168,40 +177,34 @@ def _score_pairs(
     config, length = context.config.evaluation, context.config.model.context_length
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
-    for step, path, progress in _steps(context, checkpoints):
+    for step, path, progress in _steps(context.report, checkpoints):
         model = load_checkpoint_model(path, config.device)
         scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)
         translator = Translator(model, tokenizer, length, config.batch_size, config.beams, config.length_penalty)
-        _keep(context, step, scored.translated.add(step, translator, progress.translations), scored)
+        _keep(context.report, scored.translated.add(step, translator, progress.translations), scored)
 
 
-def _add_segmentations(context: StageContext, tokenizer: Tokenizer, steps: list[int], scored: Scored) -> None:
+def _segmentations(
+    names: Sequence[str], tasks: Path, tokenizer: Tokenizer, steps: Sequence[int]
+) -> Iterator[list[ResultRow]]:
     """What segmented corpora say of the tokenizer, at every checkpoint the same."""
-    for name in context.config.evaluation.tasks:
+    for name in names:
         if name in SEGMENTATIONS:
-            gold = read_segmented(segmented_path(context.inputs["tasks"], name))
-            for step in steps:
-                _keep(context, step, segmentation_rows(name, tokenizer, gold, step), scored)
+            gold = read_segmented(segmented_path(tasks, name))
+            yield from (segmentation_rows(name, tokenizer, gold, step) for step in steps)
 
 
-def _steps(context: StageContext, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
+def _steps(report: Reporter, checkpoints: dict[int, Path]) -> Iterator[tuple[int, Path, "_Progress"]]:
     for number, (step, path) in enumerate(checkpoints.items(), start=1):
-        yield step, path, _Progress(context, f"step {step} ({number} of {len(checkpoints)})")
-
-
-def _keys(context: StageContext) -> list[tuple[str, int]]:
-    """Task and number of shots of all that is asked."""
-    config = context.config.evaluation
-    return [(name, shots) for name in prompted(config.tasks) for shots in config.task_shots(name)]
+        yield step, path, _Progress(report, f"step {step} ({number} of {len(checkpoints)})")
 
 
 class _Heldout:
     """The sample of held-out documents or pairs."""
 
-    def __init__(self, context: StageContext) -> None:
-        path = context.inputs["tasks"] / HELDOUT
+    def __init__(self, path: Path, *, pairs: bool) -> None:
         self.pairs: list[TextPair] | None = None
-        if isinstance(context.config.model, EncoderDecoderModel):
+        if pairs:
             self.pairs = read_pairs(path)
             self.documents = [pair.id for pair in self.pairs]
             self.texts = [text for pair in self.pairs for text in (pair.source, pair.target)]
@@ -217,9 +220,8 @@ def measure(task: str, shots: int, metric: str) -> str:
 class _Progress:
     """Passes on what is done of a checkpoint."""
 
-    def __init__(self, context: StageContext, doing: str) -> None:
-        self._report = context.report
-        self._doing = doing
+    def __init__(self, report: Reporter, doing: str) -> None:
+        self._report, self._doing = report, doing
 
     def requests(self, done: int, total: int) -> None:
         self._report.progress(done, total, unit="requests", doing=f"scoring tasks, {self._doing}")
@@ -245,14 +247,14 @@ def _beginning(tokenizer: Tokenizer) -> JSON:
     return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eod_id, "add_bos_token": False}
 
 
-def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
+def _tasks(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:
     """What a reader of the tasks' scores must know."""
-    tasks: dict[str, JSON] = {}
-    config, requests = context.config.evaluation, scored.requests
+    about: dict[str, JSON] = {}
+    requests = scored.requests
     for name in prompted(config.tasks):
-        metadata = read_config(context.inputs["tasks"], name)["metadata"]
+        metadata = read_config(tasks, name)["metadata"]
         names = {str(number): task_name(name, number) for number in config.task_shots(name)}
-        tasks[name] = {
+        about[name] = {
             "chance": metadata["chance"],
             "items": len({row.item for row in scored.rows if row.task == name}),
             "fewshot_source": metadata["fewshot_source"],
@@ -260,7 +262,7 @@ def _tasks(context: StageContext, scored: Scored) -> dict[str, JSON]:
             "crossed_items": {key: _count(task, requests.crossed) for key, task in names.items()},
             "crossed_choices": {key: _count(task, requests.crossed.elements()) for key, task in names.items()},
         }
-    return tasks
+    return about
 
 
 def _named(task: str, scored: Scored) -> list[JSON]:

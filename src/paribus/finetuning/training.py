@@ -102,9 +102,10 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     """Train the model of `start` on the rows in `context.work`, going on from what is there already."""
     rows = EncodedCorpus(context.work / ROWS)
     training, steps = recipe(context.config, len(rows))
-    config, reporter = replace(context.config, training=training), TaskReporter(context.report, task)
-    context = replace(context, config=config, report=reporter)
-    fitted = fitted_to_memory(context, start.tokenizer.vocab_size, start.accelerator, start.precision)
+    config, report = replace(context.config, training=training), TaskReporter(context.report, task)
+    context = replace(context, config=config, report=report)
+    vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
+    fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, context.work, report)
     run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
     try:

@@ -25,7 +25,7 @@ from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.traversal.readings import READINGS, readings
 from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import straddling
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
@@ -61,7 +61,7 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     accelerator, precision = make_accelerator(context.config.training, processes)
     data = open_data(context, tokenizer, accelerator)
     config = data.config
-    fitted = fitted_to_memory(replace(context, config=config), tokenizer.vocab_size, accelerator, precision)
+    fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator)
     resumed = _newest(run)
@@ -100,13 +100,15 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     }
 
 
-def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, precision: str) -> Fit:
+def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is kept and said)
+    config: RunConfig, vocab_size: int, accelerator: Any, precision: str, work: Path, report: Reporter
+) -> Fit:
     """The micro-batch of all processes, found for the one with the least memory; a lowered one is said.
 
     It decides how sums are rounded, so what was lowered stays so when the run goes on. Raises OutOfMemoryError where
     not even one context fits.
     """
-    config, device, kept = context.config, accelerator.device, context.work / MICRO_BATCH
+    device, kept = accelerator.device, work / MICRO_BATCH
     before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
     given = str(config.training.micro_batch)
     how = training_setting(
@@ -121,7 +123,7 @@ def fitted_to_memory(context: StageContext, vocab_size: int, accelerator: Any, p
     known = [size for size in free if size is not None]
     fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
-        context.report.message(fitted.lowered)
+        report.message(fitted.lowered)
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
         write_json(kept, {given: fitted.micro_batch})

@@ -5,12 +5,13 @@ facts of tokenizer and tasks. Here they are known while there is time to change 
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from paribus.config.byte_sizes import in_tokens
-from paribus.config.schema import RunConfig
+from paribus.config.groups.model import ModelConfig
 from paribus.evaluation.prompts.boundary import Spellings
 from paribus.evaluation.prompts.pairs import PromptEncoder, encode_choices
 from paribus.evaluation.prompts.requests import Item, crossed_text
@@ -18,7 +19,7 @@ from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.tasks.files import read_config
 from paribus.evaluation.tasks.items import read_records
 from paribus.evaluation.tokenizer import evaluation_tokenizer
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
@@ -44,73 +45,76 @@ def build_prompts(context: StageContext) -> dict[str, JSON]:
     An example has the mean length of those that may be drawn. Raises DataError where a token crosses a boundary and the
     tokens' bytes are not those of the text, which has no score then.
     """
-    context = replace(context, config=_in_tokens(context))
+    evaluation, length = context.config.evaluation, _context_length(context.config.model, context.inputs["tokens"])
     cutter = PromptCutter(evaluation_tokenizer(context.inputs["tokens"] / "tokenizer"))
-    tasks = {name: _task(context, cutter, name) for name in prompted(context.config.evaluation.tasks)}
+    tasks: dict[str, JSON] = {}
+    for name in prompted(evaluation.tasks):
+        task = TaskPrompts(context.inputs["tasks"], name, cutter, context.report)
+        tasks[name] = task.summary(sorted(set(evaluation.task_shots(name))), length)
     write_json(context.output / PROMPTS, {"tasks": tasks})
     return {"tasks": tasks}
 
 
-def _in_tokens(context: StageContext) -> RunConfig:
-    """The configuration with the context length in tokens; the encoded text is opened where only bytes say it."""
-    config = context.config
-    if config.model.context_bytes is None:
-        return config
-    encoded = EncodedCorpus(context.inputs["tokens"])
-    return replace(config, model=in_tokens(config.model, encoded.bytes_per_token))
+def _context_length(model: ModelConfig, tokens: Path) -> int:
+    """In tokens; the encoded text is opened where only bytes say it."""
+    if model.context_bytes is None:
+        return model.context_length
+    return in_tokens(model, EncodedCorpus(tokens).bytes_per_token).context_length
 
 
-def _task(context: StageContext, cutter: "PromptCutter", name: str) -> JSON:
-    items = _cut(context, cutter, name, f"{name}.jsonl")
-    long = _long_prompts(context, cutter, name, items)
-    choices, crossed = sum(item.choices for item in items), sum(item.crossing for item in items)
-    if crossed:
-        context.report.message(
-            f"{name}: a token crosses the boundary of context and continuation in {crossed} of {choices} choices; they "
-            "are scored as text (docs/evaluation.md)"
-        )
-    for shots, number in long.items():
-        if number:
-            fewer = "give fewer examples (evaluation.shots_of) or " if shots else ""
-            context.report.message(
-                f"{name}: {number} of {len(items)} {shots}-shot prompts are longer than the model's "
-                f"{context.config.model.context_length} tokens and lose their beginning; {fewer}raise "
-                "model.context_length"
+class TaskPrompts:
+    """The prompts of a task of the artefact `tasks`, cut with one tokenizer."""
+
+    def __init__(self, tasks: Path, name: str, cutter: "PromptCutter", report: Reporter) -> None:
+        self._tasks, self._name, self._cutter, self._report = tasks, name, cutter, report
+        self._config = read_config(tasks, name)
+        self._items = self._cut(f"{name}.jsonl")
+
+    def summary(self, shots: Sequence[int], context_length: int) -> JSON:
+        """Counts for the record; those that a user may want to change are said."""
+        long = self._long_prompts(shots, context_length)
+        choices, crossed = sum(item.choices for item in self._items), sum(item.crossing for item in self._items)
+        if crossed:
+            self._report.message(
+                f"{self._name}: a token crosses the boundary of context and continuation in {crossed} of {choices} "
+                "choices; they are scored as text (docs/evaluation.md)"
             )
-    return {
-        "items": len(items),
-        "choices": choices,
-        "crossed_items": sum(item.crossing > 0 for item in items),
-        "crossed_choices": crossed,
-        "long_prompts": {str(shots): number for shots, number in long.items()},
-    }
+        for number_of_shots, number in long.items():
+            if number:
+                fewer = "give fewer examples (evaluation.shots_of) or " if number_of_shots else ""
+                self._report.message(
+                    f"{self._name}: {number} of {len(self._items)} {number_of_shots}-shot prompts are longer than the "
+                    f"model's {context_length} tokens and lose their beginning; {fewer}raise model.context_length"
+                )
+        return {
+            "items": len(self._items),
+            "choices": choices,
+            "crossed_items": sum(item.crossing > 0 for item in self._items),
+            "crossed_choices": crossed,
+            "long_prompts": {str(number_of_shots): number for number_of_shots, number in long.items()},
+        }
 
+    def _cut(self, file: str) -> list[ItemTokens]:
+        delimiter, records = self._config["target_delimiter"], read_records(self._tasks / file)
+        items: list[ItemTokens] = []
+        for number, record in enumerate(records):
+            items.append(self._cutter.item(record, delimiter, (self._name, number)))
+            if len(items) % _REPORT_ITEMS == 0:
+                doing = f"cutting prompts of {self._name}"
+                self._report.progress(len(items), len(records), unit="items", doing=doing)
+        return items
 
-def _cut(context: StageContext, cutter: "PromptCutter", task: str, file: str) -> list[ItemTokens]:
-    delimiter = read_config(context.inputs["tasks"], task)["target_delimiter"]
-    records = read_records(context.inputs["tasks"] / file)
-    items: list[ItemTokens] = []
-    for number, record in enumerate(records):
-        items.append(cutter.item(record, delimiter, (task, number)))
-        if len(items) % _REPORT_ITEMS == 0:
-            context.report.progress(len(items), len(records), unit="items", doing=f"cutting prompts of {task}")
-    return items
-
-
-def _long_prompts(
-    context: StageContext, cutter: "PromptCutter", task: str, items: Sequence[ItemTokens]
-) -> dict[int, int]:
-    """Shots -> items whose prompt is longer than the model's context."""
-    numbers, length = sorted(set(context.config.evaluation.task_shots(task))), context.config.model.context_length
-    config = read_config(context.inputs["tasks"], task)
-    around, before = (
-        cutter.tokens(config.get("fewshot_delimiter", "\n\n")),
-        cutter.tokens(config.get("description", "")),
-    )
-    shown = _cut(context, cutter, task, f"{task}.fewshot.jsonl") if max(numbers) else []
-    mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
-    # The last token of an answer is predicted and not read.
-    return {shots: sum(before + shots * mean + item.tokens - 1 > length for item in items) for shots in numbers}
+    def _long_prompts(self, shots: Sequence[int], context_length: int) -> dict[int, int]:
+        """Shots -> items whose prompt is longer than the model's context."""
+        around = self._cutter.tokens(self._config.get("fewshot_delimiter", "\n\n"))
+        before = self._cutter.tokens(self._config.get("description", ""))
+        shown = self._cut(f"{self._name}.fewshot.jsonl") if max(shots) else []
+        mean = sum(example.tokens + around for example in shown) / max(1, len(shown))
+        # The last token of an answer is predicted and not read.
+        return {
+            number: sum(before + number * mean + item.tokens - 1 > context_length for item in self._items)
+            for number in shots
+        }
 
 
 class PromptCutter:

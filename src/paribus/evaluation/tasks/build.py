@@ -1,5 +1,7 @@
 """The stage `tasks`: from a corpus and benchmark files to items."""
 
+from pathlib import Path
+
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
@@ -17,7 +19,7 @@ from paribus.evaluation.tasks.items import ItemSet
 from paribus.evaluation.tasks.passages import PassageSample
 from paribus.evaluation.tasks.promptless import write_promptless, write_texts
 from paribus.evaluation.text.concatenated import ORDER, related_order, write_order
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -30,37 +32,40 @@ def build(context: StageContext) -> dict[str, JSON]:
     config = context.config.evaluation
     if found := problems(config):
         raise ConfigurationError("\n".join(f"{path}: {message}" for path, message in found))
-    if has_pairs(CorpusArtifact(context.inputs["corpus"])):
-        return _build_pairs(context)
-    passages, texts = _sample_heldout(context)
-    counts = {name: _write(context, name, passages) for name in prompted(config.tasks)}
-    counts |= write_promptless(context)
+    corpus = CorpusArtifact(context.inputs["corpus"])
+    if has_pairs(corpus):
+        heldout = _write_pairs(config, corpus, context.output, context.report)
+        return {"tasks": write_promptless(config, context.output), "heldout": heldout}
+    passages, texts = _sample_heldout(config, corpus, context.report)
+    counts = {name: _write(config, context.output, name, passages) for name in prompted(config.tasks)}
+    counts |= write_promptless(config, context.output)
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
     if config.concatenated:
         write_order(context.output / ORDER, related_order([text for _, text in documents]))
     size = sum(len(text.encode()) for _, text in documents)
-    return {"tasks": counts, "texts": write_texts(context), "heldout": {"documents": len(documents), "bytes": size}}
+    sets = write_texts(config, context.output, context.report)
+    return {"tasks": counts, "texts": sets, "heldout": {"documents": len(documents), "bytes": size}}
 
 
-def _build_pairs(context: StageContext) -> dict[str, JSON]:
+def _write_pairs(config: EvaluationConfig, corpus: CorpusArtifact, output: Path, report: Reporter) -> JSON:
     """The sample of held-out pairs; `evaluation.heldout_text` is in bytes of targets."""
-    corpus, sample = CorpusArtifact(context.inputs["corpus"]), PairSample(context.config.evaluation.heldout_text)
+    sample = PairSample(config.heldout_text)
     total, done = corpus.bytes("heldout"), 0
     for document in corpus.documents("heldout"):
         sample.add(TextPair(document.id, document.text, document.target or ""))
         done += document.bytes
-        context.report.progress(done, total, unit="bytes", doing="reading held-out pairs")
+        report.progress(done, total, unit="bytes", doing="reading held-out pairs")
     pairs = sample.pairs()
     if not pairs:
         raise DataError("the corpus has no held-out pairs: raise corpus.heldout or take a larger corpus")
-    write_pairs(context.output / HELDOUT, pairs)
-    size = sum(len(pair.target.encode()) for pair in pairs)
-    return {"tasks": write_promptless(context), "heldout": {"documents": len(pairs), "bytes": size}}
+    write_pairs(output / HELDOUT, pairs)
+    return {"documents": len(pairs), "bytes": sum(len(pair.target.encode()) for pair in pairs)}
 
 
-def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
-    config, corpus = context.config.evaluation, CorpusArtifact(context.inputs["corpus"])
+def _sample_heldout(
+    config: EvaluationConfig, corpus: CorpusArtifact, report: Reporter
+) -> tuple[PassageSample, TextSample]:
     lengths = (config.context_characters, config.continuation_characters)
     passages, texts = passage_sample(config.continuation_items, lengths), TextSample(config.heldout_text)
     total, done = corpus.bytes("heldout"), 0
@@ -69,14 +74,14 @@ def _sample_heldout(context: StageContext) -> tuple[PassageSample, TextSample]:
             passages.add(document.id, document.text)
         texts.add(document.id, document.text)
         done += document.bytes
-        context.report.progress(done, total, unit="bytes", doing="reading held-out text")
+        report.progress(done, total, unit="bytes", doing="reading held-out text")
     if not done:
         raise DataError("the corpus has no held-out text: raise corpus.heldout or take a larger corpus")
     return passages, texts
 
 
-def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
-    config, generation = context.config.evaluation, None
+def _write(config: EvaluationConfig, output: Path, name: str, passages: PassageSample) -> JSON:
+    generation = None
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
         prompt = BenchmarkPrompt("held-out part of the corpus", target_delimiter="")
@@ -85,7 +90,7 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    write_task(context.output, name, items, prompt, generation)
+    write_task(output, name, items, prompt, generation)
     return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import DataError
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
@@ -9,7 +10,7 @@ from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.evaluation.tasks.heldout import TextSample, write_heldout
 from paribus.evaluation.tasks.heldout_pairs import write_pairs
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter
 
 
 def texts_path(tasks: Path, name: str) -> Path:
@@ -27,41 +28,40 @@ def segmented_path(tasks: Path, name: str) -> Path:
     return tasks / f"{name}.seg.txt"
 
 
-def write_promptless(context: StageContext) -> dict[str, JSON]:
+def write_promptless(config: EvaluationConfig, output: Path) -> dict[str, JSON]:
     """The files of the tasks without a prompt, cut to `evaluation.limit`; the number of items of each task.
 
     DataError for missing and malformed files.
     """
-    config, counts = context.config.evaluation, dict[str, JSON]()
+    counts: dict[str, JSON] = {}
     for name in config.tasks:
         if name in TRANSLATIONS:
             chosen = TRANSLATIONS[name]
             pairs = read_translations(chosen.file.find(config.data), chosen)[: config.limit]
-            write_pairs(pairs_path(context.output, name), pairs)
+            write_pairs(pairs_path(output, name), pairs)
             counts[name] = {"items": len(pairs)}
         elif name in SEGMENTATIONS:
             sentences = read_segmented(SEGMENTATIONS[name].find(config.data))[: config.limit]
             lines = "".join(" ".join(words) + "\n" for words in sentences)
-            segmented_path(context.output, name).write_text(lines, encoding="utf-8")
+            segmented_path(output, name).write_text(lines, encoding="utf-8")
             counts[name] = {"items": len(sentences)}
     return counts
 
 
-def write_texts(context: StageContext) -> dict[str, JSON]:
+def write_texts(config: EvaluationConfig, output: Path, report: Reporter) -> dict[str, JSON]:
     """A sample of `evaluation.heldout_text` bytes of each set of texts, by the digests of its documents.
 
     Returns documents and bytes of each. DataError for missing and malformed files.
     """
     found: dict[str, JSON] = {}
-    config = context.config.evaluation
     for number, name in enumerate(config.texts):
-        context.report.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
+        report.progress(number, len(config.texts), unit="sets", doing=f"reading the texts of {name}")
         path, sample = text_file(name).find(config.data), TextSample(config.heldout_text)
         for document, text in read_texts(path):
             sample.add(document, text)
         documents = sample.documents()
         if not documents:
             raise DataError(f"{path}: evaluation.heldout_text takes no text of {name}; raise it")
-        write_heldout(texts_path(context.output, name), documents)
+        write_heldout(texts_path(output, name), documents)
         found[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
     return found

@@ -16,7 +16,7 @@ from paribus.ordering.embed.artifact import EmbeddingsWriter
 from paribus.ordering.embed.directory import embedder_directory
 from paribus.ordering.embed.embedder import PartEmbedding
 from paribus.ordering.parts import CorpusPart, corpus_parts
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 
 ENCODER_BYTES = 2**20
 """Text of a part for an encoder: one or two minutes of one core for a small one."""
@@ -31,10 +31,12 @@ def build(context: StageContext) -> dict[str, JSON]:
     slow = isinstance(context.config.embedder, TransformersEmbedder | MiniLMEmbedder)
     corpus = CorpusArtifact(context.inputs["corpus"])
     parts = corpus_parts(corpus, context.work / "parts", bytes=ENCODER_BYTES if slow else None)
-    embed = PartEmbedding(context.config.embedder, _directory(context, parts))
+    config = context.config.embedder
+    directory = _fitted(config, parts, context) if isinstance(config, TfidfEmbedder) else embedder_directory(config)
+    embed = PartEmbedding(config, directory)
     facts = embed.embedder.facts()
     engine: Engine = LocalEngine(1) if embed.embedder.exclusive else context.engine
-    _watch(engine.map(embed, parts), parts, context)
+    _watch(engine.map(embed, parts), parts, context.report)
     writer = EmbeddingsWriter(context.output)
     for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
         writer.add([part.target for part in shard])
@@ -48,11 +50,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _directory(context: StageContext, parts: list[CorpusPart]) -> Path:
-    """Where the embedder's files are; TF-IDF has to be fitted first."""
-    config = context.config.embedder
-    if not isinstance(config, TfidfEmbedder):
-        return embedder_directory(config)
+def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContext) -> Path:
+    """The files of TF-IDF, fitted first if they are not there."""
     from paribus.ordering.embed.sample import sample_texts
     from paribus.ordering.embed.tfidf import TfidfSvd
 
@@ -64,9 +63,9 @@ def _directory(context: StageContext, parts: list[CorpusPart]) -> Path:
     return directory
 
 
-def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], context: StageContext) -> None:
+def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], report: Reporter) -> None:
     total, done = parts[-1].start + parts[-1].rows, 0
-    context.report.progress(done, total, unit="documents", doing="embedding documents")
+    report.progress(done, total, unit="documents", doing="embedding documents")
     for part in finished:
         done += part.rows
-        context.report.progress(done, total, unit="documents", doing="embedding documents")
+        report.progress(done, total, unit="documents", doing="embedding documents")

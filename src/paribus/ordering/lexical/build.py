@@ -43,7 +43,9 @@ def build(context: StageContext) -> dict[str, JSON]:
 
     DataError where the training split has no documents, none with a word, or more than can be compared.
     """
-    ordering = _lexical(context)
+    ordering = context.config.ordering
+    if not isinstance(ordering, LexicalOrdering):
+        raise TypeError(f"ordering={ordering.kind} has no lexical neighbours")
     corpus = CorpusArtifact(context.inputs["corpus"])
     documents = corpus.count("train")
     _refuse_count(documents)
@@ -121,10 +123,3 @@ def _summary(documents: int, ids: np.ndarray, similarities: np.ndarray) -> dict[
         "without_neighbours": documents - len(nearest),
         "mean_similarity_of_nearest": float(nearest.mean(dtype=np.float64)) if len(nearest) else 0.0,
     }
-
-
-def _lexical(context: StageContext) -> LexicalOrdering:
-    ordering = context.config.ordering
-    if not isinstance(ordering, LexicalOrdering):
-        raise TypeError(f"ordering={ordering.kind} has no lexical neighbours")
-    return ordering

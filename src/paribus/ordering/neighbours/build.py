@@ -1,5 +1,6 @@
 """The stage `neighbours`: embeddings -> the nearest documents of each, with how many of them the index found."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         report.progress(done, total, unit="blocks", doing=doing)
 
     plan, blocks, sample = NeighbourSearch(embeddings, config, context.engine, context.work, progress).run()
-    _collect(blocks, context)
+    _collect(blocks, context.output)
     lists = NeighbourLists(context.output)
     return {
         "documents": lists.count,
@@ -38,8 +39,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     }
 
 
-def _collect(blocks: Blocks, context: StageContext) -> None:
-    ids, similarities = create_lists(context.output, blocks.documents, blocks.width)
+def _collect(blocks: Blocks, output: Path) -> None:
+    ids, similarities = create_lists(output, blocks.documents, blocks.width)
     for block in range(blocks.count):
         part = slice(*blocks.bounds(block))
         ids[part], similarities[part] = blocks.read(block)

@@ -4,7 +4,9 @@ of a sweep shares it.
 What depends on the ordering alone is in `orders/`; here are its inputs, checked against each other, and its record.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -19,16 +21,18 @@ from paribus.config.groups.ordering import (
     StandardOrdering,
 )
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
+from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.lists import NEIGHBOURS, NeighbourLists
 from paribus.ordering.orders.alike_starts import starts_of, without_alike, write_dropped
 from paribus.ordering.orders.artifact import write_order
 from paribus.ordering.orders.in_context import path_through
-from paribus.ordering.orders.in_context_released import in_chains
+from paribus.ordering.orders.in_context_released import Chained, in_chains
 from paribus.ordering.orders.nearest import with_neighbours
 from paribus.ordering.orders.standard import as_in_corpus, shuffled
-from paribus.stage.context import JSON, StageContext
+from paribus.stage.context import JSON, Reporter, StageContext
 
 Kept = npt.NDArray[np.bool_]
 
@@ -44,65 +48,94 @@ class Ordered:
     statistics: dict[str, JSON] = field(default_factory=dict)
 
 
+class _Inputs:
+    """The artefacts that an order is made of, each checked against the corpus, whose training split has documents."""
+
+    def __init__(self, paths: Mapping[str, Path], report: Reporter) -> None:
+        self._paths, self._report = paths, report
+        self.corpus = CorpusArtifact(paths["corpus"])
+        self.documents = self.corpus.count("train")
+        if not self.documents:
+            raise DataError(
+                "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
+            )
+
+    def kept(self) -> Kept:
+        """Which documents stay, (n,) bool: all where nothing removes duplicates."""
+        if "duplicates" not in self._paths:
+            return np.ones(self.documents, dtype=bool)
+        from paribus.ordering.duplicates.removed import Duplicates
+
+        kept = np.asarray(Duplicates(self._paths["duplicates"]).kept)
+        self._check_count("duplicates", len(kept))
+        return kept
+
+    def embeddings(self) -> Embeddings:
+        """The vectors of all documents."""
+        embeddings = Embeddings(self._paths["embeddings"])
+        self._check_count("embeddings", len(embeddings))
+        return embeddings
+
+    def lists(self, stage: str) -> NeighbourLists:
+        """The lists of a stage; whatever reads them runs compiled kernels."""
+        compile_kernels("ordering", self._report)
+        lists = NeighbourLists(self._paths[stage])
+        self._check_count(stage, lists.count)
+        highest = int(lists.ids.max(initial=-1))
+        if highest >= self.documents:
+            raise DataError(f"{lists.path / NEIGHBOURS}: has document {highest}, but there are only {self.documents}")
+        return lists
+
+    def _check_count(self, stage: str, found: int) -> None:
+        if found != self.documents:
+            raise DataError(
+                f"{self._paths[stage]}: has {found} documents, but the training split of {self._paths['corpus']} has "
+                f"{self.documents}; both must be of one corpus"
+            )
+
+
 def build(context: StageContext) -> dict[str, JSON]:
     """Write the order (see `paribus.ordering.orders.artifact`) and say how it came about.
 
     DataError for a training split without documents, or for inputs that are about another corpus.
     """
-    documents = _document_count(context)
-    kept = _kept(context, documents)
-    context.report.progress(0, 1, unit="orders", doing=f"putting documents in order ({context.config.ordering.kind})")
-    ordered = _ordered(context, kept)
-    context.report.progress(1, 1, unit="orders", doing=f"putting documents in order ({context.config.ordering.kind})")
+    inputs, kind = _Inputs(context.inputs, context.report), context.config.ordering.kind
+    kept = inputs.kept()
+    context.report.progress(0, 1, unit="orders", doing=f"putting documents in order ({kind})")
+    ordered = _ordered(context, inputs, kept)
+    context.report.progress(1, 1, unit="orders", doing=f"putting documents in order ({kind})")
     stay = int(kept.sum()) if ordered.groups is not None else len(ordered.documents)
-    removed = documents - stay
+    removed = len(kept) - stay
     summary = write_order(context.output, ordered.documents, groups=ordered.groups, kept=stay, removed=removed)
     counts: dict[str, JSON] = {"documents": stay, "removed": removed, "entries": len(ordered.documents)}
     return counts | ordered.statistics | {"digest": summary["digest"]}
 
 
-def _document_count(context: StageContext) -> int:
-    count = CorpusArtifact(context.inputs["corpus"]).count("train")
-    if not count:
-        raise DataError(
-            "The training split has no documents to put in order: give more text, or lower `corpus.heldout`"
-        )
-    return count
-
-
-def _kept(context: StageContext, documents: int) -> Kept:
-    """Which documents stay, (n,) bool: all where nothing removes duplicates."""
-    if "duplicates" not in context.inputs:
-        return np.ones(documents, dtype=bool)
-    from paribus.ordering.duplicates.removed import Duplicates
-
-    kept = np.asarray(Duplicates(context.inputs["duplicates"]).kept)
-    _check_count(context, "duplicates", len(kept), documents)
-    return kept
-
-
-def _ordered(context: StageContext, kept: Kept) -> Ordered:
+def _ordered(context: StageContext, inputs: _Inputs, kept: Kept) -> Ordered:
+    seed, work = context.config.seed_of("order"), context.work
     match context.config.ordering:
         case StandardOrdering():
-            ordered = Ordered(shuffled(kept, seed=context.config.seed_of("order")))
+            ordered = Ordered(shuffled(kept, seed=seed))
         case SequentialOrdering():
             ordered = Ordered(as_in_corpus(kept))
         case NearestOrdering() as ordering:
-            ordered = _with_neighbours(context, ordering, kept)
+            ordered = _with_neighbours(inputs.lists("neighbours"), ordering, kept, seed, work)
         case ClusterOrdering() as ordering:
-            ordered = _by_cluster(context, ordering, kept)
+            ordered = _by_cluster(inputs.embeddings(), ordering, kept, seed, context.engine)
         case InContextOrdering() as ordering:
-            ordered = _along_the_path(context, "neighbours", ordering, kept)
+            ordered = _along_the_path(inputs.lists("neighbours"), ordering, kept, seed, work)
         case LexicalOrdering() as ordering:
-            ordered = _along_the_path(context, "lexical_neighbours", ordering, kept)
+            ordered = _along_the_path(inputs.lists("lexical_neighbours"), ordering, kept, seed, work)
         case InContextReleasedOrdering() as ordering:
-            ordered = _in_chains(context, ordering, kept)
+            chained = in_chains(
+                inputs.lists("neighbours"), kept, ordering.neighbours, ordering.chain, seed=seed, work=work
+            )
+            ordered = _without_alike(chained, ordering, inputs.corpus, context.output)
     return ordered
 
 
-def _with_neighbours(context: StageContext, ordering: NearestOrdering, kept: Kept) -> Ordered:
-    lists = _lists(context, "neighbours", kept)
-    groups = with_neighbours(lists, kept, ordering.neighbours, seed=context.config.seed_of("order"), work=context.work)
+def _with_neighbours(lists: NeighbourLists, ordering: NearestOrdering, kept: Kept, seed: int, work: Path) -> Ordered:
+    groups = with_neighbours(lists, kept, ordering.neighbours, seed=seed, work=work)
     statistics: dict[str, JSON] = {
         "groups": len(groups.starts) - 1,
         "without_neighbours": int((np.diff(groups.starts) == 1).sum()),
@@ -111,13 +144,10 @@ def _with_neighbours(context: StageContext, ordering: NearestOrdering, kept: Kep
     return Ordered(groups.documents, groups.starts, statistics)
 
 
-def _by_cluster(context: StageContext, ordering: ClusterOrdering, kept: Kept) -> Ordered:
-    from paribus.ordering.embed.artifact import Embeddings
+def _by_cluster(embeddings: Embeddings, ordering: ClusterOrdering, kept: Kept, seed: int, engine: Engine) -> Ordered:
     from paribus.ordering.orders.cluster import by_cluster
 
-    embeddings = Embeddings(context.inputs["embeddings"])
-    _check_count(context, "embeddings", len(embeddings), len(kept))
-    clustered = by_cluster(embeddings, kept, ordering, seed=context.config.seed_of("order"), engine=context.engine)
+    clustered = by_cluster(embeddings, kept, ordering, seed=seed, engine=engine)
     sizes = clustered.sizes
     statistics: dict[str, JSON] = {
         "clusters": len(sizes),
@@ -131,10 +161,9 @@ def _by_cluster(context: StageContext, ordering: ClusterOrdering, kept: Kept) ->
 
 
 def _along_the_path(
-    context: StageContext, stage: str, ordering: InContextOrdering | LexicalOrdering, kept: Kept
+    lists: NeighbourLists, ordering: InContextOrdering | LexicalOrdering, kept: Kept, seed: int, work: Path
 ) -> Ordered:
-    lists = _lists(context, stage, kept)
-    path = path_through(lists, kept, ordering.neighbours, seed=context.config.seed_of("order"), work=context.work)
+    path = path_through(lists, kept, ordering.neighbours, seed=seed, work=work)
     statistics: dict[str, JSON] = {
         "edges": path.edges,
         # The path begins with a landing that is no jump from anywhere.
@@ -146,15 +175,13 @@ def _along_the_path(
     return Ordered(path.order, statistics=statistics)
 
 
-def _in_chains(context: StageContext, ordering: InContextReleasedOrdering, kept: Kept) -> Ordered:
+def _without_alike(
+    chained: Chained, ordering: InContextReleasedOrdering, corpus: CorpusArtifact, output: Path
+) -> Ordered:
     """The released code's order; `dropped.parquet` says which documents start like the one before them."""
-    lists = _lists(context, "neighbours", kept)
-    chained = in_chains(
-        lists, kept, ordering.neighbours, ordering.chain, seed=context.config.seed_of("order"), work=context.work
-    )
-    starts = starts_of(CorpusArtifact(context.inputs["corpus"]), ordering.compared_characters)
+    starts = starts_of(corpus, ordering.compared_characters)
     documents, dropped = without_alike(chained.documents, starts.texts, ordering.jaccard)
-    write_dropped(context.output, dropped, starts.ids)
+    write_dropped(output, dropped, starts.ids)
     statistics: dict[str, JSON] = {
         "chains": chained.chains,
         "dissolved": chained.dissolved,
@@ -162,25 +189,6 @@ def _in_chains(context: StageContext, ordering: InContextReleasedOrdering, kept:
         "dropped": len(dropped.documents),
     }
     return Ordered(documents, statistics=statistics)
-
-
-def _lists(context: StageContext, stage: str, kept: Kept) -> NeighbourLists:
-    """The lists of a stage, checked; whatever reads them runs compiled kernels."""
-    compile_kernels("ordering", context.report)
-    lists = NeighbourLists(context.inputs[stage])
-    _check_count(context, stage, lists.count, len(kept))
-    highest = int(lists.ids.max(initial=-1))
-    if highest >= len(kept):
-        raise DataError(f"{lists.path / NEIGHBOURS}: has document {highest}, but there are only {len(kept)}")
-    return lists
-
-
-def _check_count(context: StageContext, stage: str, found: int, documents: int) -> None:
-    if found != documents:
-        raise DataError(
-            f"{context.inputs[stage]}: has {found} documents, but the training split of {context.inputs['corpus']} has "
-            f"{documents}; both must be of one corpus"
-        )
 
 
 def _mean(values: npt.NDArray[np.floating]) -> float:
