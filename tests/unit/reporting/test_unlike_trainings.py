@@ -93,24 +93,24 @@ def test_how_much_of_the_documents_of_a_fine_tuned_task_rows_read_is_said_where_
     assert told("whole", (0, 1800.0), (0, 1800.0)) == []
 
 
-def test_the_last_sentence_says_what_the_numbers_allow_to_say(tmp_path: Path) -> None:
+def test_the_last_sentence_says_what_the_numbers_allow_one_to_say(tmp_path: Path) -> None:
     def last(name: str, shifts: Mapping[str, Sequence[float]]) -> str:
         return notes(compare(rows(tmp_path / name, shifts), FACTORS))[-1]
 
     steady = (0.001, -0.003, 0.002, -0.001, 0.004)
     apart = last("apart", {"bpe": steady, "alike": steady[::-1], "worse": [0.5 + each for each in steady]})
     assert apart.startswith(
-        "What these numbers allow to say: of Held-out text bits / byte the difference is beyond chance"
-    )
-    assert (
-        "of worse by +0.499 (+0.496 to +0.503)" in apart and ", of 1 other it is not, and true ones below 0.0" in apart
+        "What these numbers allow one to say: in Held-out text bits / byte, the difference is beyond chance for worse, "
+        "by +0.499 (95 % interval +0.496 to +0.503); not for the other row, where a true difference below 0.0"
     )
     alike = last("alike", {"bpe": steady, "alike": steady[::-1]})
-    assert "bits / byte no difference is beyond chance, the largest is " in alike
-    assert alike.endswith("may well be there unseen.")
+    assert "in Held-out text bits / byte, the difference is not beyond chance: it is " in alike
+    assert alike.endswith(" could easily go unseen.")
+    three = last("three", {"bpe": steady, "alike": steady[::-1], "other": steady[1:] + steady[:1]})
+    assert "bits / byte, no difference is beyond chance; the largest is " in three
     one = last("one", {"bpe": (0.0,), "worse": (0.5,)})
-    assert one == "What these numbers allow to say: not which row is better."
-    assert "allow to say" not in last("alone", {"bpe": steady})
+    assert one == "What these numbers allow one to say: not which row is better."
+    assert "allow one to say" not in last("alone", {"bpe": steady})
 
 
 def started(checkpoint: str) -> dict[str, Any]:
