@@ -207,7 +207,7 @@ class _Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 
 def _model(config: RunConfig, inputs: Path) -> Any:
     tokenizer = Tokenizer.load(inputs / "tokens" / "tokenizer")
-    return build_model(config.model, tokenizer.vocab_size, config.seed, eod_id=tokenizer.eod_id)
+    return build_model(config.model, tokenizer.vocab_size, config.seed, eos_id=tokenizer.eos_id)
 
 
 CONTESTANTS: dict[str, Callable[[RunConfig, Path, Path, Watch], list[float]]] = {

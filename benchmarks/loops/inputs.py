@@ -14,7 +14,7 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWrit
 from paribus.training.data.batches import Batches
 
 LONGEST = 1000
-EOD = "<|endoftext|>"
+EOS = "<|endoftext|>"
 ROWS = "rows.npy"
 
 
@@ -39,7 +39,7 @@ def write_inputs(root: Path, config: RunConfig, vocab_size: int, steps: int) -> 
 
 def _write_rows(root: Path, config: RunConfig, tokenizer: Tokenizer, steps: int) -> None:
     corpus, order = EncodedCorpus(root / "tokens"), Order(root / "order")
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, config.model.context_length)
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eos_id, config.model.context_length)
     text = OrderedText(contexts.documents, corpus.source_bytes, tokenizer.token_byte_lengths())
     traversal = traverse(config.packing, contexts, text, config.seed_of("contexts"))
     batches = Batches(contexts, config.training.global_batch, traversal)
@@ -54,6 +54,6 @@ def _tokenizer(vocab_size: int) -> Tokenizer:
     generator = np.random.default_rng(1)
     letters = generator.integers(ord("a"), ord("z") + 1, (40_000, 12), dtype=np.uint8)
     text = " ".join(word.tobytes().decode()[: 4 + number % 9] for number, word in enumerate(letters))
-    tokenizer = Tokenizer.train([text], vocab_size=vocab_size, pretokenizer="gpt2", special_tokens=(EOD,))
+    tokenizer = Tokenizer.train([text], vocab_size=vocab_size, pretokenizer="gpt2", special_tokens=(EOS,))
     assert tokenizer.vocab_size == vocab_size
     return tokenizer

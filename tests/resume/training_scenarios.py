@@ -122,7 +122,7 @@ def killed_then_resumed(
 def main(root: Path) -> None:
     """Every scenario below `root`."""
     for model in (MODEL, TRANSLATOR):
-        build_model(model, vocab_size=300, seed=0, eod_id=0)
+        build_model(model, vocab_size=300, seed=0, eos_id=0)
     inputs = write_inputs(root)
     in_child(lambda: execute(root, "straight", inputs))
     seldom, often = (config(training=dataclasses.replace(TRAINING, checkpoint_every=every)) for every in (1000, 1))

@@ -32,7 +32,7 @@ class ByteEncoder:
         self.vocab_size = 257 + len(crossing)
 
     @property
-    def eod_id(self) -> int:
+    def eos_id(self) -> int:
         return 256
 
     def encode(self, text: str) -> NDArray[np.int64]:
@@ -91,5 +91,5 @@ def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] =
     for step in steps:
         directory = root / "checkpoints" / f"step_{step:08d}"
         directory.mkdir(parents=True)
-        save_model(build_model(STAGE_MODEL, tokenizer.vocab_size, step, eod_id=tokenizer.eod_id), directory)
+        save_model(build_model(STAGE_MODEL, tokenizer.vocab_size, step, eos_id=tokenizer.eos_id), directory)
         tokenizer.save(directory / "tokenizer")

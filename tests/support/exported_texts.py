@@ -2,7 +2,7 @@
 
 from support.real_data import RealData
 
-EOD = "<|endoftext|>"
+EOS = "<|endoftext|>"
 BEGINNINGS = (
     "All human beings are born free",
     "人人生而自由",
@@ -10,7 +10,7 @@ BEGINNINGS = (
     "सभी मनुष्यों",
     "يولد جميع الناس",
 )
-MARKED_UP = f"A {EOD} inside <unk> text, ##ing ## ing <0x41> and `{EOD}`"
+MARKED_UP = f"A {EOS} inside <unk> text, ##ing ## ing <0x41> and `{EOS}`"
 OTHERS = [
     "",
     " ",

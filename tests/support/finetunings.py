@@ -80,7 +80,7 @@ def write_checkpoint(root: Path, tokenizer: Tokenizer | None = None) -> Tokenize
     tokenizer = tokenizer or Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
     directory = root / "checkpoints" / f"step_{STEP:08d}"
     directory.mkdir(parents=True)
-    save_model(build_model(MODEL, tokenizer.vocab_size, 0, eod_id=tokenizer.eod_id), directory)
+    save_model(build_model(MODEL, tokenizer.vocab_size, 0, eos_id=tokenizer.eos_id), directory)
     tokenizer.save(directory / "tokenizer")
     return tokenizer
 

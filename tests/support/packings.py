@@ -13,7 +13,7 @@ from paribus.ordering.traversal.shuffle import permute
 from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import Traversal, traverse
 
-EOD = 99
+EOS = 99
 Token = tuple[int, int]
 """A token of the reference: (position in the order, place in the document)."""
 
@@ -38,13 +38,13 @@ def packed(
     offsets = np.cumsum([0, *map(len, documents)])
     chosen = np.array(range(len(documents)) if order is None else order, dtype=np.int64)
     given = FixedOrder(chosen, None if groups is None else np.array(groups))
-    return pack(packing or ConcatenatePacking(), ids, offsets, given, EOD, length)
+    return pack(packing or ConcatenatePacking(), ids, offsets, given, EOS, length)
 
 
 def token(documents: list[list[int]], order: list[int], place: Token) -> int:
     """The id of a token of the reference."""
     document = documents[order[place[0]]]
-    return document[place[1]] if place[1] < len(document) else EOD
+    return document[place[1]] if place[1] < len(document) else EOS
 
 
 def stream(documents: list[list[int]], order: list[int]) -> list[Token]:

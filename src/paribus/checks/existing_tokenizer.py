@@ -31,7 +31,7 @@ def _disagreements(config: RunConfig, path: Path, *, lossless: bool) -> Iterator
     field = "tokenizer.path"
     try:
         tokenizer = open_existing(path)
-        _ = tokenizer.eod_id
+        _ = tokenizer.eos_id
         if lossless:
             field = "tokenizer.lossless"
             check_lossless(tokenizer.settings)

@@ -44,8 +44,8 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
     encoded = EncodedCorpus(inputs["tokens"])
     context_bytes = config.model.context_bytes
-    config, eod = replace(config, model=in_tokens(config.model, encoded.bytes_per_token)), encoded.tokenizer.eod_id
-    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eod, config.model.context_length)
+    config, eos = replace(config, model=in_tokens(config.model, encoded.bytes_per_token)), encoded.tokenizer.eos_id
+    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eos, config.model.context_length)
     text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
     seed = config.seed_of("contexts")
     traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes)

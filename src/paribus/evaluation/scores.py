@@ -244,7 +244,7 @@ def _beginning(tokenizer: Tokenizer) -> JSON:
     Without `add_bos_token` it stands before documents, and before a context that has no token of its own; any other
     context begins with its own tokens.
     """
-    return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eod_id, "add_bos_token": False}
+    return {"token": tokenizer.settings.special_tokens[0], "id": tokenizer.eos_id, "add_bos_token": False}
 
 
 def _tasks(config: EvaluationConfig, tasks: Path, scored: Scored) -> dict[str, JSON]:

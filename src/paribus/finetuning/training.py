@@ -126,7 +126,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
 def _run(context: StageContext, training: TrainingConfig, rows: EncodedCorpus, steps: int, accelerator: Any) -> Run:
     config, tokenizer = context.config, rows.tokenizer
     assert rows.source_lengths is not None
-    documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eod_id)
+    documents = OrderedDocuments(rows.ids, rows.offsets, np.arange(len(rows)), tokenizer.eos_id)
     contexts = PromptContexts(documents, config.model.context_length, rows.source_lengths)
     traversal = ShuffledContexts(contexts.count, config.seed_of("contexts"))
     batches = Batches(contexts, training.global_batch, traversal)

@@ -25,18 +25,18 @@ def build_model(
     vocab_size: int,
     seed: int,
     *,
-    eod_id: int | None = None,
+    eos_id: int | None = None,
     tokens: Sequence[bytes] | None = None,
 ) -> Any:
     """A transformers model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
 
     `tokens` are their distinct names by id, by which their rows are drawn; where nothing is to be compared, none.
-    The global random state is neither read nor changed. An encoder-decoder needs `eod_id`. Raises ConfigurationError
+    The global random state is neither read nor changed. An encoder-decoder needs `eos_id`. Raises ConfigurationError
     for a shape that cannot be.
     """
     check_shape(model)
     resolved = resolve_model(model, vocab_size)
-    config = transformers_config(resolved, vocab_size, eod_id)
+    config = transformers_config(resolved, vocab_size, eos_id)
     with torch.random.fork_rng(devices=[]):
         built = model_class(config.model_type)(config).float()
     initialize(built, resolved, seed, tokens)

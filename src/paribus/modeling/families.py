@@ -29,21 +29,21 @@ def model_class(model_type: str) -> Any:
     raise KeyError(model_type)
 
 
-def transformers_config(model: ModelConfig, vocab_size: int, eod_id: int | None = None) -> Any:
-    """The transformers configuration; `eod_id`, the end-of-document token, is where generation stops.
+def transformers_config(model: ModelConfig, vocab_size: int, eos_id: int | None = None) -> Any:
+    """The transformers configuration; `eos_id`, the end-of-document token, is where generation stops.
 
     An encoder-decoder's target begins with that token too, as fairseq's does, so it cannot do without (ValueError).
     """
     match model:
         case LlamaModel():
-            return _llama(model, vocab_size, eod_id)
+            return _llama(model, vocab_size, eos_id)
         case GPTNeoXModel():
-            return _gpt_neox(model, vocab_size, eod_id)
+            return _gpt_neox(model, vocab_size, eos_id)
         case EncoderDecoderModel():
-            return _marian(model, vocab_size, eod_id)
+            return _marian(model, vocab_size, eos_id)
 
 
-def _llama(model: LlamaModel, vocab_size: int, eod_id: int | None) -> Any:
+def _llama(model: LlamaModel, vocab_size: int, eos_id: int | None) -> Any:
     from transformers.models.llama.configuration_llama import LlamaConfig
 
     return LlamaConfig(
@@ -59,14 +59,14 @@ def _llama(model: LlamaModel, vocab_size: int, eod_id: int | None) -> Any:
         rope_parameters={"rope_type": "default", "rope_theta": model.rope_theta},
         attention_dropout=0.0,
         bos_token_id=None,
-        eos_token_id=eod_id,
+        eos_token_id=eos_id,
         pad_token_id=None,
         use_cache=False,
         attn_implementation="sdpa",
     )
 
 
-def _gpt_neox(model: GPTNeoXModel, vocab_size: int, eod_id: int | None) -> Any:
+def _gpt_neox(model: GPTNeoXModel, vocab_size: int, eos_id: int | None) -> Any:
     from transformers.models.gpt_neox.configuration_gpt_neox import GPTNeoXConfig
 
     return GPTNeoXConfig(
@@ -87,18 +87,18 @@ def _gpt_neox(model: GPTNeoXModel, vocab_size: int, eod_id: int | None) -> Any:
         attention_dropout=0.0,
         hidden_dropout=0.0,
         bos_token_id=None,
-        eos_token_id=eod_id,
+        eos_token_id=eos_id,
         pad_token_id=None,
         use_cache=False,
         attn_implementation="sdpa",
     )
 
 
-def _marian(model: EncoderDecoderModel, vocab_size: int, eod_id: int | None) -> Any:
+def _marian(model: EncoderDecoderModel, vocab_size: int, eos_id: int | None) -> Any:
     from transformers.models.marian.configuration_marian import MarianConfig
 
-    if eod_id is None:
-        raise ValueError("an encoder-decoder needs eod_id, the token its targets begin with")
+    if eos_id is None:
+        raise ValueError("an encoder-decoder needs eos_id, the token its targets begin with")
     return MarianConfig(
         vocab_size=vocab_size,
         d_model=model.width,
@@ -116,8 +116,8 @@ def _marian(model: EncoderDecoderModel, vocab_size: int, eod_id: int | None) -> 
         scale_embedding=True,
         share_encoder_decoder_embeddings=True,
         tie_word_embeddings=True,
-        decoder_start_token_id=eod_id,
-        eos_token_id=eod_id,
+        decoder_start_token_id=eos_id,
+        eos_token_id=eos_id,
         forced_eos_token_id=None,
         # A padding token's embedding would not be trained, and the end-of-document token's must be.
         pad_token_id=None,

@@ -150,7 +150,7 @@ class TextTokenizer:
         return {name: ids[name] for name in self.settings.special_tokens}
 
     @property
-    def eod_id(self) -> int:
+    def eos_id(self) -> int:
         """Id of the first special token, which ends a document. ConfigurationError where there is none."""
         if not self.settings.special_tokens:
             raise ConfigurationError("tokenizer.special_tokens is empty: no token ends a document")

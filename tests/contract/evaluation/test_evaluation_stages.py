@@ -131,7 +131,7 @@ def test_embeddings_of_the_last_checkpoint_are_measured_and_projected_by_class_o
     texts = [json.loads(line)["text"] for line in (context.inputs["tasks"] / "heldout.jsonl").read_text().splitlines()]
     counts = np.bincount(bpe.encode_batch(texts)[0], minlength=bpe.vocab_size)
     assert dict(zip(table["id"], table["count"], strict=True)) == {
-        token: count for token, count in enumerate(counts.tolist()) if token != bpe.eod_id
+        token: count for token, count in enumerate(counts.tolist()) if token != bpe.eos_id
     }
     used = [token for token, count in zip(table["id"], table["count"], strict=True) if count]
     assert about["checkpoint"] == 20
@@ -319,7 +319,7 @@ def test_no_cache_of_lm_eval_is_read_or_written(scored: Any, tmp_path: Path, mon
 def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokenizer) -> None:
     context, _ = scored(shots=(0,))
     statistics = json.loads((context.output / "statistics.json").read_text())
-    assert statistics["beginning"] == {"token": "<|endoftext|>", "id": bpe.eod_id, "add_bos_token": False}
+    assert statistics["beginning"] == {"token": "<|endoftext|>", "id": bpe.eos_id, "add_bos_token": False}
 
 
 def test_a_vocabulary_trained_on_with_dropout_is_scored_with_all_merges(scored: Any, bpe: Tokenizer) -> None:
@@ -358,5 +358,5 @@ def joint_scores(model: Any, tokenizer: Tokenizer, item: Any) -> torch.Tensor:
     wholes = [tokenizer.encode(item.query + choice).tolist() for choice in item.choices]
     listed = zip(tokenizer.encode(item.query).tolist(), *wholes, strict=False)
     shared = sum(1 for _ in itertools.takewhile(lambda ids: len(set(ids)) == 1, listed))
-    before = wholes[0][:shared] or [tokenizer.eod_id]
+    before = wholes[0][:shared] or [tokenizer.eos_id]
     return torch.tensor([brute_force(model, before, whole[shared:])[0] for whole in wholes]).double()

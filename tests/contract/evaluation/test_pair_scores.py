@@ -20,7 +20,7 @@ from paribus.tokenization import Tokenizer
 from support.stages import context_at
 from support.training_inputs import TRAINING, TRANSLATOR, pair_config, pair_texts
 
-EOD = 256
+EOS = 256
 MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
 
 
@@ -33,7 +33,7 @@ def write_inputs(root: Path) -> Tokenizer:
     for step in (10, 20):
         directory = root / "checkpoints" / f"step_{step:08d}"
         directory.mkdir(parents=True)
-        save_model(build_model(MODEL, 257, step, eod_id=EOD), directory)
+        save_model(build_model(MODEL, 257, step, eos_id=EOS), directory)
         tokenizer.save(directory / "tokenizer")
     return tokenizer
 
@@ -47,7 +47,7 @@ def scored(root: Path, config: RunConfig) -> dict[str, float]:
 
 def bits_one_token_at_a_time(model: torch.nn.Module, source: str, target: str) -> float:
     """Bits of a target that fits the context, a forward pass for each token."""
-    encoded, total, written = [*source.encode()[:7], EOD], 0.0, [EOD]
+    encoded, total, written = [*source.encode()[:7], EOS], 0.0, [EOS]
     for token in target.encode():
         with torch.inference_mode():
             logits = model(
@@ -71,7 +71,7 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
         (step, id) for step in (10, 20) for id in heldout
     }
     for step in (10, 20):
-        model = build_model(MODEL, 257, step, eod_id=EOD).eval()
+        model = build_model(MODEL, 257, step, eos_id=EOS).eval()
         for row in (row for row in table if row["checkpoint"] == step):
             pair = heldout[row["document"]]
             assert row["bytes"] == len((pair.target or "").encode())

@@ -78,7 +78,7 @@ def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[st
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     model = load_model(checkpoint)
     assert model.config.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
-    assert model.config.eos_token_id == tokenizer.eod_id
+    assert model.config.eos_token_id == tokenizer.eos_id
     text = "A text, as transformers reads it."
     assert AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"] == tokenizer.encode(text).tolist()
 

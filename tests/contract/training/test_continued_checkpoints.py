@@ -93,7 +93,7 @@ def test_the_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Pa
     stored = load_model(trained / LAST).state_dict()
     assert all(torch.equal(tensor, stored[name]) for name, tensor in model.state_dict().items())
     assert model.config.max_position_embeddings == 8
-    assert model.config.eos_token_id == tokenizer.eod_id
+    assert model.config.eos_token_id == tokenizer.eos_id
 
 
 def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Path, tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_an_added_token_begins_as_the_mean_of_its_pieces(tied: bool, tmp_path: P
             assert torch.allclose(after.weight[entry.id], expected, atol=1e-7), entry
     assert (made.get_input_embeddings().weight is made.get_output_embeddings().weight) == tied
     assert torch.equal(made.model.layers[1].mlp.up_proj.weight, model.model.layers[1].mlp.up_proj.weight)
-    assert made.config.eos_token_id == larger.eod_id
+    assert made.config.eos_token_id == larger.eos_id
 
 
 def test_an_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(

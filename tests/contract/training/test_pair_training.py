@@ -27,7 +27,7 @@ from paribus.training.step.loss import SummedPairLoss, summed_cross_entropy
 from support.steps import make_batch, make_stepper
 from support.training_inputs import TRAINING, TRANSLATOR, execute, pair_config, pair_texts, write_pair_inputs
 
-EOD = 256
+EOS = 256
 STEADY = replace(TRANSLATOR, dropout=0.0)
 
 
@@ -35,7 +35,7 @@ def pairs_of(root: Path, context_length: int = 8) -> tuple[PairContexts, list[tu
     """Rows of pairs, and the pairs in the sequence of the order."""
     inputs, config = write_pair_inputs(root), pair_config()
     corpus, order = EncodedCorpus(inputs["tokens"]), Order(inputs["order"])
-    rows = pack(config.packing, corpus.ids, corpus.offsets, order, EOD, context_length, corpus.source_lengths)
+    rows = pack(config.packing, corpus.ids, corpus.offsets, order, EOS, context_length, corpus.source_lengths)
     texts = pair_texts(len(corpus))
     assert isinstance(rows, PairContexts)
     return rows, [texts[document] for document in order.documents]
@@ -45,7 +45,7 @@ def test_a_row_is_a_source_and_a_target_each_with_its_end_and_cut_at_the_context
     contexts, texts = pairs_of(tmp_path, context_length=5)
     sources, targets = contexts.rows(np.arange(contexts.count))
     for (source, target), left, right in zip(texts, sources.tolist(), targets.tolist(), strict=True):
-        expected = [*source.encode()[:4], EOD], [*target.encode(), EOD][:5]
+        expected = [*source.encode()[:4], EOS], [*target.encode(), EOS][:5]
         assert [[token for token in row if token >= 0] for row in (left, right)] == list(expected)
     assert sources.shape[1] == targets.shape[1] == 5
     np.testing.assert_array_equal(contexts.target_tokens(np.arange(contexts.count)), (targets >= 0).sum(axis=1))
@@ -73,11 +73,11 @@ def test_the_rows_of_a_batch_do_not_depend_on_processes_and_are_trimmed_in_each_
 def test_the_loss_is_that_of_the_logits_of_each_pair_alone(tmp_path: Path) -> None:
     contexts, _ = pairs_of(tmp_path)
     rows = [torch.from_numpy(part) for part in contexts.rows(np.arange(9))]
-    model = build_model(STEADY, 257, 0, eod_id=EOD).eval()
+    model = build_model(STEADY, 257, 0, eos_id=EOS).eval()
     loss, alone = SummedPairLoss(model)(*rows), 0.0
     for left, right in zip(*rows, strict=True):
         source, target = left[left >= 0][None], right[right >= 0][None]
-        begun = torch.cat([torch.tensor([[EOD]]), target[:, :-1]], dim=1)
+        begun = torch.cat([torch.tensor([[EOS]]), target[:, :-1]], dim=1)
         logits = model(input_ids=source, decoder_input_ids=begun, use_cache=False).logits[0]
         alone += torch.nn.functional.cross_entropy(logits, target[0], reduction="sum").item()
     assert loss.item() == pytest.approx(alone, rel=1e-5)
@@ -116,9 +116,9 @@ def test_words_are_learnt_to_be_written_backwards_and_the_checkpoint_opens_anywh
     right = 0
     for source, target in pair_texts(20):
         written = opened.eval().generate(
-            torch.tensor([[*source.encode(), EOD]]), max_new_tokens=8, num_beams=1, do_sample=False
+            torch.tensor([[*source.encode(), EOS]]), max_new_tokens=8, num_beams=1, do_sample=False
         )[0, 1:]
-        right += written[written < EOD].tolist() == list(target.encode())
+        right += written[written < EOS].tolist() == list(target.encode())
     assert right >= 5
 
 
@@ -168,7 +168,7 @@ def test_the_seed_of_dropout_changes_what_is_dropped_alone(tmp_path: Path) -> No
 
 
 def test_a_table_of_positions_is_neither_trained_nor_decayed() -> None:
-    model = build_model(EncoderDecoderModel(**vars(STEADY)), 257, 0, eod_id=EOD)
+    model = build_model(EncoderDecoderModel(**vars(STEADY)), 257, 0, eos_id=EOS)
     table = model.model.encoder.embed_positions.weight
     before, shared = table.clone(), model.model.shared.weight.clone()
     stepper = make_stepper(model, replace(TRAINING, label_smoothing=0.1))

@@ -46,8 +46,8 @@ def test_a_list_of_places_says_how_many_it_leaves_out(inputs: dict[str, Path]) -
 def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: dict[str, Path]) -> None:
     told = where(REPEATED, config(), inputs)
     encoded = EncodedCorpus(inputs["tokens"])
-    eod = encoded.tokenizer.eod_id
-    contexts = pack(config().packing, encoded.ids, encoded.offsets, Order(inputs["order"]), eod, MODEL.context_length)
+    eos = encoded.tokenizer.eos_id
+    contexts = pack(config().packing, encoded.ids, encoded.offsets, Order(inputs["order"]), eos, MODEL.context_length)
     text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
     batches = Batches(contexts, TRAINING.global_batch, traverse(config().packing, contexts, text, config().seed))
     holding = [i for i in range(contexts.count) if REPEATED in {found for found, _ in contexts.documents_of(i)}]

@@ -15,7 +15,7 @@ from paribus.training.step.loss import SummedLoss, document_attention
 from support.packings import FixedOrder
 from support.steps import make_batch, make_stepper
 
-EOD, LENGTH = 31, 12
+EOS, LENGTH = 31, 12
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=LENGTH, initializer_range=0.3)
 SIZES = [3, 5, 1, 0, 30, 4, 7, 2, 11, 12, 0]
 PACKINGS = [ConcatenatePacking(attention="document"), BestFitPacking(window=None, attention="document")]
@@ -23,8 +23,8 @@ PACKINGS = [ConcatenatePacking(attention="document"), BestFitPacking(window=None
 
 def packed(packing: PackingConfig) -> Contexts:
     offsets = np.concatenate([[0], np.cumsum(SIZES)])
-    ids = np.random.default_rng(0).integers(0, EOD, offsets[-1])
-    return pack(packing, ids, offsets, FixedOrder(np.arange(len(SIZES))), EOD, LENGTH)
+    ids = np.random.default_rng(0).integers(0, EOS, offsets[-1])
+    return pack(packing, ids, offsets, FixedOrder(np.arange(len(SIZES))), EOS, LENGTH)
 
 
 def tensors(contexts: Contexts) -> tuple[torch.Tensor, torch.Tensor]:
@@ -40,10 +40,10 @@ def alone(model: torch.nn.Module, contexts: Contexts, index: int) -> list[tuple[
 
 
 def test_a_token_attends_to_those_before_it_up_to_the_last_document_end_before_it() -> None:
-    row = torch.tensor([[5, 6, EOD, 7, EOD, EOD, 8, 9]])
+    row = torch.tensor([[5, 6, EOS, 7, EOS, EOS, 8, 9]])
     document = [0, 0, 0, 1, 1, 2, 3, 3]
     expected = [[document[i] == document[j] and j <= i for j in range(8)] for i in range(8)]
-    assert document_attention(row, EOD)[0, 0].tolist() == expected
+    assert document_attention(row, EOS)[0, 0].tolist() == expected
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
@@ -51,7 +51,7 @@ def test_a_token_attends_to_those_before_it_up_to_the_last_document_end_before_i
 def test_logits_of_a_packed_row_are_those_of_each_document_alone(packing: PackingConfig) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, _ = tensors(contexts)
-    together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOD)).logits
+    together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOS)).logits
     across = model(input_ids=inputs).logits
     largest = 0.0
     for index in range(contexts.count):
@@ -68,7 +68,7 @@ def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingCo
     inputs, _ = tensors(contexts)
     exact = [logits for index in range(contexts.count) for _, logits in alone(model, contexts, index)]
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOD)).logits
+        together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOS)).logits
         by_itself = [(together[i, place], x) for i in range(contexts.count) for place, x in alone(model, contexts, i)]
     difference = torch.cat([row - logits for row, logits in by_itself]).square().mean().sqrt()
     rounding = torch.cat([row[1] - logits for row, logits in zip(by_itself, exact, strict=True)]).square().mean().sqrt()
@@ -79,7 +79,7 @@ def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingCo
 def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: PackingConfig) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, targets = tensors(contexts)
-    loss = SummedLoss(model, EOD)(inputs, targets)
+    loss = SummedLoss(model, EOS)(inputs, targets)
     gradients = torch.autograd.grad(loss, list(model.parameters()))
     expected = sum(
         cross_entropy(logits, targets[index, place], ignore_index=-1, reduction="sum")
@@ -91,12 +91,12 @@ def test_gradients_of_a_packed_batch_are_those_of_each_document_alone(packing: P
         torch.testing.assert_close(found, sought, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("document_end", [None, EOD])
+@pytest.mark.parametrize("document_end", [None, EOS])
 def test_padding_changes_neither_loss_nor_gradient(document_end: int | None) -> None:
     model = build_model(MODEL, 32, 0)
-    row = torch.tensor([[1, 2, 3, EOD, 4, 5]])
-    following = torch.tensor([[2, 3, EOD, 4, 5, EOD]])
-    padded = torch.cat([row, torch.full((1, 6), EOD)], dim=1), torch.cat([following, torch.full((1, 6), -1)], dim=1)
+    row = torch.tensor([[1, 2, 3, EOS, 4, 5]])
+    following = torch.tensor([[2, 3, EOS, 4, 5, EOS]])
+    padded = torch.cat([row, torch.full((1, 6), EOS)], dim=1), torch.cat([following, torch.full((1, 6), -1)], dim=1)
     losses = [SummedLoss(model, document_end)(*pair) for pair in ((row, following), padded)]
     torch.testing.assert_close(losses[0], losses[1], rtol=1e-6, atol=0)
     gradients = [torch.autograd.grad(loss, list(model.parameters())) for loss in losses]
@@ -104,7 +104,7 @@ def test_padding_changes_neither_loss_nor_gradient(document_end: int | None) -> 
         torch.testing.assert_close(short, long, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("document_end", [None, EOD])
+@pytest.mark.parametrize("document_end", [None, EOS])
 def test_the_loss_of_a_step_is_the_mean_over_the_targets_of_the_global_batch(document_end: int | None) -> None:
     inputs, targets = (tokens.numpy() for tokens in tensors(packed(BestFitPacking(window=4))))
     losses = []

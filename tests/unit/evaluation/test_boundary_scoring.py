@@ -20,14 +20,14 @@ from support.evaluations import brute_force, tiny_model
 
 CONTEXT_LENGTH = 16
 TOKENS = (b"a", b"b", b"aa", b"ab", b"bba", b"aab")
-EOD = len(TOKENS)
+EOS = len(TOKENS)
 
 
 class Longest:
     """The longest token from the left, so that a token may cross any boundary."""
 
     def __init__(self, tokens: Sequence[bytes] = TOKENS) -> None:
-        self.tokens, self.eod_id = tokens, len(tokens)
+        self.tokens, self.eos_id = tokens, len(tokens)
 
     def encode(self, text: str) -> NDArray[np.int64]:
         rest, ids = text.encode(), []
@@ -43,8 +43,8 @@ class Longest:
 def probability_of_text(model: Any, before: list[int], text: bytes) -> float:
     """P(the text goes on with `text`), over every sequence of as many tokens as it has bytes."""
     total = 0.0
-    for ids in itertools.product(range(EOD + 1), repeat=len(text)):
-        spelled = itertools.takewhile(lambda identity: identity != EOD, ids)
+    for ids in itertools.product(range(EOS + 1), repeat=len(text)):
+        spelled = itertools.takewhile(lambda identity: identity != EOS, ids)
         if b"".join(TOKENS[identity] for identity in spelled).startswith(text):
             total += math.exp(brute_force(model, before, list(ids))[0])
     return total
@@ -59,7 +59,7 @@ def score(model: Any, requests: list[tuple[str, str]], encoder: Any = None, batc
 
 @pytest.mark.parametrize("text", [b"a", b"b", b"ab", b"bb", b"aab"])
 def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(text: bytes) -> None:
-    model, before = tiny_model(EOD + 1, CONTEXT_LENGTH), [EOD, 1, 3]
+    model, before = tiny_model(EOS + 1, CONTEXT_LENGTH), [EOS, 1, 3]
     logs, omitted = text_log_probabilities(
         Scorer(model, 3), Spellings(Longest().token_bytes()), [(np.array(before), text)]
     )
@@ -68,7 +68,7 @@ def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(t
 
 
 def test_a_continuation_is_scored_given_the_text_of_its_context() -> None:
-    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
     assert [Longest().encode(text).tolist() for text in ("bba", "bbaab")] == [[4], [4, 3]]
     assert [Longest().encode(text).tolist() for text in ("ba", "baab")] == [[1, 0], [1, 5]]
     joint = brute_force(model, [1], [5])[0]
@@ -77,13 +77,13 @@ def test_a_continuation_is_scored_given_the_text_of_its_context() -> None:
 
 
 def test_the_first_token_of_a_context_may_cross_too() -> None:
-    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
-    joint, given = brute_force(model, [EOD], [5])[0], math.log(probability_of_text(model, [EOD], b"aa"))
+    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
+    joint, given = brute_force(model, [EOS], [5])[0], math.log(probability_of_text(model, [EOS], b"aa"))
     assert score(model, [("aa", "b")]) == [pytest.approx(joint - given, abs=1e-5)]
 
 
 def test_whatever_may_follow_a_text_has_probability_one() -> None:
-    model, before, text = tiny_model(EOD + 1, CONTEXT_LENGTH), [3], b"aa"
+    model, before, text = tiny_model(EOS + 1, CONTEXT_LENGTH), [3], b"aa"
     covering = [[0, 0], [0, 2], [0, 3], [0, 5], [2], [5]]
     given = text_log_probabilities(Scorer(model, 8), Spellings(Longest().token_bytes()), [(np.array(before), text)])[0]
     assert sum(math.exp(brute_force(model, before, ids)[0] - given[0]) for ids in covering) == pytest.approx(
@@ -92,23 +92,23 @@ def test_whatever_may_follow_a_text_has_probability_one() -> None:
 
 
 def test_choices_of_an_item_have_the_same_context_and_keep_the_order_of_their_joint_probabilities() -> None:
-    model, choices = tiny_model(EOD + 1, CONTEXT_LENGTH), ["a", "b", "ab"]
+    model, choices = tiny_model(EOS + 1, CONTEXT_LENGTH), ["a", "b", "ab"]
     assert [Longest().encode("bb" + text).tolist() for text in ("", *choices)] == [[1, 1], [4], [1, 1, 1], [4, 1]]
-    encoded = encode_choices(Longest().encode, EOD, "bb", choices)
-    assert (encoded.context.tolist(), encoded.rest.tolist(), encoded.crossing) == ([EOD], [1, 1], 2)
-    joint = [brute_force(model, [EOD], ids.tolist())[0] for ids in encoded.continuations]
+    encoded = encode_choices(Longest().encode, EOS, "bb", choices)
+    assert (encoded.context.tolist(), encoded.rest.tolist(), encoded.crossing) == ([EOS], [1, 1], 2)
+    joint = [brute_force(model, [EOS], ids.tolist())[0] for ids in encoded.continuations]
     scores = score(model, [("bb", choice) for choice in choices])
-    given = math.log(probability_of_text(model, [EOD], b"bb"))
+    given = math.log(probability_of_text(model, [EOS], b"bb"))
     assert scores == pytest.approx([value - given for value in joint], abs=1e-5)
     assert choice_bits(scores, 2) == pytest.approx(choice_bits(joint, 2), abs=1e-5)
 
 
 def test_where_no_token_crosses_the_score_is_that_of_the_tokens() -> None:
-    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
     encoded = encode_requests(Longest(), CONTEXT_LENGTH, [(("t", 0), "ab", "ab"), (("t", 1), "", "ab")])
     assert not encoded.crossings
     assert not encoded.crossed
-    expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOD], [3])[0]]
+    expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOS], [3])[0]]
     assert encoded.score(Scorer(model, 8)).log_probability == pytest.approx(expected, abs=1e-5)
 
 
@@ -122,7 +122,7 @@ def test_items_and_choices_with_a_crossing_token_are_counted() -> None:
 
 
 def test_a_score_does_not_depend_on_the_batch() -> None:
-    model = tiny_model(EOD + 1, CONTEXT_LENGTH)
+    model = tiny_model(EOS + 1, CONTEXT_LENGTH)
     requests = [("ba", "ab"), ("ba", "b"), ("abaa", "b"), ("abaa", "abbb"), ("b", "b")]
     assert score(model, requests, batch=1) == pytest.approx(score(model, requests, batch=64), abs=1e-5)
 
@@ -133,13 +133,13 @@ def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning() -> None
     assert encoded.truncated == {("t", 0)}
     assert {pair.context.tobytes() for pair in encoded.pairs} == {encoded.crossings[0].context.tobytes()}
     assert all(len(pair.context) + len(pair.continuation) - 1 <= CONTEXT_LENGTH for pair in encoded.pairs)
-    assert np.isfinite(encoded.score(Scorer(tiny_model(EOD + 1, CONTEXT_LENGTH), 4)).log_probability).all()
+    assert np.isfinite(encoded.score(Scorer(tiny_model(EOS + 1, CONTEXT_LENGTH), 4)).log_probability).all()
 
 
 def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    model, question = tiny_model(EOD + 1, CONTEXT_LENGTH), [(np.array([EOD]), b"aabaabba")]
+    model, question = tiny_model(EOS + 1, CONTEXT_LENGTH), [(np.array([EOS]), b"aabaabba")]
     scorer, spellings = Scorer(model, 16), Spellings(Longest().token_bytes())
     (exact,), nothing = text_log_probabilities(scorer, spellings, question)
     monkeypatch.setattr(boundary, "WIDTH", 3)
@@ -151,7 +151,7 @@ def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_i
 def test_tokens_whose_bytes_are_not_the_texts_are_refused_by_task_and_item() -> None:
     class Nameless(Longest):
         def token_bytes(self) -> list[bytes]:
-            return [b""] * (EOD + 1)
+            return [b""] * (EOS + 1)
 
     with pytest.raises(DataError, match=r"task t, item 3: a token crosses .* evaluation\.tasks"):
         encode_requests(Nameless(), CONTEXT_LENGTH, [(("t", 3), "ba", "ab")])

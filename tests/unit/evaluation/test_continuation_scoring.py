@@ -25,7 +25,7 @@ def random_pairs(number: int, vocab_size: int = 40) -> list[Pair]:
 
 
 def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list[int], list[int]]:
-    choices = encode_choices(encoder.encode, encoder.eod_id, context, [continuation])
+    choices = encode_choices(encoder.encode, encoder.eos_id, context, [continuation])
     assert not choices.crossing
     return choices.context.tolist(), choices.continuations[0].tolist()
 

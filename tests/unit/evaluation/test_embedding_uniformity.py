@@ -73,7 +73,7 @@ def test_the_projection_is_that_of_the_singular_vectors_of_the_used_tokens() -> 
 def test_each_family_s_embeddings_are_read_from_its_checkpoint(
     tmp_path: Path, model: ModelConfig, sides: set[str]
 ) -> None:
-    built = build_model(model, 300, 0, eod_id=0)
+    built = build_model(model, 300, 0, eos_id=0)
     save_model(built, tmp_path)
     found = read_embeddings(tmp_path)
     assert set(found) == sides

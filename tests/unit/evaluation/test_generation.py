@@ -39,9 +39,9 @@ def test_texts_are_those_of_transformers_generate_whatever_the_batch(family: Any
     expected = []
     for text in texts:
         ids = torch.from_numpy(coder.encode(text))[None]
-        options = {"max_new_tokens": TOKENS, "do_sample": False, "eos_token_id": coder.eod_id, "pad_token_id": 0}
+        options = {"max_new_tokens": TOKENS, "do_sample": False, "eos_token_id": coder.eos_id, "pad_token_id": 0}
         new = model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
-        expected.append(coder.decode([identity for identity in new if identity != coder.eod_id]))
+        expected.append(coder.decode([identity for identity in new if identity != coder.eos_id]))
     for batch in (1, 4, 9):
         assert [one.text for one in written(model, texts, batch=batch)] == expected
 

@@ -12,14 +12,14 @@ from paribus.modeling.build import build_model
 from paribus.tokenization import Tokenizer
 from support.training_inputs import TRANSLATOR, pair_texts
 
-EOD, LENGTH = 256, 8
+EOS, LENGTH = 256, 8
 MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
 SOURCES = [source[:length] for length, (source, _) in zip((3, 40, 1, 7, 5, 6, 2, 12), pair_texts(8), strict=True)]
 
 
 @pytest.fixture(scope="module")
 def model() -> Any:
-    return build_model(MODEL, 257, 3, eod_id=EOD).eval()
+    return build_model(MODEL, 257, 3, eos_id=EOS).eval()
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +29,17 @@ def tokenizer() -> Tokenizer:
 
 def log_probabilities(model: Any, source: str, written: list[int]) -> torch.Tensor:
     """Of each next token."""
-    encoded = [*source.encode()[: LENGTH - 1], EOD]
+    encoded = [*source.encode()[: LENGTH - 1], EOS]
     with torch.inference_mode():
         logits = model(
-            input_ids=torch.tensor([encoded]), decoder_input_ids=torch.tensor([[EOD, *written]]), use_cache=False
+            input_ids=torch.tensor([encoded]), decoder_input_ids=torch.tensor([[EOS, *written]]), use_cache=False
         ).logits
     return torch.log_softmax(logits[0, -1].double(), 0)
 
 
 def greedy(model: Any, source: str) -> list[int]:
     written: list[int] = []
-    while len(written) < LENGTH - 1 and EOD not in written:
+    while len(written) < LENGTH - 1 and EOS not in written:
         written.append(int(log_probabilities(model, source, written).argmax()))
     return written
 
@@ -54,8 +54,8 @@ def beam(model: Any, source: str, beams: int) -> list[int]:
             for token, value in enumerate(log_probabilities(model, source, written))
         ]
         best = sorted(grown, reverse=True)[: 2 * beams]
-        finished += [(w / len(ids) ** 0.6, ids) for w, ids in best[:beams] if ids[-1] == EOD]
-        open_ = [(w, ids) for w, ids in best if ids[-1] != EOD][:beams]
+        finished += [(w / len(ids) ** 0.6, ids) for w, ids in best[:beams] if ids[-1] == EOS]
+        open_ = [(w, ids) for w, ids in best if ids[-1] != EOS][:beams]
     finished += [(w / len(ids) ** 0.6, ids) for w, ids in open_]
     return max(finished)[1]
 
@@ -66,7 +66,7 @@ def test_translations_are_those_of_decoding_a_source_at_a_time(
 ) -> None:
     found = Translator(model, tokenizer, LENGTH, batch, beams=beams).translate(SOURCES)
     expected = [greedy(model, source) if beams == 1 else beam(model, source, beams) for source in SOURCES]
-    assert found == [tokenizer.decode(np.array([i for i in ids if i != EOD])) for ids in expected]
+    assert found == [tokenizer.decode(np.array([i for i in ids if i != EOS])) for ids in expected]
 
 
 def test_progress_counts_sources_up_to_all(model: Any, tokenizer: Tokenizer) -> None:

@@ -21,7 +21,7 @@ VOCABULARY = ("embed_tokens", "lm_head", "embed_in", "shared")
 
 
 def weights(model: ModelConfig, vocab_size: int, seed: int) -> dict[str, torch.Tensor]:
-    return dict(build_model(model, vocab_size, seed, eod_id=0).named_parameters())
+    return dict(build_model(model, vocab_size, seed, eos_id=0).named_parameters())
 
 
 def logits(model: Any) -> torch.Tensor:
@@ -56,7 +56,7 @@ def test_another_vocabulary_size_leaves_the_layers_as_they_are(model: ModelConfi
 
 
 def vocabulary_matrices(model: ModelConfig, tokens: Sequence[bytes], seed: int = 5) -> dict[str, torch.Tensor]:
-    built = build_model(model, len(tokens), seed, eod_id=0, tokens=tokens)
+    built = build_model(model, len(tokens), seed, eos_id=0, tokens=tokens)
     found = {name: weight for name, weight in built.named_parameters() if any(part in name for part in VOCABULARY)}
     assert found
     return found
@@ -92,7 +92,7 @@ def test_rows_drawn_by_tokens_are_as_far_spread_as_a_whole_matrix(model: ModelCo
 @each_family
 def test_layers_do_not_depend_on_the_tokens(model: ModelConfig) -> None:
     plain = weights(model, 64, 5)
-    named = dict(build_model(model, 64, 5, eod_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
+    named = dict(build_model(model, 64, 5, eos_id=0, tokens=[bytes([i]) for i in range(64)]).named_parameters())
     assert plain.keys() == named.keys()
     for name in plain:
         assert torch.equal(plain[name], named[name]) != any(part in name for part in VOCABULARY)
@@ -136,7 +136,7 @@ def test_an_encoder_decoder_starts_as_fairseq_starts_it() -> None:
 
 
 def test_its_positions_are_those_of_vaswani() -> None:
-    table = build_model(ENCODER_DECODER, 64, 0, eod_id=0).model.encoder.embed_positions.weight
+    table = build_model(ENCODER_DECODER, 64, 0, eos_id=0).model.encoder.embed_positions.weight
     assert table.shape == (24, 32)
     assert not table.requires_grad
     angles = torch.arange(24)[:, None] / 10_000 ** (torch.arange(16) / 16)
@@ -145,7 +145,7 @@ def test_its_positions_are_those_of_vaswani() -> None:
 
 @each_family
 def test_a_saved_model_comes_back_bit_for_bit_here_and_in_transformers(model: ModelConfig, tmp_path: Path) -> None:
-    built = build_model(model, 64, 3, eod_id=63)
+    built = build_model(model, 64, 3, eos_id=63)
     save_model(built, tmp_path)
     loaded = load_model(tmp_path)
     assert sorted(path.suffix for path in tmp_path.iterdir()) == [".json", ".json", ".safetensors"]
@@ -167,7 +167,7 @@ def test_a_gpt_neox_has_the_names_and_settings_of_pythia_on_disk(tmp_path: Path)
 
 
 def test_dropout_is_in_the_model_and_draws_only_in_training() -> None:
-    model = build_model(replace(ENCODER_DECODER, dropout=0.3, attention_dropout=0.1), 64, 0, eod_id=0)
+    model = build_model(replace(ENCODER_DECODER, dropout=0.3, attention_dropout=0.1), 64, 0, eos_id=0)
     assert (model.config.dropout, model.config.attention_dropout) == (0.3, 0.1)
     assert torch.equal(logits(model), logits(model))
     tokens = torch.arange(16).unsqueeze(0)
@@ -176,7 +176,7 @@ def test_dropout_is_in_the_model_and_draws_only_in_training() -> None:
 
 
 def test_every_token_of_an_encoder_decoder_is_trained_the_end_of_document_too() -> None:
-    model = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eod_id=0)
+    model = build_model(replace(ENCODER_DECODER, dropout=0.0), 64, 0, eos_id=0)
     embedding = model.get_input_embeddings()
     hidden = embedding(torch.tensor([0, 1]))
     (gradient,) = torch.autograd.grad(hidden.sum(), embedding.weight)
@@ -198,7 +198,7 @@ def test_a_model_of_another_family_is_refused_by_name(tmp_path: Path) -> None:
 
 @each_family
 def test_contexts_longer_than_a_loaded_models_positions_are_refused_with_both(model: ModelConfig) -> None:
-    built = build_model(model, 64, 0, eod_id=0)
+    built = build_model(model, 64, 0, eos_id=0)
     positions = 24 if model is ENCODER_DECODER else 16
     check_context_length(built, positions)
     with pytest.raises(ConfigurationError, match=rf"model\.context_length 25 exceeds the {positions} positions"):

@@ -33,7 +33,7 @@ def on_meta(model: Any, vocab_size: int) -> Any:
     """The transformers model without memory for its weights."""
     if isinstance(model, EncoderDecoderModel):
         model = replace(model, positions=model.context_length)
-    config = transformers_config(resolve_model(model, vocab_size), vocab_size, eod_id=0)
+    config = transformers_config(resolve_model(model, vocab_size), vocab_size, eos_id=0)
     with torch.device("meta"):
         return model_class(config.model_type)(config)
 
@@ -77,7 +77,7 @@ def test_every_named_size_has_the_parameters_that_pytorch_counts(name: str, voca
 @pytest.mark.parametrize("model", [*FAMILIES, TIED, replace(GPT_NEOX, tied_embeddings=True)], ids=family)
 @pytest.mark.parametrize("vocab_size", [64, 97])
 def test_parameters_and_bytes_are_those_of_the_built_model(model: ModelConfig, vocab_size: int, tmp_path: Path) -> None:
-    built = build_model(model, vocab_size, 0, eod_id=0)
+    built = build_model(model, vocab_size, 0, eos_id=0)
     assert parameter_count(model, vocab_size) == trained(built)
     save_model(built, tmp_path)
     header_bytes = (tmp_path / "model.safetensors").stat().st_size - checkpoint_bytes(model, vocab_size)
@@ -96,7 +96,7 @@ def test_flops_are_counted_by_the_stated_formula() -> None:
 
 def eager(model: ModelConfig) -> Any:
     """A built model whose attention is written as matrix products, which PyTorch counts."""
-    built = build_model(model, 100, 0, eod_id=0)
+    built = build_model(model, 100, 0, eos_id=0)
     built.set_attn_implementation("eager")
     return built
 

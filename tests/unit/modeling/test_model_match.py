@@ -41,7 +41,7 @@ def test_a_built_model_its_counts_and_its_flops_have_one_shape(model: Any, vocab
     matched = replace(model, match="total", reference_vocab_size=64)
     resolved = resolve_model(matched, vocab_size)
     assert (resolved.ffn_width == 48) == (vocab_size == 64)
-    built = build_model(matched, vocab_size, 0, eod_id=0)
+    built = build_model(matched, vocab_size, 0, eos_id=0)
     assert parameter_count(matched, vocab_size) == sum(p.numel() for p in built.parameters() if p.requires_grad)
     assert parameter_count(matched, vocab_size) == parameter_count(resolved, vocab_size)
     assert flops_per_token(matched, vocab_size) == flops_per_token(resolved, vocab_size)

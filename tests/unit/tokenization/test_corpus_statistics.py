@@ -78,7 +78,7 @@ def test_renyi_entropy_follows_its_formula_and_becomes_shannon_s() -> None:
 def test_special_tokens_are_out() -> None:
     tok = Tokenizer.train([], algorithm="bytes", special_tokens=["<|endoftext|>"])
     counted = count_tokens(tok, ["abc"])
-    counted.ids[tok.eod_id] = 1000
+    counted.ids[tok.eos_id] = 1000
     found = statistics.count_statistics(tok, counted)
     assert (found.tokens, found.used_tokens, found.unused_tokens, found.token_lengths) == (3, 3, 253, {"1-3": 3})
 

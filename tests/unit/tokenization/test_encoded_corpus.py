@@ -12,7 +12,7 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWrit
 
 @pytest.fixture
 def tok() -> Tokenizer:
-    return Tokenizer.train([], algorithm="bytes", special_tokens=["<eod>"])
+    return Tokenizer.train([], algorithm="bytes", special_tokens=["<eos>"])
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_documents_come_back_in_order(written: Path, tok: Tokenizer) -> None:
     assert corpus.offsets.tolist() == [0, 2, 2, 4, 7]
     assert corpus.source_bytes.tolist() == [2, 0, 2, 3]
     assert corpus.tokens == 7
-    assert corpus.tokenizer.eod_id == 256
+    assert corpus.tokenizer.eos_id == 256
 
 
 def test_the_arrays_are_memory_mapped_files_that_numpy_reads(written: Path) -> None:

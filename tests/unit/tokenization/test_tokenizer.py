@@ -13,7 +13,7 @@ TEXTS = [
     "Capital letters aren't the capital's letters.\n\n  indented",
     "naïve café 東京",
 ]
-EOD = "<|endoftext|>"
+EOS = "<|endoftext|>"
 KINDS = [
     {"algorithm": "bpe", "vocab_size": 290},
     {"algorithm": "scaffold_bpe", "vocab_size": 290},
@@ -24,7 +24,7 @@ KINDS = [
 
 
 def train(**options: object) -> Tokenizer:
-    return Tokenizer.train(TEXTS, **{"special_tokens": [EOD, "<pad>"], **options})
+    return Tokenizer.train(TEXTS, **{"special_tokens": [EOS, "<pad>"], **options})
 
 
 @pytest.mark.parametrize("encoder", ["merge_rank", "longest_first"])
@@ -33,7 +33,7 @@ def test_any_text_comes_back_exactly(options: dict[str, object], encoder: str) -
     tok = train(encoder=encoder, **options)
 
     @settings(max_examples=60, deadline=None)
-    @given(st.text() | st.lists(st.sampled_from([*TEXTS, EOD, "\x00", "\U0001f600"])).map("".join))
+    @given(st.text() | st.lists(st.sampled_from([*TEXTS, EOS, "\x00", "\U0001f600"])).map("".join))
     def check(text: str) -> None:
         ids = tok.encode(text)
         assert ids.ndim == 1
@@ -56,11 +56,11 @@ def test_a_batch_is_the_texts_one_after_another() -> None:
 
 def test_special_tokens_come_last_and_are_never_matched_in_text() -> None:
     tok = train(vocab_size=290)
-    assert tok.special_tokens == {EOD: 288, "<pad>": 289}
-    assert tok.eod_id == 288
-    assert not {288, 289} & set(tok.encode(f"a{EOD}b<pad>").tolist())
+    assert tok.special_tokens == {EOS: 288, "<pad>": 289}
+    assert tok.eos_id == 288
+    assert not {288, 289} & set(tok.encode(f"a{EOS}b<pad>").tolist())
     assert tok.token_byte_lengths()[[288, 289]].tolist() == [0, 0]
-    assert tok.decode([tok.eod_id]) == EOD
+    assert tok.decode([tok.eos_id]) == EOS
 
 
 @pytest.mark.parametrize("pretokenizer", ["gpt2_digits", "stripped"])
@@ -76,7 +76,7 @@ def test_the_bytes_of_tokens_are_those_of_the_text_and_special_tokens_have_none(
 
 def test_without_special_tokens_nothing_ends_a_document() -> None:
     with pytest.raises(ConfigurationError, match=r"special_tokens"):
-        _ = Tokenizer.train(TEXTS, vocab_size=290).eod_id
+        _ = Tokenizer.train(TEXTS, vocab_size=290).eos_id
 
 
 def test_the_vocabulary_is_in_order_of_creation() -> None:
@@ -89,9 +89,9 @@ def test_the_vocabulary_is_in_order_of_creation() -> None:
 
 
 def test_bytes_are_one_token_each_and_special_tokens_follow() -> None:
-    tok = Tokenizer.train([], algorithm="bytes", special_tokens=[EOD])
+    tok = Tokenizer.train([], algorithm="bytes", special_tokens=[EOS])
     assert tok.encode("é!").tolist() == [0xC3, 0xA9, 0x21]
-    assert (tok.vocab_size, tok.eod_id, tok.merges) == (257, 256, [])
+    assert (tok.vocab_size, tok.eos_id, tok.merges) == (257, 256, [])
 
 
 def test_a_character_outside_the_alphabet_falls_back_to_bytes() -> None:

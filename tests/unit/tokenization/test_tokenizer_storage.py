@@ -11,7 +11,7 @@ from paribus.tokenization import Tokenizer
 
 TEXTS = ["the cat sat on the mat", "that cat is that cat", "été à la plage"]
 KINDS = [
-    {"algorithm": "bpe", "vocab_size": 270, "special_tokens": ["<eod>"]},
+    {"algorithm": "bpe", "vocab_size": 270, "special_tokens": ["<eos>"]},
     {"algorithm": "scaffold_bpe", "vocab_size": 262, "encoder": "longest_first", "candidates": "expanded"},
     {"algorithm": "scaffold_bpe", "vocab_size": 290, "unit": "character", "demolish": "shortest"},
     {"algorithm": "bpe", "vocab_size": 40, "unit": "character", "unknown": "token", "pretokenizer": "none"},
@@ -37,7 +37,7 @@ def test_a_loaded_tokenizer_is_the_saved_one(options: dict[str, Any], tmp_path: 
 
 @pytest.fixture
 def saved(tmp_path: Path) -> Path:
-    Tokenizer.train(TEXTS, vocab_size=270, special_tokens=["<eod>"]).save(tmp_path / "tok")
+    Tokenizer.train(TEXTS, vocab_size=270, special_tokens=["<eos>"]).save(tmp_path / "tok")
     return tmp_path / "tok"
 
 

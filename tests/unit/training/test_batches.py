@@ -11,16 +11,16 @@ from paribus.training.data.batches import Batches, context_targets, context_text
 from support.packings import FixedOrder, traversal_of
 
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
-EOD = 7
+EOS = 7
 
 
 def packed(packing: PackingConfig | None = None, documents: int = 23, context_length: int = 5) -> Contexts:
     random = np.random.default_rng(0)
     sizes = random.integers(0, 9, documents)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    ids = random.integers(0, EOD, offsets[-1]).astype(np.uint16)
+    ids = random.integers(0, EOS, offsets[-1]).astype(np.uint16)
     order = FixedOrder(random.permutation(documents))
-    return pack(packing or ConcatenatePacking(), ids, offsets, order, EOD, context_length)
+    return pack(packing or ConcatenatePacking(), ids, offsets, order, EOS, context_length)
 
 
 def batches(global_batch: int, seed: int, packing: PackingConfig | None = None) -> Batches:

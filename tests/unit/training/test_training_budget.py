@@ -20,7 +20,7 @@ from paribus.training.data.batches import Batches, context_targets, context_text
 from paribus.training.data.budget import Budget, resolve_budget, resolve_steps
 from support.packings import FixedOrder, traversal_of
 
-EOD = 7
+EOS = 7
 STEP_FLOPS = 1_000_003
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking(), OneDocumentPacking(shuffle="none")]
@@ -29,8 +29,8 @@ PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()
 def batches(global_batch: int, seed: int = 0, packing: PackingConfig = PACKINGS[0]) -> Batches:
     random = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
-    ids = random.integers(0, EOD, offsets[-1])
-    contexts = pack(packing, ids, offsets, FixedOrder(np.arange(30)), EOD, 4)
+    ids = random.integers(0, EOS, offsets[-1])
+    contexts = pack(packing, ids, offsets, FixedOrder(np.arange(30)), EOS, 4)
     return Batches(contexts, global_batch, traversal_of(packing, contexts, LENGTHS, seed))
 
 
@@ -112,8 +112,8 @@ def test_equal_text_counts_only_what_the_removal_of_duplicates_leaves(packing: P
     lengths = [12, 900, 7, 1100, 15, 9]
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     ids, kept = np.zeros(offsets[-1], dtype=np.int64), np.array([4, 0, 5, 2])
-    byte_lengths = np.array([1] + [0] * EOD)
-    contexts = pack(packing, ids, offsets, FixedOrder(kept), EOD, 4)
+    byte_lengths = np.array([1] + [0] * EOS)
+    contexts = pack(packing, ids, offsets, FixedOrder(kept), EOS, 4)
     drawn = Batches(contexts, 1, traversal_of(packing, contexts, byte_lengths, 0))
     text = context_text_bytes(contexts, byte_lengths)
     left = sum(lengths[document] for document in kept)
@@ -220,7 +220,7 @@ def test_a_tokenizer_that_loses_text_covers_all_of_it_all_the_same() -> None:
         ids = [tokenizer.encode(text) for text in texts]
         offsets = np.concatenate([[0], np.cumsum([len(each) for each in ids])])
         contexts = pack(
-            ConcatenatePacking(), np.concatenate(ids), offsets, FixedOrder(np.arange(4)), tokenizer.eod_id, 8
+            ConcatenatePacking(), np.concatenate(ids), offsets, FixedOrder(np.arange(4)), tokenizer.eos_id, 8
         )
         found[tokenizer.settings.pretokenizer] = (
             measured_text_bytes(contexts, tokenizer, source),

@@ -20,7 +20,7 @@ from paribus.training.state.meter import Meter, device_hours
 from paribus.training.state.metrics import MetricsFile
 from support.packings import FixedOrder
 
-EOD, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9
+EOS, STEPS, STEP_FLOPS = 7, 30, 2 * 10**9
 LENGTHS = np.array([1, 2, 3, 4, 5, 6, 7, 0])
 
 
@@ -38,7 +38,7 @@ class Listening(SilentReporter):
 def metered(path: Path, packing: PackingConfig, **device: float) -> tuple[Meter, Batches, Listening]:
     random = np.random.default_rng(1)
     offsets = np.concatenate([[0], np.cumsum(random.integers(1, 9, 30))])
-    contexts = pack(packing, random.integers(0, EOD, offsets[-1]), offsets, FixedOrder(np.arange(30)), EOD, 4)
+    contexts = pack(packing, random.integers(0, EOS, offsets[-1]), offsets, FixedOrder(np.arange(30)), EOS, 4)
     batches = Batches(contexts, 3, ShuffledContexts(contexts.count, 0))
     targets, text = context_targets(contexts), context_text_bytes(contexts, LENGTHS)
     budget = resolve_budget(EqualStepsBudget(steps=STEPS), batches, targets, text, STEP_FLOPS)

@@ -81,7 +81,7 @@ class Generator:
         length = self.scorer.context_length
         room = length - min(request.max_tokens, length // 2)
         if not len(ids):
-            return np.array([self.coder.eod_id]), False
+            return np.array([self.coder.eos_id]), False
         return ids[-room:], len(ids) > room
 
     def _run(self, batch: "_Batch") -> None:
@@ -141,14 +141,14 @@ class _Batch:
     def _finished(self, row: int, context_length: int) -> bool:
         request, written = self._requests[row], self._written[row]
         full = len(self._prompts[row]) + len(written) >= context_length
-        if full or len(written) >= request.max_tokens or written[-1] == self._coder.eod_id:
+        if full or len(written) >= request.max_tokens or written[-1] == self._coder.eos_id:
             return True
         text = self._text(row)
         return any(stop in text for stop in request.until)
 
     def _text(self, row: int) -> str:
         written = self._written[row]
-        return self._coder.decode(written[:-1] if written[-1] == self._coder.eod_id else written)
+        return self._coder.decode(written[:-1] if written[-1] == self._coder.eos_id else written)
 
 
 def _before(text: str, until: Sequence[str]) -> str:

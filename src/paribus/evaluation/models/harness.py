@@ -51,7 +51,7 @@ class HarnessModel(TemplateLM):  # type: ignore[misc]
     @property
     def eot_token_id(self) -> int:
         """The end-of-document token."""
-        return self.encoder.eod_id
+        return self.encoder.eos_id
 
     @property
     def max_length(self) -> int:

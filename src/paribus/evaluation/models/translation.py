@@ -48,13 +48,13 @@ class Translator:
         return found
 
     def _source(self, source: str) -> Ids:
-        return np.append(self.tokenizer.encode(source)[: self.context_length - 1], self.tokenizer.eod_id)
+        return np.append(self.tokenizer.encode(source)[: self.context_length - 1], self.tokenizer.eos_id)
 
     @torch.inference_mode()
     def _generated(self, rows: Sequence[Ids]) -> list[Ids]:
         """Ids of the best hypothesis of each source, without the end-of-document token."""
         sources = padded(rows).to(self.model.device)
-        end = self.tokenizer.eod_id
+        end = self.tokenizer.eos_id
         try:
             hypotheses = self.model.generate(
                 input_ids=sources.clamp(min=0),

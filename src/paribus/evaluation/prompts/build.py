@@ -133,8 +133,8 @@ class PromptCutter:
 
     def item(self, record: Mapping[str, Any], delimiter: str, name: Item) -> ItemTokens:
         """How a record that `paribus.evaluation.tasks.items.write_items` wrote is cut."""
-        encode, eod_id = self._tokenizer.encode, self._tokenizer.eod_id
-        cut = [encode_choices(encode, eod_id, *texts) for texts in _texts(record, delimiter)]
+        encode, eos_id = self._tokenizer.encode, self._tokenizer.eos_id
+        cut = [encode_choices(encode, eos_id, *texts) for texts in _texts(record, delimiter)]
         tokens = max(len(choices.context) + max(map(len, choices.continuations)) for choices in cut)
         if "answers" in record:
             return ItemTokens(tokens, 0, 0)

@@ -21,7 +21,7 @@ class PromptEncoder(Protocol):
     """What scoring needs of a tokenizer."""
 
     @property
-    def eod_id(self) -> int:
+    def eos_id(self) -> int:
         """Id of the end-of-document token."""
 
     def encode(self, text: str) -> Ids:
@@ -53,7 +53,7 @@ class Choices:
     """Choices of which a token crosses the boundary."""
 
 
-def encode_choices(encode: Callable[[str], Ids], eod_id: int, context: str, continuations: Sequence[str]) -> Choices:
+def encode_choices(encode: Callable[[str], Ids], eos_id: int, context: str, continuations: Sequence[str]) -> Choices:
     """The ids of a context and its continuations, by the rule above.
 
     Where a token of one choice crosses, all of them are split at the same place, so that they stay comparable.
@@ -64,7 +64,7 @@ def encode_choices(encode: Callable[[str], Ids], eod_id: int, context: str, cont
     shared = [_shared(before, whole) for whole in wholes]
     split = min(shared, default=len(before))
     return Choices(
-        before[:split] if split else np.array([eod_id]),
+        before[:split] if split else np.array([eos_id]),
         [whole[split:] for whole in wholes],
         before[split:],
         sum(number < len(before) for number in shared),

@@ -96,7 +96,7 @@ def encode_requests(tokenizer: PromptEncoder, context_length: int, requests: Seq
     for (item, context), group in groupby(range(len(requests)), key=lambda place: requests[place][:2]):
         places = list(group)
         texts = [requests[place][2] for place in places]
-        choices = encode_choices(tokenizer.encode, tokenizer.eod_id, context, texts)
+        choices = encode_choices(tokenizer.encode, tokenizer.eos_id, context, texts)
         longest = max(map(len, choices.continuations))
         if len(choices.context) + longest - 1 > context_length:
             encoded.truncated.add(item)

@@ -57,7 +57,7 @@ def encode_documents(tokenizer: PromptEncoder, texts: Sequence[str], context_len
     owners: list[int] = []
     for place, text in enumerate(texts):
         ids = tokenizer.encode(text)
-        own = windows(ids, tokenizer.eod_id, context_length) if len(ids) else []
+        own = windows(ids, tokenizer.eos_id, context_length) if len(ids) else []
         pairs += own
         owners += [place] * len(own)
     sizes = np.array([len(text.encode()) for text in texts], np.int64)

@@ -79,12 +79,12 @@ class Stream:
 def encode_stream(tokenizer: PromptEncoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:
     """Texts as one stream in an order of their places."""
     ids, owners = [], []
-    between = np.array([tokenizer.eod_id]), np.array([_BETWEEN])
+    between = np.array([tokenizer.eos_id]), np.array([_BETWEEN])
     for place in order:
         own = tokenizer.encode(texts[place])
         ids += [own, between[0]]
         owners += [np.full(len(own), place), between[1]]
     stream = np.concatenate(ids[:-1])
-    pairs = windows(stream, tokenizer.eod_id, context_length) if len(stream) else []
+    pairs = windows(stream, tokenizer.eos_id, context_length) if len(stream) else []
     sizes = np.array([len(text.encode()) for text in texts], np.int64)
     return Stream(sizes, pairs, np.concatenate(owners[:-1]))

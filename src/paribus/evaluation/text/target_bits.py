@@ -61,11 +61,11 @@ class TargetScorer:
         return DocumentBits(nats / np.log(2), sizes)
 
     def _windows(self, owner: int, pair: TextPair) -> list[_Window]:
-        source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eod_id)
+        source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eos_id)
         target = self.tokenizer.encode(pair.target)
         if not len(target):
             return []
-        parts = windows(target, self.tokenizer.eod_id, self.context_length)
+        parts = windows(target, self.tokenizer.eos_id, self.context_length)
         return [_Window(owner, source, part.context, part.continuation) for part in parts]
 
     def _scored(self, batch: Sequence[_Window]) -> NDArray[np.float64]:

@@ -45,14 +45,14 @@ def build(context: StageContext) -> dict[str, JSON]:
         raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
     corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
     embeddings = Embeddings(context.inputs["embeddings"])
-    length, eod = in_tokens(config.model, corpus.bytes_per_token).context_length, corpus.tokenizer.eod_id
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, eod, length)
+    length, eos = in_tokens(config.model, corpus.bytes_per_token).context_length, corpus.tokenizer.eos_id
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, eos, length)
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)
     report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
     seed = config.seed_of("contexts")
     mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
-    shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eod, length)
+    shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eos, length)
     text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
     traversal = traverse(config.packing, contexts, text, seed, context_bytes=config.model.context_bytes)
     similar = context_similarity(contexts, shuffled, embeddings, traversal, seed=seed)

@@ -73,7 +73,7 @@ class Contexts(ABC):
 
     def _tokens(self, pieces: ContextPieces) -> Integers:
         width = self.context_length + 1
-        tokens = np.full((len(pieces.bounds) - 1, width), self.documents.eod_id, dtype=np.int64)
+        tokens = np.full((len(pieces.bounds) - 1, width), self.documents.eos_id, dtype=np.int64)
         flat, places = tokens.reshape(-1), pieces.rows * width + pieces.columns
         columns = (pieces.positions, pieces.starts, places, places + pieces.lengths)
         for position, start, begin, end in zip(*(column.tolist() for column in columns), strict=True):
@@ -90,7 +90,7 @@ class Contexts(ABC):
         `token_byte_lengths` (vocabulary,) gives the bytes a token stands for; an end-of-document token stands for none.
         """
         lengths = np.append(np.asarray(token_byte_lengths, dtype=np.int64), 0)
-        lengths[[self.documents.eod_id, NO_TARGET]] = 0
+        lengths[[self.documents.eos_id, NO_TARGET]] = 0
         chosen = np.asarray(indices, dtype=np.int64)
         covered = np.empty(len(chosen), dtype=np.int64)
         for start in range(0, len(chosen), CONTEXTS_AT_ONCE):

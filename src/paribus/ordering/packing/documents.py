@@ -18,12 +18,12 @@ class OrderedDocuments:
     The end-of-document token counts as the last token of the document it ends.
     """
 
-    def __init__(self, ids: npt.ArrayLike, offsets: npt.ArrayLike, order: npt.ArrayLike, eod_id: int) -> None:
+    def __init__(self, ids: npt.ArrayLike, offsets: npt.ArrayLike, order: npt.ArrayLike, eos_id: int) -> None:
         """Documents of the flat token ids `ids`, bounded by `offsets` (documents + 1,), in the order `order`.
 
         Raises DataError if `order` (m,) names a document that is not there.
         """
-        self.eod_id = eod_id
+        self.eos_id = eos_id
         self.order: Integers = np.asarray(order, dtype=np.int64)
         """Index in the corpus of the document at each position, (m,)."""
         bounds = np.asarray(offsets, dtype=np.int64)
@@ -47,7 +47,7 @@ class OrderedDocuments:
         first = self._first[position]
         body = self._ids[first + start : first + self.lengths[position] - 1][: len(room)]
         room[: len(body)] = body
-        room[len(body) :] = self.eod_id
+        room[len(body) :] = self.eos_id
 
     def positions_of(self, document: int) -> Integers:
         """Positions at which `document` is read, ascending."""

@@ -39,7 +39,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
     ids: npt.ArrayLike,
     offsets: npt.ArrayLike,
     order: DocumentOrder,
-    eod_id: int,
+    eos_id: int,
     context_length: int,
     source_lengths: npt.ArrayLike | None = None,
 ) -> Contexts:
@@ -49,7 +49,7 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
     document that is not there, and if `pair` is not given the `source_lengths` (documents,) of a corpus of pairs. Only
     `concatenate` has use for the groups of an order.
     """
-    documents = OrderedDocuments(ids, offsets, order.documents, eod_id)
+    documents = OrderedDocuments(ids, offsets, order.documents, eos_id)
     if isinstance(packing, PairPacking):
         if source_lengths is None:
             raise DataError("packing.kind=pair needs pairs, and the encoded corpus has documents; use corpus=parallel")

@@ -40,7 +40,7 @@ class PairContexts(RaggedContexts):
         for row, position in enumerate(chosen.tolist()):
             source = int(sources[row]) - 1
             self.documents.read(position, 0, left[row, :source])
-            left[row, source] = self.documents.eod_id
+            left[row, source] = self.documents.eos_id
             self.documents.read(position, int(self._sources[position]), right[row, : targets[row]])
         return left, right
 

@@ -53,7 +53,7 @@ def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> 
     context_bytes = config.model.context_bytes
     config = replace(config, model=in_tokens(config.model, corpus.bytes_per_token))
     length = config.model.context_length
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eod_id, length, corpus.source_lengths)
+    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eos_id, length, corpus.source_lengths)
     fingerprint = data_fingerprint(corpus, order, contexts)
     byte_lengths = tokenizer.token_byte_lengths()
     kept = _Kept(context.work, digest(fingerprint)[:16], accelerator)
@@ -91,7 +91,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         dropout_seed=config.seed_of("dropout"),
         targets=targets,
         text_bytes=data.text_bytes,
-        document_end=tokenizer.eod_id if within_documents(config.packing) else None,
+        document_end=tokenizer.eos_id if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,

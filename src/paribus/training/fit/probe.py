@@ -91,7 +91,7 @@ def _matrix_flops(device: torch.device, precision: str) -> float:
 
 
 def _stepper(config: RunConfig, vocab_size: int, accelerator: Any, micro_batch: int) -> Stepper:
-    model = build_model(config.model, vocab_size, 0, eod_id=0)
+    model = build_model(config.model, vocab_size, 0, eos_id=0)
     document_end = 0 if within_documents(config.packing) else None
     prepared = prepare(accelerator, model, config.training, document_end)
     parameters = list(prepared.model.parameters())

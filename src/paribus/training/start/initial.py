@@ -30,8 +30,8 @@ def initial_model(config: RunConfig, tokenizer: Tokenizer) -> Any:
     are missing or broken.
     """
     if not isinstance(config.start, CheckpointStart):
-        size, end = tokenizer.vocab_size, tokenizer.eod_id
-        return build_model(config.model, size, config.seed_of("weights"), eod_id=end, tokens=names(tokenizer))
+        size, end = tokenizer.vocab_size, tokenizer.eos_id
+        return build_model(config.model, size, config.seed_of("weights"), eos_id=end, tokens=names(tokenizer))
     directory = checkpoint_directory(config.start)
     found = list(disagreements(config.model, directory, longer_context=config.start.longer_context))
     if found:
@@ -97,7 +97,7 @@ def _vocabulary_layers(model: Any) -> list[Any]:
 
 def _adopted(model: Any, config: RunConfig, tokenizer: Tokenizer) -> Any:
     """The model with the run's context length and special tokens, and with nothing else of where it comes from."""
-    settings = {"bos_token_id": None, "eos_token_id": tokenizer.eod_id, "pad_token_id": None, "use_cache": False}
+    settings = {"bos_token_id": None, "eos_token_id": tokenizer.eos_id, "pad_token_id": None, "use_cache": False}
     model.config.update(settings | {"max_position_embeddings": config.model.context_length})
     model.generation_config = GenerationConfig.from_model_config(model.config)
     return model

@@ -23,7 +23,7 @@ def test_bits_are_those_of_one_forward_pass_a_token_over_the_same_windows() -> N
     model, encoder = tiny_model(257, CONTEXT_LENGTH), ByteEncoder()
     result = document_bits(Scorer(model, 4), encoder, TEXTS)
     for place, text in enumerate(TEXTS):
-        parts = windows(encoder.encode(text), encoder.eod_id, CONTEXT_LENGTH) if text else []
+        parts = windows(encoder.encode(text), encoder.eos_id, CONTEXT_LENGTH) if text else []
         nats = sum(brute_force(model, part.context.tolist(), part.continuation.tolist())[0] for part in parts)
         assert result.bits[place] == pytest.approx(-nats / math.log(2), abs=1e-3)
     assert result.bytes.tolist() == [len(text.encode()) for text in TEXTS]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from paribus.config.groups.packing import BestFitPacking, OneDocumentPacking
 from paribus.ordering.packing.best_fit import best_fit, best_fit_decreasing
 from paribus.ordering.packing.documents import OrderedDocuments
-from support.packings import EOD, corpora, held, packed
+from support.packings import EOS, corpora, held, packed
 
 
 def searched(lengths: list[int], capacity: int) -> list[list[int]]:
@@ -86,8 +86,8 @@ def test_a_window_of_one_document_is_one_document_a_context() -> None:
 def test_the_rest_of_a_cut_document_is_not_predicted_from_the_document_before_it() -> None:
     contexts = packed([[1, 2], list(range(10, 15))], length=4, packing=BestFitPacking())
     inputs, targets = contexts.rows(np.arange(contexts.count))
-    assert inputs.tolist() == [[1, 2, EOD, 14], [10, 11, 12, 13]]
-    assert targets.tolist() == [[2, EOD, -1, EOD], [11, 12, 13, 14]]
+    assert inputs.tolist() == [[1, 2, EOS, 14], [10, 11, 12, 13]]
+    assert targets.tolist() == [[2, EOS, -1, EOS], [11, 12, 13, 14]]
     assert contexts.documents_of(0) == [(0, 3), (1, 2)]
     assert contexts.contexts_of(1).tolist() == [0, 1]
 
@@ -96,7 +96,7 @@ def test_the_rest_of_a_cut_document_is_not_predicted_from_the_document_before_it
 def test_a_million_documents_take_seconds(window: int | None) -> None:
     sizes = np.random.default_rng(0).lognormal(6, 1.2, 1_000_000).astype(np.int64)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
-    documents = OrderedDocuments(np.empty(0, dtype=np.uint16), offsets, np.arange(len(sizes)), EOD)
+    documents = OrderedDocuments(np.empty(0, dtype=np.uint16), offsets, np.arange(len(sizes)), EOS)
     began = time.process_time()
     contexts = best_fit(documents, 2048, window)
     assert time.process_time() - began < 30

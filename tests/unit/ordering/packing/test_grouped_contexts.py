@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from paribus.ordering.packing.concatenate import GroupedStream
-from support.packings import EOD, held, packed, stream, token
+from support.packings import EOS, held, packed, stream, token
 
 
 def begins(sizes: list[int], length: int) -> list[int]:
@@ -66,7 +66,7 @@ def test_every_context_begins_at_a_group_and_reads_on_until_full(
     ],
 )
 def test_a_long_group_is_left_and_short_ones_are_joined(sizes: list[int], length: int, expected: list[int]) -> None:
-    documents = [[EOD - 1 - i] * (size - 1) for i, size in enumerate(sizes)]
+    documents = [[EOS - 1 - i] * (size - 1) for i, size in enumerate(sizes)]
     contexts = packed(documents, length=length, groups=list(range(len(sizes) + 1)))
     assert begins(sizes, length) == expected
     starts = np.cumsum([0, *sizes]).tolist()

@@ -12,7 +12,7 @@ from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, On
 from paribus.errors import DataError
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
-from support.packings import EOD, FixedOrder, corpora, held, packed, predictions, stream, token
+from support.packings import EOS, FixedOrder, corpora, held, packed, predictions, stream, token
 
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=None), BestFitPacking(window=3), OneDocumentPacking()]
 Corpus = tuple[list[list[int]], list[int], int]
@@ -30,7 +30,7 @@ def test_rows_are_the_tokens_of_the_pieces_and_padding(packing: PackingConfig, c
     for index in range(contexts.count):
         row = [token(documents, order, place) for place in held(contexts, index)]
         assert 2 <= len(row) <= length + 1
-        assert inputs[index].tolist() == (row + [EOD] * length)[:length]
+        assert inputs[index].tolist() == (row + [EOS] * length)[:length]
         following = [*row[1:], *[-1] * length][:length]
         assert all(target in (after, -1) for target, after in zip(targets[index].tolist(), following, strict=True))
         assert (targets[index] >= 0).any()
@@ -62,11 +62,11 @@ def test_targets_and_their_text_are_counted_for_each_context(packing: PackingCon
     contexts = packed(*corpus, packing)
     indices = np.arange(contexts.count)[::-1].repeat(2)
     targets = contexts.rows(indices)[1]
-    lengths = np.arange(EOD + 1) * 2 + 1
+    lengths = np.arange(EOS + 1) * 2 + 1
     counted, covered = contexts.target_tokens(indices), contexts.source_bytes(lengths, indices)
     assert counted.dtype == covered.dtype == np.int64
     assert counted.tolist() == [sum(t >= 0 for t in row) for row in targets.tolist()]
-    assert covered.tolist() == [sum(0 if t in (EOD, -1) else 2 * t + 1 for t in row) for row in targets.tolist()]
+    assert covered.tolist() == [sum(0 if t in (EOS, -1) else 2 * t + 1 for t in row) for row in targets.tolist()]
     assert not contexts.full or set(counted.tolist()) == {contexts.context_length}
 
 
@@ -104,16 +104,16 @@ def test_an_index_outside_the_epoch_is_refused(packing: PackingConfig) -> None:
 def test_a_corpus_of_exactly_one_context_is_one_context(packing: PackingConfig) -> None:
     contexts = packed([[1, 2, 3]], [0], 3, packing)
     inputs, targets = contexts.rows([0])
-    assert (inputs.tolist(), targets.tolist()) == ([[1, 2, 3]], [[2, 3, EOD]])
+    assert (inputs.tolist(), targets.tolist()) == ([[1, 2, 3]], [[2, 3, EOS]])
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)
 def test_a_document_of_many_contexts_is_read_from_end_to_end(packing: PackingConfig) -> None:
     contexts = packed([list(range(23))], [0], 4, packing)
     inputs, targets = contexts.rows(np.arange(contexts.count))
-    following = [*range(1, 23), EOD, -1]
+    following = [*range(1, 23), EOS, -1]
     assert contexts.count == (5 if isinstance(packing, ConcatenatePacking) else 6)
-    assert inputs.flatten().tolist() == [*range(23), EOD][: inputs.size]
+    assert inputs.flatten().tolist() == [*range(23), EOS][: inputs.size]
     assert targets.flatten().tolist() == following[: targets.size]
 
 
@@ -128,13 +128,13 @@ def test_a_corpus_smaller_than_one_context_is_refused_with_the_sizes(packing: Pa
 def test_empty_documents_alone_have_nothing_to_predict() -> None:
     with pytest.raises(DataError, match=r"packing\.kind=one_document.*documents with text"):
         packed([[], [], []], packing=OneDocumentPacking(), length=2)
-    assert packed([[], [], []], packing=ConcatenatePacking(), length=2).rows([0])[1].tolist() == [[EOD, EOD]]
-    assert packed([[], [], []], packing=BestFitPacking(), length=2).rows([0])[1].tolist() == [[EOD, EOD]]
+    assert packed([[], [], []], packing=ConcatenatePacking(), length=2).rows([0])[1].tolist() == [[EOS, EOS]]
+    assert packed([[], [], []], packing=BestFitPacking(), length=2).rows([0])[1].tolist() == [[EOS, EOS]]
 
 
 def test_an_order_of_another_corpus_is_refused() -> None:
     with pytest.raises(DataError, match=r"document 1 .*documents 0 to 0"):
-        OrderedDocuments(np.array([1, 2, 3]), np.array([0, 3]), np.array([0, 1]), EOD)
+        OrderedDocuments(np.array([1, 2, 3]), np.array([0, 3]), np.array([0, 1]), EOS)
 
 
 def test_tokens_may_lie_in_a_file(tmp_path: Path) -> None:
@@ -143,6 +143,6 @@ def test_tokens_may_lie_in_a_file(tmp_path: Path) -> None:
     mapped = np.load(tmp_path / "ids.npy", mmap_mode="r")
     order, offsets = FixedOrder(np.array([1, 0])), np.array([0, 30, 40])
     for packing in PACKINGS:
-        from_memory, from_file = (pack(packing, tokens, offsets, order, EOD, 8) for tokens in (ids, mapped))
+        from_memory, from_file = (pack(packing, tokens, offsets, order, EOS, 8) for tokens in (ids, mapped))
         indices = np.arange(from_memory.count)
         assert all(map(np.array_equal, from_memory.rows(indices), from_file.rows(indices)))

@@ -23,9 +23,9 @@ from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import ShuffledText, straddling, traverse
 from paribus.reporting.notes.common_text import common_share
 from paribus.training.data.batches import Batches
-from support.packings import EOD, FixedOrder, packed, slow_text_shuffle, text_of
+from support.packings import EOS, FixedOrder, packed, slow_text_shuffle, text_of
 
-BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOD - 5)])
+BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOS - 5)])
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()]
 DOCUMENTS = st.lists(st.lists(st.integers(0, 4), max_size=25), min_size=3, max_size=20).filter(
     lambda documents: sum(map(len, documents)) > 10
@@ -81,7 +81,7 @@ def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> C
     """1,500 documents of equal text, in one order, whose tokens have `token_bytes` bytes but for the last."""
     random = np.random.default_rng(5)
     sizes: list[int] = random.geometric(1 / 300, 1_500).tolist()
-    byte_lengths = np.zeros(EOD + 1, dtype=np.int64)
+    byte_lengths = np.zeros(EOS + 1, dtype=np.int64)
     byte_lengths[: token_bytes + 1] = np.arange(token_bytes + 1)
     documents = [[token_bytes] * (size // token_bytes) + [size % token_bytes] for size in sizes]
     contexts = packed(documents, random.permutation(1_500).tolist(), length=context_tokens, packing=packing)
@@ -161,7 +161,7 @@ def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
     """Contexts that training reads until it has predicted so many bytes."""
     contexts, text = arm
     sequence = traverse(packing, contexts, text, 0).at(np.arange(contexts.count), 0)
-    lengths = np.zeros(EOD + 1, dtype=np.int64)
+    lengths = np.zeros(EOS + 1, dtype=np.int64)
     lengths[:6] = np.arange(6)
     return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
 
@@ -232,8 +232,8 @@ def test_a_corpus_without_text_is_refused() -> None:
 
 def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
     # Two pairs of 7 and 4, and of 3 and 9 bytes, a byte a token, in rows of five tokens a side.
-    ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOD)
-    contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOD, 5, [7, 3])
+    ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOS)
+    contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOS, 5, [7, 3])
     text = OrderedText(contexts.documents, [11, 12], lengths)
     found = readings(contexts, text, np.array([1, 2]))
     # A source has four tokens and its end, a target five or all with its end.

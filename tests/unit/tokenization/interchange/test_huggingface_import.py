@@ -16,7 +16,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.foreign_patterns import PRETOKENIZER_OF_PATTERN
 from paribus.tokenization.interchange.huggingface_json import tokenizer_json
 from paribus.tokenization.pretokenize.patterns import PATTERNS
-from support.exported_texts import EOD, real_texts
+from support.exported_texts import EOS, real_texts
 from support.real_data import RealData
 
 QWEN = PATTERNS["gpt4"].replace(r"\p{N}{1,3}", r"\p{N}")
@@ -29,7 +29,7 @@ def texts(real_data: RealData) -> list[str]:
 
 @pytest.fixture(scope="module")
 def tok(texts: list[str]) -> Tokenizer:
-    return Tokenizer.train(texts, vocab_size=1000, pretokenizer="gpt2", special_tokens=[EOD, "<pad>"])
+    return Tokenizer.train(texts, vocab_size=1000, pretokenizer="gpt2", special_tokens=[EOS, "<pad>"])
 
 
 @pytest.fixture
@@ -52,12 +52,12 @@ def assert_same_ids(imported: Tokenizer, file: Path, texts: list[str]) -> None:
 
 @pytest.mark.parametrize("pretokenizer", ["gpt2", "gpt2_digits", "gpt4", "whitespace", "none"])
 def test_an_imported_tokenizer_has_the_same_ids(pretokenizer: str, texts: list[str], tmp_path: Path) -> None:
-    tok = Tokenizer.train(texts, vocab_size=700, pretokenizer=pretokenizer, special_tokens=["<pad>", EOD])
+    tok = Tokenizer.train(texts, vocab_size=700, pretokenizer=pretokenizer, special_tokens=["<pad>", EOS])
     tok.to_huggingface().save_pretrained(tmp_path)
     imported = Tokenizer.from_huggingface(tmp_path)
     assert imported.merges == tok.merges
     assert imported.special_tokens == tok.special_tokens
-    assert (imported.eod_id, imported.settings.pretokenizer) == (tok.eod_id, pretokenizer)
+    assert (imported.eos_id, imported.settings.pretokenizer) == (tok.eos_id, pretokenizer)
     assert_same_ids(imported, tmp_path / "tokenizer.json", texts)
     for encoder in ("longest_first", "left_to_right", "fewest"):
         for text in texts:
@@ -73,7 +73,7 @@ def test_gpt2s_file_is_read_as_it_is(described: dict[str, Any], texts: list[str]
     del model["type"]
     model |= {"unk_token": "", "continuing_subword_prefix": "", "end_of_word_suffix": "", "fuse_unk": False}
     model["merges"] = [" ".join(pair) for pair in model["merges"]]
-    model["vocab"][EOD] = described["added_tokens"][0]["id"]
+    model["vocab"][EOS] = described["added_tokens"][0]["id"]
     described["pre_tokenizer"] = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
     file = write(described, tmp_path)
     assert_same_ids(Tokenizer.from_huggingface(file), file, texts)
@@ -81,15 +81,15 @@ def test_gpt2s_file_is_read_as_it_is(described: dict[str, Any], texts: list[str]
 
 def test_llama3s_file_is_read_as_it_is(texts: list[str], tmp_path: Path) -> None:
     """Its tokens need not be reachable by merges: `ignore_merges` takes a pre-token that is a token whole."""
-    trained = Tokenizer.train(texts, vocab_size=900, pretokenizer="gpt4", special_tokens=["<|begin_of_text|>", EOD])
+    trained = Tokenizer.train(texts, vocab_size=900, pretokenizer="gpt4", special_tokens=["<|begin_of_text|>", EOS])
     described = json.loads(tokenizer_json(trained))
     described["model"]["ignore_merges"] = True
     described["model"]["merges"] = [pair for pair in described["model"]["merges"] if len("".join(pair)) % 3]
     described["post_processor"] = {
         "type": "TemplateProcessing",
-        "single": [{"SpecialToken": {"id": EOD, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "single": [{"SpecialToken": {"id": EOS, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
         "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
-        "special_tokens": {EOD: {"id": EOD, "ids": [899], "tokens": [EOD]}},
+        "special_tokens": {EOS: {"id": EOS, "ids": [899], "tokens": [EOS]}},
     }
     file = write(described, tmp_path)
     imported = Tokenizer.from_huggingface(file)
@@ -114,7 +114,7 @@ def test_ids_of_another_order_survive_the_import(tok: Tokenizer, texts: list[str
         token["id"] = last - token["id"]
     file = write(described, tmp_path)
     imported = Tokenizer.from_huggingface(file)
-    assert imported.special_tokens == {"<pad>": 0, EOD: 1}
+    assert imported.special_tokens == {"<pad>": 0, EOS: 1}
     assert_same_ids(imported, file, texts)
     for text in texts:
         assert imported.to_huggingface()(text)["input_ids"] == [last - identity for identity in tok.encode(text)]

@@ -17,7 +17,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.huggingface import ParibusTokenizer
 from paribus.tokenization.interchange.huggingface_json import obstacles, tokenizer_json
 from paribus.tokenization.interchange.huggingface_sample import disagreement
-from support.exported_texts import EOD, MARKED_UP, real_texts
+from support.exported_texts import EOS, MARKED_UP, real_texts
 from support.real_data import RealData
 
 WRITTEN = st.text(st.characters(max_codepoint=0x4FF) | st.sampled_from("東京😀# <>unk"), max_size=40)
@@ -70,7 +70,7 @@ def train(texts: list[str], **options: Any) -> Tokenizer:
     seen = [text for text in texts if text != MARKED_UP]
     encoder = options.pop("encoder", None)
     candidates = options.pop("candidates", "normal")
-    tok = Tokenizer.train(seen[:4] + seen[5:], **{"vocab_size": 1200, "special_tokens": [EOD, "<pad>"]} | options)
+    tok = Tokenizer.train(seen[:4] + seen[5:], **{"vocab_size": 1200, "special_tokens": [EOS, "<pad>"]} | options)
     return tok if encoder is None else tok.with_encoder(encoder, candidates=candidates)
 
 
@@ -80,7 +80,7 @@ def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], 
     theirs = tok.to_huggingface()
     assert theirs.is_fast == (name in FAST), obstacles(tok)
     assert len(theirs) == tok.vocab_size
-    assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eod_id, tok.special_tokens["<pad>"])
+    assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eos_id, tok.special_tokens["<pad>"])
     ids = [tok.encode(text).tolist() for text in texts]
     assert theirs(texts, add_special_tokens=False)["input_ids"] == ids
     assert theirs(texts)["input_ids"] == ids
@@ -91,7 +91,7 @@ def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], 
             assert theirs.decode(expected) == tok.decode(expected)
         if not tok.settings.lossy:
             assert theirs.decode(expected) == text
-    assert theirs.decode([tok.eod_id, *ids[3], tok.eod_id], skip_special_tokens=True) == theirs.decode(ids[3])
+    assert theirs.decode([tok.eos_id, *ids[3], tok.eos_id], skip_special_tokens=True) == theirs.decode(ids[3])
 
 
 @pytest.mark.parametrize("name", ["bpe", "stripped", "bert", "characters", "from_the_left", "longest_first"])
@@ -143,7 +143,7 @@ def test_a_fresh_process_reads_the_saved_directories(
     for name, (ids, decoded, size, eos) in json.loads(answered.stdout.splitlines()[-1]).items():
         tok = made[name]
         assert ids == [tok.encode(text).tolist() for text in texts]
-        assert (size, eos) == (tok.vocab_size, tok.eod_id)
+        assert (size, eos) == (tok.vocab_size, tok.eos_id)
         if not tok.settings.lossy:
             assert decoded == texts
 
@@ -210,9 +210,9 @@ def test_a_special_token_may_be_spelled_like_a_word() -> None:
     assert tok.tokenize("hidden") == [b"hidden"]
     theirs = tok.to_huggingface()
     assert not theirs.is_fast
-    assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eod_id)
-    assert tok.encode("hidden").tolist() != [tok.eod_id]
-    assert theirs.decode([tok.eod_id]) == tok.decode([tok.eod_id])
+    assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eos_id)
+    assert tok.encode("hidden").tolist() != [tok.eos_id]
+    assert theirs.decode([tok.eos_id]) == tok.decode([tok.eos_id])
 
 
 @pytest.mark.parametrize("encoder", ["merge_rank", "left_to_right"])

@@ -11,7 +11,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.tiktoken_import import final_pair
 from paribus.tokenization.pretokenize.patterns import PATTERNS
-from support.exported_texts import EOD, real_texts
+from support.exported_texts import EOS, real_texts
 from support.real_data import RealData
 
 LATER_CL100K = (
@@ -64,7 +64,7 @@ def test_ids_are_those_of_tiktoken(
     made: str, pattern: str, texts: list[str], tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     ranks = request.getfixturevalue(made)
-    special = {EOD: len(ranks) + 1, "<|unused|>": len(ranks)}
+    special = {EOS: len(ranks) + 1, "<|unused|>": len(ranks)}
     encoding = theirs(ranks, pattern, special)
     file = written(dict(sorted(ranks.items())), tmp_path)
     tok = Tokenizer.from_tiktoken(file, pattern=pattern, special_tokens=special)
@@ -133,6 +133,6 @@ def test_broken_files_are_refused_with_the_line(trained: dict[bytes, int], tmp_p
 
 def test_special_tokens_fill_holes(trained: dict[bytes, int]) -> None:
     with pytest.raises(DataError, match=r"mergeable_ranks: 2 ids up to 2502 are of no token: 2500, 2501"):
-        Tokenizer.from_tiktoken(trained, pattern="gpt4", special_tokens={EOD: 2502})
-    named = {EOD: 2502, "<|unused_0|>": 2500, "<|unused_1|>": 2501}
+        Tokenizer.from_tiktoken(trained, pattern="gpt4", special_tokens={EOS: 2502})
+    named = {EOS: 2502, "<|unused_0|>": 2500, "<|unused_1|>": 2501}
     assert Tokenizer.from_tiktoken(trained, pattern="gpt4", special_tokens=named).vocab_size == 2503

@@ -152,7 +152,7 @@ def test_training_says_when_no_pair_is_left() -> None:
 
 def test_a_size_below_the_alphabet_is_refused_with_both_sizes() -> None:
     with pytest.raises(ConfigurationError, match=r"tokenizer.vocab_size: 256 .* 256 units and 1 special.* 257"):
-        Tokenizer.train(["text"], vocab_size=256, special_tokens=["<eod>"])
+        Tokenizer.train(["text"], vocab_size=256, special_tokens=["<eos>"])
     with pytest.raises(ConfigurationError, match=r"vocab_size: 100 .* 259 units, the 256 bytes .* at least 259"):
         Tokenizer.train(["abc"], vocab_size=100, unit="character", unknown="byte_fallback")
 

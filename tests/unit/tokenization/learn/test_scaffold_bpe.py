@@ -96,7 +96,7 @@ def test_its_merges_are_those_of_bpe_carried_further(words: dict[str, int], size
 
 def test_the_expanded_vocabulary_is_the_normal_tokens_and_the_scaffolds() -> None:
     texts = ["in Arizona the zones of Amazonian Arizonans are zonal"] * 3 + ["an amazing amazon"] * 5
-    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, special_tokens=["<eod>"])
+    tok = Tokenizer.train(texts, algorithm="scaffold_bpe", vocab_size=264, special_tokens=["<eos>"])
     scaffold = [entry for entry in tok.vocabulary if entry.scaffold]
     assert scaffold
     assert tok.vocab_size == 264

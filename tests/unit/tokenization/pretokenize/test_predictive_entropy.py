@@ -42,7 +42,7 @@ def save_paribus_checkpoint(directory: Path, **options: Any) -> None:
     directory.mkdir()
     size = options.pop("vocab_size", len(set(SENTENCE)) + 2)
     options = {"unit": "character", "unknown": "token", "pretokenizer": "none"} | options
-    tokenizer = Tokenizer.train([SENTENCE] * 3, vocab_size=size, special_tokens=["<eod>"], **options)
+    tokenizer = Tokenizer.train([SENTENCE] * 3, vocab_size=size, special_tokens=["<eos>"], **options)
     tokenizer.save(directory / "tokenizer")
     config = LlamaModel(width=16, layers=2, heads=2, ffn_width=32, context_length=16, initializer_range=0.5)
     save_model(build_model(config, tokenizer.vocab_size, seed=1), directory)
@@ -116,7 +116,7 @@ def test_a_threshold_leaves_only_the_higher_maxima(bert_style: Path) -> None:
 def test_a_paribus_checkpoint_reads_a_line_after_the_end_of_document_token(checkpoint: Path) -> None:
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     text = SENTENCE[:14]
-    ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+    ids = [tokenizer.eos_id, *tokenizer.encode(text).tolist()]
     entropies = obvious_entropies(checkpoint, ids, 16)
     pretokenizer = PredictiveEntropySpans(checkpoint)
     assert pretokenizer.entropies([text])[0].tolist() == pytest.approx(entropies, abs=1e-3)
@@ -127,7 +127,7 @@ def test_a_character_outside_the_alphabet_is_its_bytes(tmp_path: Path) -> None:
     save_paribus_checkpoint(tmp_path / "model", unknown="byte_fallback", vocab_size=len(set(SENTENCE)) + 257)
     tokenizer = Tokenizer.load(tmp_path / "model" / "tokenizer")
     text = "中国龘人民"
-    ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+    ids = [tokenizer.eos_id, *tokenizer.encode(text).tolist()]
     assert len(ids) == 1 + len(text) + 2
     entropies = obvious_entropies(tmp_path / "model", ids, 16)
     after_characters = [entropies[i] for i in (0, 1, 2, 5, 6, 7)]
@@ -140,7 +140,7 @@ def test_lines_longer_than_the_context_are_read_in_windows(checkpoint: Path) -> 
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     for length in (15, 16, 17, 23, 24, 25, 60):
         text = (SENTENCE * 4)[:length]
-        ids = [tokenizer.eod_id, *tokenizer.encode(text).tolist()]
+        ids = [tokenizer.eos_id, *tokenizer.encode(text).tolist()]
         found = PredictiveEntropySpans(checkpoint).entropies([text])[0]
         assert found.tolist() == pytest.approx(obvious_entropies(checkpoint, ids, 16), abs=1e-3)
 

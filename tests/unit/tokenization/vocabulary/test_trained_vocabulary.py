@@ -28,7 +28,7 @@ def trained(
         vocab_size=single * (1 + continuation) + 1 + (unknown == "token") + extra,
         unit=unit,
         unknown=unknown,
-        special_tokens=("<eod>",),
+        special_tokens=("<eos>",),
         continuation=continuation,
     )
     return train_vocabulary(WordCounts.of(WORDS), request)
@@ -49,7 +49,7 @@ def test_character_units_are_by_codepoint_then_fallback_bytes_then_continuation_
     assert columns.continuations[: len(single)].sum() == 0
     assert columns.continuations[len(single) : count].all()
     assert made.vocabulary.size == count + 9 or made.stopped == "exhausted"
-    assert columns.spellings[-1] == b"<eod>"
+    assert columns.spellings[-1] == b"<eos>"
 
 
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
@@ -73,7 +73,7 @@ def test_frequencies_of_units_are_their_occurrences_and_parents_spell_their_toke
             occurrences[character] += count
     columns = vocabulary.columns
     assert columns.frequencies[: len(CHARACTERS)].tolist() == [occurrences[character] for character in CHARACTERS]
-    assert [entry.bytes for entry in vocabulary][-2:] == [b"<unk>", b"<eod>"]
+    assert [entry.bytes for entry in vocabulary][-2:] == [b"<unk>", b"<eos>"]
     made = [entry for entry in vocabulary if entry.kind == "token"]
     assert made
     for entry in made:
