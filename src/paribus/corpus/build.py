@@ -124,7 +124,7 @@ class _Copy:
 
 
 def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWriter, census: Census) -> None:
-    if not census.documents:
+    if not census.documents and not census.unsampled:
         raise DataError(f"the corpus is empty{census.left_out()}: {source.hint()}")
     field = config.group_field
     groups = f"; corpus.group_field={field} draws whole groups, so one of more values may be needed" if field else ""

@@ -256,6 +256,9 @@ def test_a_sample_without_a_training_document_is_named(tmp_path: Path) -> None:
     path = write_jsonl(tmp_path / "rows.jsonl", rows)
     with pytest.raises(DataError, match=r"corpus\.sample=1e-06: none of the \d+ training documents is in the sample"):
         build_corpus(files_corpus(path, sample=1e-6), tmp_path / "corpus")
+    with pytest.raises(DataError, match=r"corpus\.sample=1e-09: none of the 5 training documents is in the sample"):
+        few = write_jsonl(tmp_path / "few.jsonl", [{"text": f"text {number}"} for number in range(5)])
+        build_corpus(files_corpus(few, heldout=1e-9, sample=1e-9), tmp_path / "few")
 
 
 def test_few_groups_are_named_where_a_split_is_empty(tmp_path: Path) -> None:
