@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.reporting.table.layout import TableEntry, TableLayout
+from paribus.reporting.table.measures import HELDOUT_SETS
 
 _TERMINAL_WIDTH, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
 _STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
@@ -34,10 +35,10 @@ def terminal_table(whole: TableLayout) -> Table:
         labels = map(Text, unrepeated(line.labels, previous))
         table.add_row(*labels, *(column[number] for column in cells))
         previous = line.labels
-    if layout.chance and layout.factors:
+    chance = [layout.chance[index].text for index in shown] if layout.chance and layout.factors else []
+    if any(chance):
         table.add_section()
-        blanks = [""] * (len(layout.factors) - 1)
-        table.add_row("chance", *blanks, *(layout.chance[index].text for index in shown), style="dim")
+        table.add_row("chance", *[""] * (len(layout.factors) - 1), *chance, style="dim")
     return table
 
 
@@ -82,12 +83,20 @@ def _left_out(columns: int, layout: TableLayout, whole: TableLayout) -> str | No
 
 
 def _shown(layout: TableLayout) -> list[int]:
-    """All columns where they fit, else the main ones; single tasks give way to averages and bits per byte."""
+    """All columns where they fit, else those that decide the question, with others as far as these fit.
+
+    Parts of the held-out text give way first, then single numbers of shots, then tasks from the left.
+    """
     shown = list(range(len(layout.columns)))
-    if _width(layout, shown) > _TERMINAL_WIDTH:
-        shown = [i for i in shown if not layout.columns[i].key.endswith("_shot") and layout.columns[i].main]
+    giving = [i for i in shown if layout.columns[i].key not in layout.primary]
+    parts = [i for i in giving if layout.columns[i].field in HELDOUT_SETS]
+    minor = [i for i in giving if layout.columns[i].key.endswith("_shot") or not layout.columns[i].main]
+    for less in (parts, minor):
+        if _width(layout, shown) > _TERMINAL_WIDTH:
+            shown = [i for i in shown if i not in less] or shown
     while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
-        shown.pop(0 if layout.columns[shown[0]].scored else -1)
+        rest = [i for i in shown if i in giving] or shown
+        shown.remove(rest[0] if layout.columns[rest[0]].scored else rest[-1])
     return shown
 
 

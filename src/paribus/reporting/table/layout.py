@@ -81,6 +81,8 @@ class TableLayout:
     lines: tuple[TableLine, ...]
     chance: tuple[TableEntry, ...] | None = None
     note: str = ""
+    primary: frozenset[str] = frozenset()
+    """Keys of columns that decide the question."""
 
     @property
     def caption(self) -> str:
@@ -197,7 +199,7 @@ class _Maker:
             lines.append(TableLine(place + 1, self._labels(row), entries, ids, starts, row.missing))
         factors = tuple(map(self.comparison.name, self.comparison.factors))
         note = seeds_note(self.comparison) if chance is not None or any(column.scored for column in columns) else ""
-        return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note)
+        return TableLayout(title, factors, self._headed(columns), tuple(lines), chance, note, self.comparison.primary)
 
     def _headed(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """The columns, those that are exploratory with a mark."""
@@ -221,9 +223,7 @@ class _Maker:
     def _entry(self, cell: Cell, column: Column, place: int) -> TableEntry:
         if cell.value is None:
             return TableEntry()
-        spread = (
-            quantity(cell.half_width, column) if cell.half_width is not None and _spread_shows(column, cell) else ""
-        )
+        spread = quantity(cell.half_width, column) if cell.half_width is not None and spread_shows(column, cell) else ""
         steps = quantity(cell.checkpoint_spread, column) if cell.checkpoint_spread is not None else ""
         paper = self.beside.get((place, column.key))
         return TableEntry(
@@ -239,6 +239,6 @@ class _Maker:
         )
 
 
-def _spread_shows(column: Column, cell: Cell) -> bool:
+def spread_shows(column: Column, cell: Cell) -> bool:
     """A measure of the whole run that no seed changed has no spread worth a place."""
     return column.scored or (cell.half_width or 0.0) > _ROUNDING * abs(cell.value or 0.0)
