@@ -329,9 +329,12 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
                 assert found == (None,) * 7
                 assert not cell.best
     told = " ".join(notes(few))
-    assert "Fewer than 30 items, of a mean in its smallest task, so no interval, no test and no best number" in told
+    assert (
+        "Too few items for an interval, a test or a best number, which take 30 (of a mean, in its smallest task)"
+        in told
+    )
     assert "boolq 0-shot (29), piqa 0-shot (29), All tasks mean (29), Held-out text bits / byte (29)." in told
-    assert "No significance test: no score allows one against the first row" in told
+    assert "No significance test: none against the first row" in told
     assert "Bold" not in told
     assert "±" not in told
     enough = compare(two_measures(tmp_path / "enough", items=30), FACTORS)
@@ -416,7 +419,7 @@ def test_a_primary_measure_that_nobody_scored_yet_is_no_error(tmp_path: Path) ->
         comparison = compare(unscored, FACTORS, table=TableConfig(primary=(name,)))
         assert judged(comparison) == set()
     comparison = compare(seeds_of(tmp_path / "more", 3), FACTORS, table=TableConfig(primary=("bits_per_byte",)))
-    assert "none of bits_per_byte can be judged" in " ".join(notes(comparison))
+    assert "none of bits_per_byte (chosen by experiment.table.primary) can be judged" in " ".join(notes(comparison))
 
 
 def test_a_perplexity_beyond_all_numbers_is_infinite(tmp_path: Path) -> None:

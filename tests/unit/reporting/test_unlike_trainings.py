@@ -1,6 +1,6 @@
 """Rows whose trainings are not what a reader takes them for: what the table says, and what it does not judge."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,23 +13,8 @@ from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import seeds_note
-from support.tables import config_of, record, write_scores
-
-SIZES = np.random.default_rng(3).integers(500, 4000, 60)
-FACTORS = ("tokenizer",)
-
-
-def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -> RunRecord:
-    """A run of so many more bits per byte."""
-    noise = np.random.default_rng([len(label), seed]).normal(size=len(SIZES))
-    heldout = [(float(size * (2.5 + shift + 0.02 * each)), int(size)) for size, each in zip(SIZES, noise, strict=True)]
-    config = config_of({"tokenizer": label}, seed) | dict(changes.pop("config", {}))
-    made = record(root, f"{label}-{seed}", {"tokenizer": label}, {}, seed=seed, heldout=heldout, config=config)
-    return replace(made, training={**made.training, "steps": 100, **changes})
-
-
-def rows(root: Path, shifts: Mapping[str, Sequence[float]], **changes: Any) -> list[RunRecord]:
-    return [run(root, label, seed, shift, **changes) for label, row in shifts.items() for seed, shift in enumerate(row)]
+from support.bits_tables import FACTORS, rows, run
+from support.tables import record, write_scores
 
 
 def line(comparison: Comparison, start: str) -> str:
@@ -91,26 +76,6 @@ def test_how_much_of_the_documents_of_a_fine_tuned_task_rows_read_is_said_where_
     (one,) = told("one", (0, 1800.0), (9, 640.0))
     assert "read 640 to 1,800 bytes" in one and "in all rows alike" not in one
     assert told("whole", (0, 1800.0), (0, 1800.0)) == []
-
-
-def test_the_last_sentence_says_what_the_numbers_allow_one_to_say(tmp_path: Path) -> None:
-    def last(name: str, shifts: Mapping[str, Sequence[float]]) -> str:
-        return notes(compare(rows(tmp_path / name, shifts), FACTORS))[-1]
-
-    steady = (0.001, -0.003, 0.002, -0.001, 0.004)
-    apart = last("apart", {"bpe": steady, "alike": steady[::-1], "worse": [0.5 + each for each in steady]})
-    assert apart.startswith(
-        "What these numbers allow one to say: in Held-out text bits / byte, the difference is beyond chance for worse, "
-        "by +0.499 (95 % interval +0.496 to +0.503); not for the other row, where a true difference below 0.0"
-    )
-    alike = last("alike", {"bpe": steady, "alike": steady[::-1]})
-    assert "in Held-out text bits / byte, the difference is not beyond chance: it is " in alike
-    assert alike.endswith(" could easily go unseen.")
-    three = last("three", {"bpe": steady, "alike": steady[::-1], "other": steady[1:] + steady[:1]})
-    assert "bits / byte, no difference is beyond chance; the largest is " in three
-    one = last("one", {"bpe": (0.0,), "worse": (0.5,)})
-    assert one == "What these numbers allow one to say: not which row is better."
-    assert "allow one to say" not in last("alone", {"bpe": steady})
 
 
 def started(checkpoint: str) -> dict[str, Any]:
@@ -208,7 +173,7 @@ def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp
     for key in ("piqa/mean", "piqa/0_shot"):
         if (cell := found.rows[1].cells.get(key)) is not None:
             assert (cell.p_value, cell.p_holm, cell.half_width, cell.best) == (None, None, None, False)
-    assert "piqa 0-shot (20)" in line(found, "Fewer than 30 items")
+    assert "piqa 0-shot (20)" in line(found, "Too few items for")
 
 
 def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:

@@ -249,7 +249,7 @@ def test_three_seeds_are_judged(tmp_path: Path) -> None:
     text = " ".join(text_of(report).split())
     tests = [cell for row in report.comparison.rows for cell in row.cells.values() if cell.p_holm is not None]
     assert len(tests) == 1
-    adjusted = "two-sided, paired, adjusted by Holm over the 1 test of Held-out text bits / byte."
+    adjusted = "two-sided, paired, the only test of Held-out text bits / byte."
     assert f"against the first row (bpe, merge_rank, standard): {adjusted}" in text
     assert "tested over seeds and items, both taken as random" in text
     assert "† Exploratory: these measures do not decide the question" in text

@@ -50,7 +50,7 @@ def collect(
             others = list(_others(root)) if others is None else others
             reason = _by_another_version(run, others) or reason
         diverged = ((record or {}).get("failure") or {}).get("class") == NumericalError.failure_class
-        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged))
+        missing.append(MissingRun(labels, f"seed {run.job.config.seed}: {reason}", diverged, len(records)))
     return records, missing
 
 

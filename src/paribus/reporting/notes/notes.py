@@ -18,7 +18,7 @@ from paribus.reporting.significance.judgement import (
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.columns import AVERAGE
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import EXPLORATORY, change, heading
+from paribus.reporting.table.layout import EXPLORATORY, change, heading, spread_shows
 from paribus.reporting.table.measures import HELDOUT_SETS, Column
 
 
@@ -41,13 +41,13 @@ def notes(comparison: Comparison) -> list[str]:
         *_gaps(comparison),
     ]
     names = [_name(comparison, row) for row in comparison.rows]
+    warned = [*warning(comparison.common_text, names), *warnings(comparison)]
     return [
-        *warning(comparison.common_text, names),
-        *warnings(comparison),
+        *warned,
         *lines,
         *comparison.proof.sentences(),
         *in_words(comparison.common_text),
-        *verdict(comparison),
+        *verdict(comparison, warned=any(line.startswith("Warning") for line in warned)),
     ]
 
 
@@ -144,6 +144,9 @@ def _spread(comparison: Comparison) -> list[str]:
         of_models = any(column.of_model for column, cell in scored if cell.over == "items")
         limit = ": one seed cannot say how much another would change the model" if of_models else ""
         lines.append(f"{which} is half the 95 % interval over other items alone (documents for bits per byte){limit}.")
+    shown = any(cell.half_width is not None and spread_shows(column, cell) for _, column, cell in _cells(comparison))
+    if shown and not over:
+        lines.append("± is half the 95 % interval of a number over other seeds.")
     if any(cell.checkpoint_spread is not None and cell.half_width is not None for _, _, cell in _cells(comparison)):
         lines.append(
             f"After the slash: standard deviation over the last {comparison.checkpoints} checkpoints of a "
@@ -156,14 +159,14 @@ def _tests(comparison: Comparison) -> list[str]:
     tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
     if not tested:
         nothing = len(comparison.finished) < 2
-        told = "No significance test: there is nothing to compare the first row with."
-        return [told] if nothing else [f"No significance test: no score allows one against {_baseline(comparison)}."]
+        told = "there is nothing to compare the first row with" if nothing else f"none against {_baseline(comparison)}"
+        return [f"No significance test: {told}.", *_without_baseline(comparison)]
     judged = [cell for cell in tested if cell.p_holm is not None]
     lines = []
     if judged:
         lines.append(
-            f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, adjusted by Holm over the "
-            f"{len(judged)} test{'s' if len(judged) > 1 else ''} of {_primary(comparison)}."
+            f"* p < 0.05, ** p < 0.01 against {_baseline(comparison)}: two-sided, paired, "
+            f"{_adjustment(len(judged))} of {_primary(comparison)}."
         )
     elif any(cell.crossed for cell in tested):
         lines.append(
@@ -180,23 +183,29 @@ def _tests(comparison: Comparison) -> list[str]:
     if any(cell.crossed for cell in tested):
         lines.append(
             "A difference of models is tested over seeds and items, both taken as random (each item's score averaged "
-            "over checkpoints and, for the mean, shots); what seeds do to one row and not to another is pooled over "
-            "the rows, without rows that seeds move far beyond the others, unless a pair's own seeds differ by more "
-            "than luck explains."
+            "over checkpoints and, for the mean, shots). How far seeds move one row and not another is estimated from "
+            "all rows together; rows and pairs that they move much further are judged by their own seeds."
         )
     if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
         lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
     return [*lines, *_few_seeds(comparison), *_without_baseline(comparison)]
 
 
+def _adjustment(tests: int) -> str:
+    return f"adjusted by Holm over the {tests} tests" if tests > 1 else "the only test"
+
+
 def _without_baseline(comparison: Comparison) -> list[str]:
-    """Which rows are compared with none, since the one that the table names for them has not been run."""
+    """Which rows are compared with none, since the one that the table has for them has no finished run."""
     wanted = (comparison.table.baseline or {}).items()
     alone = [
         _name(comparison, row)
         for row in comparison.finished
-        if row.baseline is None
-        and any(row.labels[comparison.factors.index(factor)] != label for factor, label in wanted)
+        if (
+            any(row.labels[comparison.factors.index(factor)] != label for factor, label in wanted)
+            if row.baseline is None
+            else not comparison.rows[row.baseline].runs
+        )
     ]
     if not alone:
         return []
@@ -207,7 +216,8 @@ def _primary(comparison: Comparison) -> str:
     """The measures that decide, in words."""
     scored = [column for column in comparison.columns if column.scored]
     decide = [heading(column) for column in scored if column.key in comparison.primary]
-    return "the table" if len(decide) == len(scored) else ", ".join(decide or comparison.table.primary)
+    named = "the table" if len(decide) == len(scored) else ", ".join(decide or comparison.table.primary)
+    return f"{named} (chosen by experiment.table.primary)" if comparison.table.primary else named
 
 
 def _few_items(comparison: Comparison) -> list[str]:
@@ -220,8 +230,8 @@ def _few_items(comparison: Comparison) -> list[str]:
         return []
     named = ", ".join(f"{name} ({items})" for name, items in few.items())
     return [
-        f"Fewer than {ITEMS_TO_JUDGE} items, of a mean in its smallest task, so no interval, no test and no best "
-        f"number: {named}."
+        f"Too few items for an interval, a test or a best number, which take {ITEMS_TO_JUDGE} (of a mean, in its "
+        f"smallest task): {named}."
     ]
 
 

@@ -66,11 +66,9 @@ def _starts(comparison: Comparison) -> list[str]:
 
 
 def _survivors(comparison: Comparison) -> list[str]:
-    """Rows of which some runs diverged."""
+    """Rows of which some runs diverged, or all."""
     rows = [
-        f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}"
-        for row in comparison.finished
-        if row.diverged
+        f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in comparison.rows if row.diverged
     ]
     if not rows:
         return []

@@ -1,54 +1,124 @@
 """The last sentence under a table: what its numbers allow one to say of the measures that decide."""
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+
 from paribus.reporting.notes.prompts import some
+from paribus.reporting.significance.crossed import LEVEL
+from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, most_seeds, too_few_items
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import change, heading
 from paribus.reporting.table.measures import Column
 
-LEVEL = 0.05
 _BEGINNING = "What these numbers allow one to say: "
 
 Judged = list[tuple[ComparisonRow, Cell]]
 
 
-def verdict(comparison: Comparison) -> list[str]:
-    """By measure which rows differ from the ones they are compared with, and what may go unseen; nothing untested."""
-    judged, tested = [], False
-    for column in comparison.columns:
-        cells = [(row, row.cells[column.key]) for row in comparison.finished]
-        tested = tested or any(cell.test is not None for _, cell in cells)
-        if found := [(row, cell) for row, cell in cells if cell.p_holm is not None]:
-            judged.append(f"in {heading(column)}, {_of(comparison, column, found)}")
-    if judged:
-        return [f"{_BEGINNING}{'; '.join(some(judged))}."]
-    return [f"{_BEGINNING}not which row is better."] if tested else []
+def verdict(comparison: Comparison, *, warned: bool) -> list[str]:
+    """By measure that decides, which rows are better or worse than the ones they are compared with.
+
+    It says of all others that nothing is said, and why; nothing of a table of one row. `warned` says whether the table
+    has warnings, with which it must be read.
+    """
+    deciding = [column for column in comparison.columns if column.scored and column.key in comparison.primary]
+    measures = [_Measure(comparison, column) for column in deciding]
+    if len(comparison.rows) < 2 or not measures:
+        return []
+    told = [measure.sentence() for measure in measures if measure.judged]
+    with_warnings = " Read this with the warnings above." if warned and told else ""
+    if told:
+        return [f"{_BEGINNING}{'; '.join(some(told))}.{with_warnings}"]
+    return [f"{_BEGINNING}not which row is better{_why_nothing(comparison, deciding)}."]
 
 
-def _of(comparison: Comparison, column: Column, judged: Judged) -> str:
-    shown = [(row, cell) for row, cell in judged if cell.p_holm is not None and cell.p_holm < LEVEL]
-    unseen = _unseen(judged, column)
-    if not shown:
-        _, largest = max(judged, key=lambda found: abs(found[1].difference or 0.0))
-        difference = f"{_difference(largest, column)}{unseen and f', and {unseen}'}"
-        if len(judged) == 1:
-            return f"the difference is not beyond chance: it is {difference}"
-        return f"no difference is beyond chance; the largest is {difference}"
-    named = [f"{comparison.row_name(row)}, by {_difference(cell, column)}" for row, cell in shown]
-    others = len(judged) - len(shown)
-    rest = "the other row" if others == 1 else f"the {others} other rows"
-    not_shown = f"; not for {rest}{unseen and f', where {unseen}'}" if others else ""
-    return f"the difference is beyond chance for {'; for '.join(some(named))}{not_shown}"
+@dataclass(frozen=True)
+class _Measure:
+    """A column that decides the question."""
+
+    comparison: Comparison
+    column: Column
+
+    @property
+    def judged(self) -> Judged:
+        """The rows of which something is said."""
+        every = [(row, row.cells.get(self.column.key, Cell())) for row in self.comparison.rows]
+        return [(row, cell) for row, cell in every if cell.p_holm is not None]
+
+    def sentence(self) -> str:
+        """What is beyond chance, what is not, and of what nothing is said."""
+        shown = [(row, cell) for row, cell in self.judged if (cell.p_holm or 0.0) < LEVEL]
+        others = [pair for pair in self.judged if pair not in shown]
+        parts = [*self._beyond_chance(shown), *self._within_chance(others, alone=not shown), *self._not_judged()]
+        return f"in {heading(self.column)}, {'; '.join(parts)}"
+
+    def _beyond_chance(self, shown: Judged) -> list[str]:
+        return some(
+            [
+                f"{self._name(row)} is {self._side(cell)} {self._base(row)} beyond chance, by {self._size(cell)}"
+                for row, cell in shown
+            ]
+        )
+
+    def _within_chance(self, others: Judged, *, alone: bool) -> Iterator[str]:
+        """Of rows that differ by no more than chance may bring, the largest difference, and what may go unseen."""
+        if not others:
+            return
+        row, largest = max(others, key=lambda found: abs(found[1].difference or 0.0))
+        size = f"{self._size(largest)}{self._unseen(others)}"
+        if len(others) == 1:
+            yield f"{self._name(row)} does not differ from {self._base(row)} beyond chance: the difference is {size}"
+        else:
+            who = "no row differs" if alone else f"none of the {len(others)} others differs"
+            yield f"{who} beyond chance from the one it is compared with: the largest difference is {size}"
+
+    def _unseen(self, others: Judged) -> str:
+        """What true differences these tests would often miss, all those of the table adjusted for each other."""
+        tests = sum(cell.p_holm is not None for row in self.comparison.rows for cell in row.cells.values())
+        known = [cell.crossed.detectable_among(tests) for _, cell in others if cell.crossed and cell.mde is not None]
+        if not known:
+            return ""
+        return f", and a true one below {change(max(known), self.column).removeprefix('+')} could easily go unseen"
+
+    def _not_judged(self) -> list[str]:
+        judged = {row.labels for row, _ in self.judged}
+        left = [row for row in self.comparison.rows if row.baseline is not None and row.labels not in judged]
+        return [f"nothing is said of {', '.join(some([self._name(row) for row in left]))}"] if left else []
+
+    def _name(self, row: ComparisonRow) -> str:
+        return self.comparison.row_name(row)
+
+    def _base(self, row: ComparisonRow) -> str:
+        return self._name(self.comparison.rows[row.baseline or 0])
+
+    def _side(self, cell: Cell) -> str:
+        if self.column.better is None:
+            return "different from"
+        higher = (cell.difference or 0.0) > 0
+        return "better than" if higher == (self.column.better == "higher") else "worse than"
+
+    def _size(self, cell: Cell) -> str:
+        low, high = (change(bound, self.column) for bound in cell.interval or (0.0, 0.0))
+        return f"{change(cell.difference or 0.0, self.column)} (95 % interval {low} to {high})"
 
 
-def _difference(cell: Cell, column: Column) -> str:
-    low, high = (change(bound, column) for bound in cell.interval or (0.0, 0.0))
-    return f"{change(cell.difference or 0.0, column)} (95 % interval {low} to {high})"
-
-
-def _unseen(judged: Judged, column: Column) -> str:
-    """What differences the test would often miss; empty where that is not known."""
-    known = [cell.mde for _, cell in judged if cell.mde is not None]
-    if not known:
-        return ""
-    return f"a true difference below {change(max(known), column).removeprefix('+')} could easily go unseen"
+def _why_nothing(comparison: Comparison, deciding: list[Column]) -> str:
+    """What a judgement lacks, as far as it is known; empty otherwise."""
+    few = [
+        f"{heading(column)} is of {min(cells):,} items"
+        for column in deciding
+        if (
+            cells := [
+                cell.fewest for row in comparison.finished if too_few_items(column, cell := row.cells[column.key])
+            ]
+        )
+    ]
+    if few:
+        return f", since {', '.join(few)} and a judgement takes {ITEMS_TO_JUDGE}"
+    seeds = [most_seeds(row.cells, deciding) for row in comparison.finished]
+    if any(found is not None and found < SEEDS_TO_JUDGE for found in seeds):
+        return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row"
+    if any(not comparison.rows[row.baseline].runs for row in comparison.rows if row.baseline is not None):
+        return ", since the row that others are compared with has no finished run"
+    return ""

@@ -22,6 +22,8 @@ import numpy.typing as npt
 from paribus.reporting.significance.items import Matrix
 from paribus.reporting.significance.quantile import OWN_PAIRS, TWO_SIDED, Quantile, is_wild
 
+LEVEL = 0.05
+"""Of a p-value below which a difference is called more than chance."""
 OWN_NUMBERS = 0.05
 """`OWN_PAIRS` for the interval of a number alone."""
 _ROUNDING = 1e-12
@@ -57,7 +59,11 @@ class CrossedTest:
     @property
     def detectable(self) -> float:
         """The smallest true difference that a test with this V finds with a probability of 80 % at a level of 5 %."""
-        return self.quantile.detectable() * self.error if self.error else 0.0
+        return self.detectable_among(1)
+
+    def detectable_among(self, tests: int) -> float:
+        """The same where this is one of several tests, of which Holm finds it surely at 5 % by their number."""
+        return self.quantile.detectable(LEVEL / tests) * self.error if self.error else 0.0
 
 
 def pooled_variance(means: Matrix) -> SeedVariance | None:

@@ -78,8 +78,8 @@ class Quantile:
             return _SMALLEST
         return min(1.0, float(np.exp(brentq(above, low - _SLACK, high + _SLACK))))
 
-    def detectable(self) -> float:
-        """In units of the error: where the test has a power of 80 %, over what luck makes of the seeds' part of V.
+    def detectable(self, level: float) -> float:
+        """In units of the error: where the test at `level` has 80 % power, over what luck makes of the seeds' part.
 
         This table is taken for the one in the middle of all such tables, since few seeds mostly show less than there
         is: half of the tables call at most the true number detectable.
@@ -87,20 +87,21 @@ class Quantile:
         from scipy.optimize import brentq
         from scipy.special import ndtr
 
-        luck = self._luck()
+        luck = self._luck(1 - level / 2)
         mean_square = self.seeds / luck.middle
         true = float(np.sqrt(max(mean_square - self.rest, 0.0) + 1 - self.share))
-        bounds = self._bounds(np.maximum(mean_square * luck.found - self.rest, 0.0), luck.quantiles)
+        of_seeds = np.maximum(mean_square * luck.found - self.rest, 0.0)
+        bounds = self._bounds(of_seeds, luck.quantiles, 1 - level / 2)
 
         def lacking(effect: float) -> float:
             return float(np.mean(ndtr((effect - bounds) / true) + ndtr((-effect - bounds) / true))) - POWER
 
         return float(brentq(lacking, 0.0, 2 * (float(bounds.max()) + true)))
 
-    def _luck(self) -> _Luck:
+    def _luck(self, probability: float) -> _Luck:
         from scipy.special import stdtrit
 
-        quantile = float(stdtrit(self.seeds_freedom, TWO_SIDED))
+        quantile = float(stdtrit(self.seeds_freedom, probability))
         if self.own_freedom is None:
             found = _of_luck(self.seeds_freedom, _steps(4 * _GRID)) / self.seeds_freedom
             return _Luck(found, np.full(len(found), quantile), _of_luck(self.seeds_freedom, 0.5) / self.seeds_freedom)
@@ -109,17 +110,17 @@ class Quantile:
         pooled = (own + others) / self.seeds_freedom
         own = own / self.own_freedom
         alone = is_wild(own, pooled, self.own_freedom, self.seeds_freedom, OWN_PAIRS)
-        quantiles = np.where(alone, float(stdtrit(self.own_freedom, TWO_SIDED)), quantile)
+        quantiles = np.where(alone, float(stdtrit(self.own_freedom, probability)), quantile)
         # Pairs that keep their own, larger variance call more detectable than all others: the middle lies below them.
         middle = float(np.quantile(pooled[~alone], 0.5 / (1 - OWN_PAIRS)))
         return _Luck(np.where(alone, own, pooled).ravel(), quantiles.ravel(), middle)
 
-    def _bounds(self, of_seeds: Vector, quantiles: Vector) -> Vector:
+    def _bounds(self, of_seeds: Vector, quantiles: Vector, probability: float) -> Vector:
         """Differences above which the test finds one, by the seeds' part of V and its quantiles."""
         from scipy.special import stdtrit
 
         of_items = 1 - self.share
-        weighted = of_seeds * quantiles + of_items * float(stdtrit(self.items_freedom, TWO_SIDED))
+        weighted = of_seeds * quantiles + of_items * float(stdtrit(self.items_freedom, probability))
         variances = of_seeds + of_items
         bounds: Vector = np.divide(weighted, np.sqrt(variances), out=np.zeros_like(weighted), where=variances > 0)
         return bounds

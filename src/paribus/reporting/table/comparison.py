@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.fairness import fairness
 from paribus.reporting.notes.common_text import CommonText, common_text
 from paribus.reporting.significance.judgement import tested, with_best
-from paribus.reporting.table.arrangement import baselines, factors_of, ordered
+from paribus.reporting.table.arrangement import Labels, baselines, factors_of, ordered
 from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
 from paribus.reporting.table.columns import columns_of, primary_of
 from paribus.reporting.table.fitting import LeftOut, cut_alike, fitting
@@ -121,7 +121,7 @@ def compare(
     factors = factors_of(factors, table)
     scores, gone = _load(runs)
     fairness.refuse(runs, factors, scores)
-    groups = fairness.by_labels(runs, factors)
+    groups = _as_asked(fairness.by_labels(runs, factors), runs, missing, factors)
     _refuse_repeated_seeds(groups)
     sizes = ("model.context_length", "model.context_bytes")
     lengths = {tuple(run.fields.get(size) for size in sizes) for run in runs}
@@ -218,18 +218,34 @@ def _load(runs: Sequence[RunRecord]) -> tuple[dict[str, RunScores], dict[str, st
     return scores, {run_id: result for run_id, result in found.items() if isinstance(result, str)}
 
 
+def _as_asked(
+    groups: Mapping[Labels, Sequence[RunRecord]],
+    runs: Sequence[RunRecord],
+    missing: Sequence[MissingRun],
+    factors: Sequence[str],
+) -> dict[Labels, Sequence[RunRecord]]:
+    """The runs by their labels as they were asked for, none where none is finished: the first row stays the first."""
+    found = [(place, 1, _labels(run, factors)) for place, run in enumerate(runs)]
+    found += [(len(runs) if run.after is None else run.after, 0, _labels(run, factors)) for run in missing]
+    return {labels: groups.get(labels, ()) for _, _, labels in sorted(found, key=lambda each: each[:2])}
+
+
+def _labels(run: RunRecord | MissingRun, factors: Sequence[str]) -> Labels:
+    return tuple(run.factors.get(factor, "?") for factor in factors)
+
+
 def _rows(
-    groups: Mapping[tuple[str, ...], Sequence[RunRecord]],
+    groups: Mapping[Labels, Sequence[RunRecord]],
     missing: Sequence[MissingRun],
     gone: Mapping[str, str],
     factors: Sequence[str],
     table: TableConfig,
 ) -> list[ComparisonRow]:
-    reasons: dict[tuple[str, ...], list[str]] = {labels: [] for labels in groups}
-    diverged: Counter[tuple[str, ...]] = Counter()
+    reasons: dict[Labels, list[str]] = {labels: [] for labels in groups}
+    diverged: Counter[Labels] = Counter()
     for run in missing:
-        labels = tuple(run.factors.get(factor, "?") for factor in factors)
-        reasons.setdefault(labels, []).append(run.reason)
+        labels = _labels(run, factors)
+        reasons[labels].append(run.reason)
         diverged[labels] += run.diverged
     for labels, group in groups.items():
         for record in group:
@@ -249,7 +265,7 @@ def _measured(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores
     return {seed: value for seed, value in values.items() if value is not None}
 
 
-def _refuse_repeated_seeds(groups: Mapping[tuple[str, ...], Sequence[RunRecord]]) -> None:
+def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[RunRecord]]) -> None:
     for labels, group in groups.items():
         seeds = [run.seed for run in group]
         for seed in sorted(set(seeds)):

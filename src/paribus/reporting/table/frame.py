@@ -75,6 +75,8 @@ class MissingRun:
     reason: str
     diverged: bool = False
     """Whether it failed by a number, such as a loss that is not finite."""
+    after: int | None = None
+    """How many of the finished runs were asked for before it, None for all: rows stand in the order of the sweep."""
 
 
 def frame(runs: Sequence[RunRecord]) -> "pd.DataFrame":
