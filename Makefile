@@ -22,13 +22,14 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --no-compile --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $(READY)
 
+# Two runs at once, a thread each: half of what a small model takes is imports, which know one thread only.
 demo: $(READY)
-	$(BIN)/paribus run experiment=demo
+	$(BIN)/paribus run experiment=demo hydra/launcher=joblib hydra.launcher.n_jobs=2 engine.threads=1
 	@echo
 	@echo "(commands such as mlflow and paribus are in $(BIN))"
 	@echo "Next:                $(BIN)/paribus plan experiment=demo"
 	@echo "  more seeds:        $(BIN)/paribus run experiment=demo seed=0,1,2,3,4,5"
-	@echo "  document orders:   $(BIN)/paribus run experiment=demo ordering=standard,in_context"
+	@echo "  document orders:   $(BIN)/paribus run experiment=demo ordering=standard,in_context tokenizer=bpe encoder=merge_rank duplicates=minhash budget=equal_text 'corpus.sample=\$${budget.text}'"
 	@echo "  your own text:     $(BIN)/paribus run experiment=demo corpus=files corpus.paths='[my/*.jsonl.zst]'"
 	@echo "  equal text:        $(BIN)/paribus run experiment=demo budget=equal_text"
 

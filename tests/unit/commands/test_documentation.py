@@ -52,8 +52,8 @@ def blocks(page: Path, *languages: str) -> Iterator[str]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command of a block of shell or written inline, by the name of its page."""
-    found = []
+    """Every command of a block of shell, written inline or in the Makefile, by the name of its page."""
+    found = of_makefile()
     for page in PAGES:
         for block in blocks(page, *SHELLS):
             joined = block.replace("\\\n", " ")
@@ -62,6 +62,12 @@ def commands() -> list[tuple[str, str]]:
             inline = re.findall(r"(?<!`)`(paribus [a-z]+ [^`]*)`(?!`)", page.read_text(encoding="utf-8"))
             found += [(page.name, line.replace("\n", " ").replace(" ...", "")) for line in inline]
     return [*found, *(command for path in EXPERIMENTS for command in of_header(path))]
+
+
+def of_makefile() -> list[tuple[str, str]]:
+    """Commands that targets run, and those that they name in quotes as the next ones."""
+    lines = re.findall(r"\$\(BIN\)/(paribus [a-z]+ .*?)\"?\n", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    return [("Makefile", line.replace("\\$$", "$")) for line in lines]
 
 
 def of_header(path: Path) -> Iterator[tuple[str, str]]:
