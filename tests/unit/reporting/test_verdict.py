@@ -12,6 +12,8 @@ from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL, crossed_tests, pooled_variance
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import MissingRun
+from paribus.reporting.table.layout import size
+from paribus.reporting.table.measures import BITS_PER_BYTE, Column
 from support.bits_tables import FACTORS, rows
 
 STEADY = (0.001, -0.003, 0.002, -0.001, 0.004)
@@ -109,3 +111,8 @@ def test_a_spread_that_is_shown_is_explained_where_no_score_has_one(tmp_path: Pa
     runs = rows(tmp_path, {"bpe": (0.0, 0.1, 0.2)})
     few = [replace(each, scores=None, training={**each.training, "text_bytes": 9_000 + each.seed}) for each in runs]
     assert "± is half the 95 % interval of a number over other seeds." in notes(compare(few, FACTORS))
+
+
+def test_differences_of_shares_are_in_points() -> None:
+    assert size(-0.092, Column("average", "Mean", "accuracy", "accuracy", "higher")) == "9.2 points"
+    assert size(0.0912, BITS_PER_BYTE) == "0.091"

@@ -50,7 +50,7 @@ class Proof:
         factors = ", ".join(self.factors) or "nothing"
         what = f"Declared to differ: {factors}, and the seed ({', '.join(map(str, self.seeds))})."
         equal = (
-            f"Compared over {self.runs} runs and equal in all: {self.settings} settings "
+            f"Compared over {self.runs} run{'s' if self.runs > 1 else ''} and equal in all: {self.settings} settings "
             f"(SHA-256 of the common configuration {self.digest[:16]}), {self.environment} entries of the environment"
         )
         data = "".join(f"; {stage} {value[:16]}" for stage, value in self.data)

@@ -129,8 +129,8 @@ def in_words(found: Sequence[CommonText]) -> list[str]:
     low, high = min(each.share for each in found), max(each.share for each in found)
     shares = f"{low:.1%}" if f"{low:.1%}" == f"{high:.1%}" else f"{low:.1%} to {high:.1%}"
     told = (
-        "Text that a row has in common with the one it is compared with, at one seed, of what the one with less has "
-        f"read: {shares}."
+        "Training text that two rows which are compared share at one seed, of what the one that read less has read: "
+        f"{shares}."
     )
     if straddling := max(each.straddling for each in found):
         told += f" Contexts with text of two stretches of what is shuffled: up to {straddling:.1%}."
@@ -147,8 +147,8 @@ def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each, text)))
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [
-        f"Warning: below {LOW:.0%} of the text that these rows read in training is that of the row they are compared "
-        f"with, so they differ in text too, and it takes more seeds to see anything{remedy}: {'; '.join(rows)}."
+        f"Warning: these rows share less than {LOW:.0%} of their training text with the row they are compared with, so "
+        f"part of a difference may be of the text, and it takes more seeds to tell{remedy}: {'; '.join(rows)}."
     ]
 
 

@@ -18,7 +18,7 @@ from paribus.reporting.significance.judgement import (
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.columns import AVERAGE
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import EXPLORATORY, change, heading, spread_shows
+from paribus.reporting.table.layout import EXPLORATORY, heading, size, spread_shows
 from paribus.reporting.table.measures import HELDOUT_SETS, Column
 
 
@@ -309,7 +309,7 @@ def _detectable(comparison: Comparison) -> list[str]:
         cells = [row.cells[column.key] for row in comparison.finished]
         known = [cell.mde for cell in cells if cell.mde is not None]
         if known and column.main and not column.key.endswith("_shot"):
-            low, high = (_size(bound, column) for bound in (min(known), max(known)))
+            low, high = (size(bound, column) for bound in (min(known), max(known)))
             found.append(f"{heading(column)} {low if low == high else f'{low} to {high}'}")
     if not found:
         return []
@@ -317,10 +317,6 @@ def _detectable(comparison: Comparison) -> list[str]:
         "The smallest true difference that so many seeds and items would show with a probability of 80 % at p < 0.05, "
         f"before adjustment: {'; '.join(found)}."
     ]
-
-
-def _size(bound: float, column: Column) -> str:
-    return change(bound, column).removeprefix("+")
 
 
 def _plain(comparison: Comparison) -> list[str]:

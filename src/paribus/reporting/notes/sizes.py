@@ -30,7 +30,9 @@ def other_sizes(comparison: Comparison) -> list[str]:
     ranges = []
     for column, name, words in found:
         values = [float(result[column.field]) for result in training if result.get(column.field) is not None]
-        ranges.append(f"{name} {words(min(values))} to {words(max(values))}")
+        low, high = min(values), max(values)
+        apart = f"about {words(low)}, by {high / low - 1:.0%}" if words(low) == words(high) else ""
+        ranges.append(f"{name} {apart or f'{words(low)} to {words(high)}'}")
     meaning = ", ".join(_MEANING[column.key] for column, _, _ in found)
     remedies = [_REMEDIES[column.key] for column, _, _ in found if _can_be_made_alike(comparison, column)]
     given = [f"{remedy} (with {_INSTEAD[remedy]}=0)" for remedy in remedies]

@@ -8,7 +8,7 @@ from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, most_seeds, too_few_items
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import change, heading
+from paribus.reporting.table.layout import change, heading, size
 from paribus.reporting.table.measures import Column
 
 _BEGINNING = "What these numbers allow one to say: "
@@ -79,7 +79,7 @@ class _Measure:
         known = [cell.crossed.detectable_among(tests) for _, cell in others if cell.crossed and cell.mde is not None]
         if not known:
             return ""
-        return f", and a true one below {change(max(known), self.column).removeprefix('+')} could easily go unseen"
+        return f", and a true one below {size(max(known), self.column)} could easily go unseen"
 
     def _not_judged(self) -> list[str]:
         judged = {row.labels for row, _ in self.judged}
@@ -100,7 +100,8 @@ class _Measure:
 
     def _size(self, cell: Cell) -> str:
         low, high = (change(bound, self.column) for bound in cell.interval or (0.0, 0.0))
-        return f"{change(cell.difference or 0.0, self.column)} (95 % interval {low} to {high})"
+        unit = " points" if self.column.factor > 1 else ""
+        return f"{change(cell.difference or 0.0, self.column)}{unit} (95 % interval {low} to {high})"
 
 
 def _why_nothing(comparison: Comparison, deciding: list[Column]) -> str:

@@ -16,7 +16,7 @@ from paribus.reporting.notes.trainings import held_seeds
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
 from paribus.reporting.table.cells import Values, cells_of, item_averages
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import change, heading
+from paribus.reporting.table.layout import heading, size
 from paribus.reporting.table.measures import Column, measure
 
 DRAWS = 1_000
@@ -37,7 +37,7 @@ class NullResult:
 
     def sentence(self) -> str:
         """The result in words."""
-        largest = change(float(np.quantile(np.abs(self.differences), 0.95)), self.column).removeprefix("+")
+        largest = size(float(np.quantile(np.abs(self.differences), 0.95)), self.column)
         return (
             f"{heading(self.column)}: p < 0.05 in {self.share_below(0.05):.1%}, p < 0.01 in "
             f"{self.share_below(0.01):.1%}; 95 % of the differences are below {largest}"

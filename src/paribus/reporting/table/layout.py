@@ -134,6 +134,11 @@ def change(value: float, column: Column) -> str:
     return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
 
 
+def size(value: float, column: Column) -> str:
+    """The size of a difference in a sentence, with its unit where the column has one."""
+    return f"{change(abs(value), column).removeprefix('+')}{' points' if column.factor > 1 else ''}"
+
+
 def mark_of(p_value: float | None) -> str:
     """The significance mark of an adjusted p-value."""
     return next((mark for level, mark in LEVELS if p_value is not None and p_value < level), "")
