@@ -213,6 +213,16 @@ def test_no_factor_excuses_that_other_things_are_scored(override: str, path: str
     assert "scored on different items or text" in str(error)
 
 
+def test_a_sample_that_follows_a_swept_budget_is_no_factor_and_nobody_is_told_to_sweep_it() -> None:
+    sweep = ("scale=tiny", "budget=equal_text", "budget.text=100KB,200KB", "corpus.sample=${budget.text}")
+    error = undeclared(prepared("-m", *sweep))
+    assert error is not None
+    remedy = (
+        "Give all runs the same (corpus.sample=100000 or corpus.sample=200000), or run each by a command of its own"
+    )
+    assert str(error).endswith(remedy)
+
+
 def test_the_last_of_several_checkpoints_stand_at_the_same_shares_of_all_budgets() -> None:
     shares = ("-m", "scale=tiny", "training.checkpoints=4,5")
     error = undeclared(prepared(*shares, "evaluation.last_checkpoints=2"))

@@ -94,6 +94,8 @@ def _remedy(found: Sequence[Difference]) -> str:
     one = "; ".join(" or ".join(f"{name}={value}" for value in values) for name, values in named)
     own = " ".join(f"{name}={','.join(values)}" for name, values in named)
     more = " ..." if len(settings) > _NAMED else ""
+    if any(covered(difference.path, _SCORED) for difference in found):  # which no factor excuses
+        return f"Give all runs the same ({one}{more}), or run each by a command of its own"
     return f"Give all runs the same ({one}{more}), or sweep it as a factor of its own (-m {own}{more}), {declare}"
 
 
