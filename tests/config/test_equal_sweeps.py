@@ -1,5 +1,6 @@
 """All else being equal, judged before anything runs: what the runs of a sweep may differ in."""
 
+import io
 import re
 import shlex
 from pathlib import Path
@@ -20,6 +21,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect, factor_labels
 from paribus.planning.plan import make_plan
+from paribus.planning.show import show_plan
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 EXPERIMENTS = sorted((configuration_directory() / "experiment").glob("**/*.yaml"))
@@ -159,9 +161,41 @@ def test_a_declared_factor_that_no_choice_has_is_refused(factor: str) -> None:
         prepared("-m", "scale=tiny", "tokenizer=bpe,bytes", f"factors=[{factor}]")
 
 
-def test_a_plan_says_why_the_table_would_refuse_the_runs(tmp_path: Path) -> None:
-    assert make_plan(prepared(*ORDERINGS, f"root={tmp_path}")).unfair is not None
-    assert make_plan(prepared(*ORDERINGS, "duplicates=off", f"root={tmp_path}")).unfair is None
+@pytest.mark.parametrize(
+    ("sweep", "path"),
+    [
+        (ORDERINGS, "duplicates.kind"),
+        (("-m", "scale=tiny", "corpus.sample=0.5,0.25", "seed=0,1"), "corpus.sample"),
+        (("-m", "scale=tiny", "training.checkpoints=2,4", "evaluation.last_checkpoints=2"), "training.checkpoints"),
+        (("-m", "scale=tiny", "training.micro_batch=4,8"), "training.micro_batch"),
+        ((*ORDERINGS, "duplicates=off"), None),
+    ],
+)
+def test_a_plan_ends_with_why_run_would_refuse_the_runs(
+    sweep: tuple[str, ...], path: str | None, tmp_path: Path
+) -> None:
+    runs = prepared(*sweep, f"root={tmp_path}")
+    shown = lines_of_plan(runs)
+    where = shown.find("paribus run would refuse this: ")
+    assert (where >= 0) == (path is not None)
+    if path is not None:
+        with pytest.raises(ConfigurationError) as refused:
+            refuse_idle_factors(runs)
+            raise undeclared(runs) or AssertionError("run refuses nothing")
+        assert shown[where:] == f"paribus run would refuse this: {refused.value}\n"
+        assert path in shown[where:]
+
+
+def test_a_plan_away_from_the_files_ends_with_their_names(tmp_path: Path) -> None:
+    runs = prepared("scale=tiny", "corpus=files", "corpus.paths=[/nope.jsonl]", f"root={tmp_path}")
+    last = lines_of_plan(runs).splitlines()[-1]
+    assert last.startswith("not here, so paribus run could not begin: ") and "/nope.jsonl" in last
+
+
+def lines_of_plan(runs: list[PreparedRun]) -> str:
+    console = Console(width=200, file=io.StringIO())
+    show_plan(make_plan(runs), console)
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
 
 def test_seeds_and_swept_fields_are_no_difference() -> None:

@@ -15,7 +15,7 @@ from paribus.config.identity import chosen, digest
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
-from paribus.errors import ParibusError
+from paribus.errors import ConfigurationError, ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
@@ -116,8 +116,14 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
 
 def refuse_idle_factors(runs: Sequence[PreparedRun]) -> None:
     """ConfigurationError for fields that a sweep gives several values to no effect, which a plan may compare."""
-    if found := [Problem(*problem) for problem in idle_factors(runs)]:
-        raise refuse(found)
+    if error := idle(runs):
+        raise error
+
+
+def idle(runs: Sequence[PreparedRun]) -> ConfigurationError | None:
+    """What `refuse_idle_factors` raises; None where every field that is swept has an effect."""
+    found = [Problem(*problem) for problem in idle_factors(runs)]
+    return refuse(found) if found else None
 
 
 def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:

@@ -14,12 +14,13 @@ from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads, within_documents
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
 from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import labels
+from paribus.pipeline.prepare import idle, labels
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.show.remaining import unique_nodes
 from paribus.planning.hours import Hours, total, wall_hours
@@ -35,7 +36,6 @@ from paribus.planning.length import (
 from paribus.planning.machine import trains_on_gpu
 from paribus.planning.other_stages import OtherStages
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
-from paribus.reporting.fairness.equality import FairnessError
 from paribus.store.claim import read_holder
 
 
@@ -105,8 +105,8 @@ class Plan:
     epochs_of_orders: tuple[float | None, ...]
     """Of runs whose corpus another run of their seed has in another order, the part of it that is read, as far as it is
     known."""
-    unfair: FairnessError | None
-    """Why the comparison table, and so `paribus run`, would refuse these runs."""
+    refusals: tuple[ConfigurationError, ...]
+    """Why `paribus run` would refuse these runs together, which a plan may compare."""
 
     @property
     def trainings(self) -> list[PlannedRun]:
@@ -168,7 +168,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         others=OtherStages.of(runs, missing, speeds, root),
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
         epochs_of_orders=tuple(_epochs_of_orders(runs, planned)),
-        unfair=undeclared(runs),
+        refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
     )
 
 

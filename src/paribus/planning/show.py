@@ -21,16 +21,14 @@ WIDE = 110
 
 
 def show_plan(plan: Plan, console: Console) -> None:
-    """Print the unique stages, what each run costs, and the bill."""
-    for problem in plan.problems:
-        console.print(f"not here: {problem}", style="yellow", markup=False)
-    if plan.unfair:
-        console.print(f"paribus run would refuse this: {plan.unfair}", style="yellow", markup=False, soft_wrap=True)
+    """Print the unique stages, what each run costs, the bill, and at last what `paribus run` would refuse."""
     console.print(_stage_table(plan))
     for headings in (READ + COST,) if console.width >= WIDE else (READ, COST):
         console.print(_run_table(plan, headings))
     for line in (*_remarks(plan), *bill(plan)):
         console.print(line, markup=False, soft_wrap=True)
+    for line in _refusals(plan):
+        console.print(line, style="yellow", markup=False, soft_wrap=True)
 
 
 def _remarks(plan: Plan) -> Iterator[str]:
@@ -52,6 +50,12 @@ def _remarks(plan: Plan) -> Iterator[str]:
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
     yield from _order_remarks(plan)
+
+
+def _refusals(plan: Plan) -> Iterator[str]:
+    """What would keep `paribus run` from beginning, the reasons as it gives them."""
+    for problem in plan.problems:
+        yield f"not here, so paribus run could not begin: {problem}"
     for run in plan.runs:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
@@ -59,6 +63,8 @@ def _remarks(plan: Plan) -> Iterator[str]:
         if run.too_few:
             exactly = "would" if "steps" not in run.length.estimated else "may"
             yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
+    for refusal in plan.refusals:
+        yield f"paribus run would refuse this: {refusal}"
 
 
 def _order_remarks(plan: Plan) -> Iterator[str]:
