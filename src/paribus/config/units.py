@@ -70,6 +70,14 @@ def format_size(size: float) -> str:
     raise AssertionError("the loop returns")
 
 
+def rounded_up_size(size: int) -> str:
+    """Bytes as they are given in an override, rounded up to three digits: `121KB`."""
+    step = 10 ** max(0, len(str(size)) - 3)
+    rounded = -(-size // step) * step
+    unit = next((unit for unit in ("TB", "GB", "MB", "KB") if rounded >= _BYTES[unit]), "")
+    return f"{rounded / _BYTES[unit]:g}{unit}"
+
+
 def format_count(count: float) -> str:
     """A count for people: `468.2M`."""
     for unit, scale in (("T", 1e12), ("B", 1e9), ("M", 1e6), ("K", 1e3)):

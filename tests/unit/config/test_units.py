@@ -2,7 +2,7 @@
 
 import pytest
 
-from paribus.config.units import format_count, format_size, parse_count, parse_sample, parse_size
+from paribus.config.units import format_count, format_size, parse_count, parse_sample, parse_size, rounded_up_size
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,14 @@ def test_what_is_no_positive_size_is_refused(text: object) -> None:
 def test_sizes_and_counts_are_shown_briefly() -> None:
     assert format_size(388 * 2**30) == "388.0 GiB"
     assert format_count(468_239_360) == "468.2M"
+
+
+@pytest.mark.parametrize(
+    ("size", "written"),
+    [(950, "950"), (1000, "1KB"), (120_001, "121KB"), (999_001, "1MB"), (1_234_567, "1.24MB"), (5 * 10**15, "5000TB")],
+)
+def test_a_size_to_be_given_is_never_less_than_it_was(size: int, written: str) -> None:
+    assert rounded_up_size(size) == written and parse_size(written) >= size
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.config.groups.packing import SHUFFLED_TEXT
+from paribus.config.units import rounded_up_size
 from paribus.reporting.table.frame import RunRecord
 
 Readings = npt.NDArray[np.int64]
@@ -16,7 +17,6 @@ LOW = 0.9
 """Below this share of common text, a table warns."""
 ENOUGH = 1.1
 """A sample of up to so many times the text that is read needs no smaller one."""
-UNITS = (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("KB", 10**3))
 
 
 @dataclass(frozen=True)
@@ -114,14 +114,6 @@ def _sampled(run: RunRecord) -> bool:
     return isinstance(sample, int) and sample <= ENOUGH * int(run.training["text_bytes"])
 
 
-def _rounded_up(size: int) -> str:
-    """A number of bytes as it is given in an override, of three digits."""
-    step = 10 ** max(0, len(str(size)) - 3)
-    rounded = -(-size // step) * step
-    unit, scale = next((unit for unit in UNITS if rounded >= unit[1]), ("", 1))
-    return f"{rounded / scale:g}{unit}"
-
-
 def in_words(found: Sequence[CommonText]) -> list[str]:
     """For the proof under a table: how much is common."""
     if not found:
@@ -143,7 +135,7 @@ def warning(found: Sequence[CommonText], names: Sequence[str]) -> list[str]:
     if not little:
         return []
     rows = list(dict.fromkeys(names[each.row] for each in little))
-    text = _rounded_up(max(each.text_bytes for each in little))
+    text = rounded_up_size(max(each.text_bytes for each in little))
     remedies = dict.fromkeys(remedy for each in little if (remedy := _remedy(each, text)))
     remedy = f" ({'; '.join(remedies)})" if remedies else ""
     return [
