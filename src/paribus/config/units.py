@@ -8,7 +8,8 @@ from pydantic import BeforeValidator
 _BYTES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BYTES |= {"KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 _COUNTS = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
-_LEAST_SAMPLE = 1000
+LEAST_SAMPLE = 1000
+"""Bytes of the smallest sample that is a size; below it, a number is taken for a slip."""
 _NUMBER = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)\s*([A-Za-z]*)\s*")
 
 
@@ -44,9 +45,9 @@ def parse_sample(value: object) -> float | int:
     number = _number(value)
     if number is not None and 0 < number < 1:
         return number
-    if number is None or (number >= _LEAST_SAMPLE and number == int(number)):
+    if number is None or (number >= LEAST_SAMPLE and number == int(number)):
         size = parse_size(value)
-        if size >= _LEAST_SAMPLE:
+        if size >= LEAST_SAMPLE:
             return size
     raise ValueError(f"{value!r} is neither a share between 0 and 1 nor a size such as 500MB; null keeps all")
 

@@ -5,8 +5,8 @@ pads, the documents decide how much is read a step: what is said before training
 Nothing is read but records and nothing heavy is imported; a probe, where one is wanted, is a process of its own.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
@@ -34,6 +34,7 @@ from paribus.planning.length import (
     trained_sizes,
 )
 from paribus.planning.machine import trains_on_gpu
+from paribus.planning.orders import remark_on_orders
 from paribus.planning.other_stages import OtherStages
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.store.claim import read_holder
@@ -102,9 +103,8 @@ class Plan:
     others: OtherStages
     """Hours of all stages but training."""
     problems: tuple[str, ...]
-    epochs_of_orders: tuple[float | None, ...]
-    """Of runs whose corpus another run of their seed has in another order, the part of it that is read, as far as it is
-    known."""
+    orders: str | None
+    """That orders of one corpus read documents of their own, where they may."""
     refusals: tuple[ConfigurationError, ...]
     """Why `paribus run` would refuse these runs together, which a plan may compare."""
 
@@ -167,22 +167,9 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
-        epochs_of_orders=tuple(_epochs_of_orders(runs, planned)),
+        orders=remark_on_orders(runs, [run.length for run in planned]),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
     )
-
-
-def _epochs_of_orders(runs: Sequence[PreparedRun], planned: Sequence[PlannedRun]) -> Iterator[float | None]:
-    orders: dict[tuple[int, str], set[str]] = defaultdict(set)
-    for run in runs:
-        orders[run.job.config.seed, run.nodes["corpus"].key].add(run.nodes["order"].key)
-    for run, plan in zip(runs, planned, strict=True):
-        sample = run.job.config.corpus.sample
-        if len(orders[run.job.config.seed, run.nodes["corpus"].key]) < 2:
-            continue
-        # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
-        chosen = plan.length.text_bytes / sample if isinstance(sample, int) else None
-        yield chosen if plan.length.epochs is None else plan.length.epochs
 
 
 def _state(node: Node, root: OutputRoot) -> str:

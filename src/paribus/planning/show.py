@@ -14,8 +14,6 @@ from paribus.planning.plan import Plan, PlannedRun
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 READ = ("tokens", "text", "steps", "epochs")
 COST = ("params", "FLOPs", "hours", "disk", "memory")
-ENOUGH_EPOCHS = 0.9
-"""From here on orders of one corpus have most of their documents in common."""
 WIDE = 110
 """Columns of a terminal from which on all figures of a run fit beside each other."""
 
@@ -49,7 +47,8 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
-    yield from _order_remarks(plan)
+    if plan.orders:
+        yield plan.orders
 
 
 def _refusals(plan: Plan) -> Iterator[str]:
@@ -65,21 +64,6 @@ def _refusals(plan: Plan) -> Iterator[str]:
             yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
     for refusal in plan.refusals:
         yield f"paribus run would refuse this: {refusal}"
-
-
-def _order_remarks(plan: Plan) -> Iterator[str]:
-    """What orders of documents read beside each other."""
-    known = [epochs for epochs in plan.epochs_of_orders if epochs is not None]
-    if min(known, default=1.0) < ENOUGH_EPOCHS:
-        least = f"only {min(known):.0%} of the corpus is read"
-    elif len(known) < len(plan.epochs_of_orders):
-        least = "less than the corpus may be read"
-    else:
-        return
-    yield (
-        f"orders differ and {least}, of each order other documents: corpus.sample='${{budget.text}}', or another size, "
-        "chooses them before they are ordered"
-    )
 
 
 def _memory_remarks(plan: Plan) -> Iterator[str]:

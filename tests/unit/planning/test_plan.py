@@ -247,22 +247,47 @@ def test_a_plan_says_what_a_limit_of_epochs_would_refuse(tmp_path: Path) -> None
 
 
 ORDERS = ("ordering=standard,sequential", "budget=equal_text", "budget.text=100KB")
+OTHER_DOCUMENTS = "the orders each read different documents, since the budget covers {} of the corpus"
+PERHAPS = "the orders may each read different documents, since the budget may not cover the corpus"
+OF_THE_BUDGET = ": corpus.sample='${budget.text}' chooses them before they are ordered"
+DRAWN_TWICE = ("ordering=standard", "seeds.order=0,1")
 
 
 @pytest.mark.parametrize(
     ("overrides", "text_bytes", "told"),
     [
-        (ORDERS, None, "orders differ and less than the corpus may be read"),
-        (ORDERS, 400_000, "orders differ and only 25% of the corpus is read, of each order other documents"),
+        (ORDERS, None, PERHAPS + OF_THE_BUDGET),
+        (ORDERS, 400_000, OTHER_DOCUMENTS.format("25 %") + OF_THE_BUDGET),
         (ORDERS, 105_000, None),
         ((*ORDERS, "corpus.sample=${budget.text}"), None, None),
-        ((*ORDERS, "corpus.sample=200KB"), 200_000, "orders differ and only 50% of the corpus is read"),
-        ((*ORDERS, "corpus.sample=10MB"), None, "orders differ and only 1% of the corpus is read"),
-        ((*ORDERS, "corpus.sample=0.5"), None, "orders differ and less than the corpus may be read"),
-        ((*ORDERS, "corpus.sample=100KB,null"), None, "orders differ and less than the corpus may be read"),
-        ((*ORDERS, "corpus.limit=300KB,3MB"), 105_000, "orders differ and less than the corpus may be read"),
+        ((*ORDERS, "corpus.sample=200KB"), 200_000, OTHER_DOCUMENTS.format("50 %")),
+        ((*ORDERS, "corpus.sample=10MB"), None, OTHER_DOCUMENTS.format("1 %")),
+        ((*ORDERS, "corpus.sample=100MB"), None, OTHER_DOCUMENTS.format("less than 1 %")),
+        ((*ORDERS, "corpus.sample=0.5"), None, PERHAPS),
+        ((*ORDERS, "corpus.sample=100KB,null"), None, PERHAPS),
+        ((*ORDERS, "corpus.limit=300KB,3MB"), 105_000, PERHAPS),
         ((*ORDERS[1:], "tokenizer=bpe,bytes"), 400_000, None),
         ((*ORDERS[1:], "seed=0,1"), 400_000, None),
+        ((*ORDERS[1:], *DRAWN_TWICE), 400_000, None),
+        ((*DRAWN_TWICE, *ORDERS), 400_000, OTHER_DOCUMENTS.format("25 %")),
+        (("ordering=standard,in_context", "duplicates=off", *ORDERS[1:]), None, PERHAPS),
+        (
+            (ORDERS[0], "budget=equal_steps", "budget.steps=3", "tokenizer=bytes"),
+            None,
+            f"{PERHAPS}: corpus.sample=1.54KB",
+        ),
+        (
+            (
+                ORDERS[0],
+                "budget=equal_tokens",
+                "budget.tokens=600",
+                "tokenizer=bytes",
+                "training.global_batch=1",
+                "training.micro_batch=1",
+            ),
+            None,
+            f"{PERHAPS}: corpus.sample=1KB ",
+        ),
     ],
 )
 def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
@@ -275,7 +300,7 @@ def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
     console = Console(width=200, file=io.StringIO())
     show_plan(make_plan(runs), console)
     shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
-    assert (told or "") in shown and ("orders differ" in shown) == (told is not None)
+    assert (told or "") in shown and ("different documents" in shown) == (told is not None)
 
 
 def test_an_epoch_of_groups_is_a_context_of_each(tmp_path: Path) -> None:

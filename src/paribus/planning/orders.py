@@ -1,0 +1,63 @@
+"""Whether orders of one corpus are of the same documents, and what would choose these before they are ordered."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+from paribus.config.groups.budget import EqualTextBudget
+from paribus.config.identity import digest
+from paribus.config.units import LEAST_SAMPLE, rounded_up_size
+from paribus.pipeline.graph import Node
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.length import Length
+
+ENOUGH_EPOCHS = 0.9
+"""From here on orders of one corpus have most of their documents in common."""
+
+
+def remark_on_orders(runs: Sequence[PreparedRun], lengths: Sequence[Length]) -> str | None:
+    """That orders read documents of their own, and the remedy; None where they read the same, or there is one order.
+
+    `lengths` are those of the trainings of `runs`.
+    """
+    orders: dict[tuple[int, str], set[str]] = defaultdict(set)
+    for run in runs:
+        orders[_corpus(run)].add(_way(run.nodes["order"]))
+    compared = [each for each in zip(runs, lengths, strict=True) if len(orders[_corpus(each[0])]) > 1]
+    known = [epochs for run, length in compared if (epochs := _epochs(run, length)) is not None]
+    if min(known, default=1.0) < ENOUGH_EPOCHS:
+        told = f"the orders each read different documents, since the budget covers {_share(min(known))} of the corpus"
+    elif len(known) < len(compared):
+        told = "the orders may each read different documents, since the budget may not cover the corpus"
+    else:
+        return None
+    return f"{told}: corpus.sample={_sample(compared)} chooses them before they are ordered"
+
+
+def _corpus(run: PreparedRun) -> tuple[int, str]:
+    """What two runs have in common whose orders are compared."""
+    return run.job.config.seed, run.nodes["corpus"].key
+
+
+def _way(order: Node) -> str:
+    """How an order is made, whatever seed it is drawn by."""
+    settings = {name: value for name, value in order.identity["identity"].items() if name != "seeds"}
+    return digest([settings, order.identity["inputs"]])
+
+
+def _epochs(run: PreparedRun, length: Length) -> float | None:
+    """The part of its corpus that a run reads; None where nothing says."""
+    sample = run.job.config.corpus.sample
+    # Of a corpus that is not there yet, a sample in bytes says how much text it will have, or it has less.
+    chosen = length.text_bytes / sample if isinstance(sample, int) else None
+    return chosen if length.epochs is None else length.epochs
+
+
+def _share(epochs: float) -> str:
+    return f"{epochs:.0%}".replace("%", " %") if epochs >= 0.01 else "less than 1 %"
+
+
+def _sample(compared: Sequence[tuple[PreparedRun, Length]]) -> str:
+    """A sample of as much text as the runs read, as it is typed."""
+    if all(isinstance(run.job.config.budget, EqualTextBudget) for run, _ in compared):
+        return "'${budget.text}'"
+    return rounded_up_size(max(LEAST_SAMPLE, *(length.text_bytes for _, length in compared)))
