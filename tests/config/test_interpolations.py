@@ -40,6 +40,28 @@ def test_a_value_may_refer_to_another() -> None:
     assert job.config.tracking.experiment == "of_7"
 
 
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (
+            ["corpus.sample=${budget.text}"],
+            "corpus.sample: Interpolation key 'budget.text' not found: only budget=equal_text has it; give a size such "
+            "as 500MB, or null",
+        ),
+        (
+            ["corpus=files", "corpus.paths=[a]", "evaluation.limit=${corpus.min_bytes}"],
+            "evaluation.limit: Interpolation key 'corpus.min_bytes' not found: only corpus of kind pydocs has "
+            "it; give a value",
+        ),
+        (["evaluation.limit=${budget.txt}"], "evaluation.limit: Interpolation key 'budget.txt' not found"),
+    ],
+)
+def test_a_value_of_another_choice_is_refused_with_that_choice(overrides: list[str], told: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        compose_command(parse(["scale=tiny", *overrides]))
+    assert str(refused.value).splitlines()[1:] == [f"  {told}"]
+
+
 def test_composing_leaves_the_resolvers_of_the_process_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     command = parse(["scale=tiny"])
     compose_command(command)

@@ -32,7 +32,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
-from paribus.config.interpolations import refused
+from paribus.config.interpolations import refused, with_remedy
 from paribus.config.schema import RunConfig, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
@@ -391,7 +391,7 @@ def _job(overrides: list[str], cfg: DictConfig | None, build: Build, problems: l
     try:
         return Job(tuple(overrides), build(_container(cfg)))
     except OmegaConfBaseException as error:
-        problems.append(Problem(error.full_key or "overrides", _explain(error)))
+        problems.append(Problem(error.full_key or "overrides", with_remedy(_explain(error))))
     except ConfigurationError as error:
         problems += _parsed(error)
     return None

@@ -4,6 +4,7 @@ What is resolved is written into records, logs and the tracker, so nothing may c
 are. Resolvers that make an expression of a text could ask for it in disguise, so they are refused too.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,12 @@ from omegaconf.errors import GrammarParseError
 from omegaconf.grammar.gen.OmegaConfGrammarParser import OmegaConfGrammarParser
 from omegaconf.grammar_parser import parse
 
+from paribus.config.schema import kinds_with
+
 ALLOWED = ("oc.select", "oc.dict.keys", "oc.dict.values", "now")
 _ENVIRONMENT = "oc.env"
+_NOT_FOUND = re.compile(r"Interpolation key '(\w+)\.(\w+)' not found")
+_OF_THE_BUDGET = ("budget", "text")
 
 
 def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
@@ -34,6 +39,16 @@ def resolvers(text: str) -> list[str]:
     except GrammarParseError:
         return []
     return list(_asked(tree))
+
+
+def with_remedy(message: str) -> str:
+    """OmegaConf's message; of a key that only other choices of its group have, with which these are."""
+    found = _NOT_FOUND.fullmatch(message)
+    if found is None or not (kinds := kinds_with(*found.groups())):
+        return message
+    if found.groups() == _OF_THE_BUDGET:
+        return f"{message}: only budget=equal_text has it; give a size such as 500MB, or null"
+    return f"{message}: only {found[1]} of kind {' or '.join(kinds)} has it; give a value"
 
 
 def _asked(node: Any) -> Iterator[str]:
