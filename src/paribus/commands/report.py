@@ -172,11 +172,12 @@ def _write(
     config = composition.jobs[0].config
     records, missing = collect(runs, composition.factors, OutputRoot.of(config))
     experiment = config.experiment
+    titled = experiment.title if experiment else None
     overlap = compare_vocabularies(records)
     report = write_report(
         records,
         missing=missing,
-        title=experiment.title if experiment else f"Comparison by {', '.join(composition.factors) or 'run'}",
+        title=titled or f"Comparison by {', '.join(composition.factors) or 'run'}",
         question=experiment.question if experiment else "",
         factors=composition.factors,
         directory=directory,

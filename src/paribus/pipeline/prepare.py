@@ -170,7 +170,8 @@ def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> Swe
     Runs that two commands share stand in two tables where these have other names or factors, so they are two sweeps.
     """
     first = composition.jobs[0].config
-    name = first.experiment.name if first.experiment else "-".join(composition.factors) or "run"
+    named = first.experiment.name if first.experiment else None
+    name = named or "-".join(composition.factors) or "run"
     return SweepConfig(
         id=digest([name, composition.factors, sorted(run.run_id for run in runs)])[:16],
         name=name,

@@ -78,8 +78,10 @@ def default_table() -> TableConfig:
 class ExperimentConfig:
     """How the runs of a sweep become a table."""
 
-    name: Name = execution(doc="Short name, the file's path below experiments/.")
-    title: str = execution(doc="Caption of the table.")
+    name: Name | None = execution(
+        None, doc="Short name, the file's path below experiments/; null: the factors of the sweep."
+    )
+    title: str | None = execution(None, doc="Caption of the table; null: that it compares by the factors of the sweep.")
     question: str = execution("", doc="What the table is meant to answer, and how to read it.")
     cost: str = execution("", doc="What running it takes, at each scale.")
     table: TableConfig | None = execution(None, doc="Rows, columns, aggregation, grouping, bold of the table.")

@@ -1,0 +1,34 @@
+"""What a sweep says of its table on the command line alone, without an experiment file."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.report import report_command
+from paribus.config.arguments import parse
+from paribus.pipeline.prepare import prepare
+from support.finished_runs import finish
+
+SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "encoder=merge_rank,longest_first")
+PRIMARY = "+experiment.table.primary=[bits_per_byte]"
+
+
+def test_a_table_is_named_by_the_factors_as_one_without_the_block(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    command = parse([*SWEEP, f"root={root}", PRIMARY], "report")
+    runs = prepare(compose_command(command))
+    for number, run in enumerate(runs):
+        finish(run, number, tmp_path / "made")
+    assert report_command(command, Console(file=io.StringIO(), width=200)) == 0
+    (written,) = root.glob("reports/*/report.md")
+    assert written.parent.name.startswith("encoder-")
+    assert "Comparison by encoder" in written.read_text(encoding="utf-8")
+
+
+def test_the_block_changes_no_run(tmp_path: Path) -> None:
+    with_block, without = (
+        prepare(compose_command(parse([*SWEEP, f"root={tmp_path}", *block]))) for block in ((PRIMARY,), ())
+    )
+    assert [run.run_id for run in with_block] == [run.run_id for run in without]
