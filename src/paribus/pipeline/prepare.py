@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
+from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
@@ -65,7 +66,7 @@ def _short(override: str) -> str:
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
-    what is wrong with the paper's table of their experiment.
+    what is wrong with the paper's table of their experiment and with the measures that decide it.
 
     With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
@@ -83,6 +84,7 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
+    problems += [Problem(*problem) for problem in impossible_primary([job.config for job in composition.jobs])]
     runs: list[PreparedRun] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]

@@ -1,0 +1,74 @@
+"""Names of the measures that decide the question, judged before anything runs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.checks.primary import WHOLE, impossible_primary
+from paribus.config.arguments import parse
+from paribus.errors import ConfigurationError
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED
+from paribus.pipeline.prepare import prepare
+from paribus.reporting.table.columns import AVERAGE
+from paribus.reporting.table.measures import BITS_PER_BYTE, HELDOUT_SETS
+
+SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first")
+TASKS = "evaluation.tasks=[continuation,squad]"
+TEXTS = "evaluation.texts=[wikipedia]"
+
+
+def problems(*overrides: str) -> list[tuple[str, str]]:
+    composition = compose_command(parse([*SWEEP, *overrides]))
+    return list(impossible_primary([job.config for job in composition.jobs]))
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        (),
+        ("+experiment.table.bold=none",),
+        ("+experiment.table.primary=[bits_per_byte,average]",),
+        (TASKS, "+experiment.table.primary=[continuation,'squad:f1','squad:f1/5_shot',continuation/0_shot]"),
+        (TEXTS, "+experiment.table.primary=[wikipedia,heldout_clean,heldout_concatenated]"),
+        ("+experiment.table.groups={Mine:[boolq]}", "+experiment.table.primary=[Mine]"),
+        ("finetuning=scrolls", "finetuning.answer_characters=32", "+experiment.table.primary=[qmsum]"),
+        ("evaluation.tasks=[boolq],[piqa]", "+experiment.table.primary=[piqa]"),
+        ("+experiment.table.columns=[boolq,tokens,average]", "+experiment.table.primary=[boolq/5_shot,average]"),
+    ],
+)
+def test_what_a_run_of_the_sweep_may_have_is_accepted(overrides: tuple[str, ...]) -> None:
+    assert problems(*overrides) == []
+
+
+@pytest.mark.parametrize(
+    ("overrides", "told"),
+    [
+        (("primary=[bits_per_byt]",), "'bits_per_byt' is unknown; did you mean 'bits_per_byte'?"),
+        (("primary=[average,piqa]",), "'piqa' is unknown; "),
+        (
+            ("primary=[flops]",),
+            "'flops' is unknown; known: bits_per_byte, average, continuation, heldout_clean, heldout_",
+        ),
+        (("primary=[wikipedia]",), "'wikipedia' is unknown; "),
+        (("primary=[continuaton/5_shot]",), "did you mean 'continuation'?"),
+        (("columns=[boolq,tokens]", "primary=[bits_per_byte]"), "is no column of the table; add it to"),
+    ],
+)
+def test_what_no_run_can_have_is_refused_by_its_path(overrides: tuple[str, ...], told: str) -> None:
+    ((path, message),) = problems(*(f"+experiment.table.{override}" for override in overrides))
+    assert told in message
+    assert re.fullmatch(r"experiment\.table\.primary\[[01]\]", path)
+
+
+def test_it_is_refused_before_anything_runs_and_in_a_plan(tmp_path: Path) -> None:
+    command = parse([*SWEEP, f"root={tmp_path}", "+experiment.table.primary=[bits_per_byt]"])
+    for tolerate in (False, True):
+        with pytest.raises(ConfigurationError, match=r"experiment\.table\.primary\[0\]: 'bits_per_byt' is unknown"):
+            prepare(compose_command(command), tolerate_missing=tolerate)
+
+
+def test_the_names_are_those_of_the_table() -> None:
+    assert (BITS_PER_BYTE.key, AVERAGE) == WHOLE
+    assert set(HELDOUT_SETS) == {HELDOUT_CLEAN, HELDOUT_CONCATENATED}
