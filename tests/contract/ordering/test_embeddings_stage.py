@@ -1,6 +1,7 @@
 """The stage `embeddings` on files: the same bytes whatever the workers and the kills."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from paribus.errors import DataError, NumericalError
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.embed.build import build
 from paribus.ordering.embed.tfidf import TfidfSvd
+from paribus.stage.context import SilentReporter
 from support.corpora import SMALL_PARTS, write_corpus
 from support.embeddings import WORDS, dying_after, encoder_config, read_parts, stage_context, write_encoder
 from support.stages import files
@@ -65,6 +67,21 @@ def test_every_document_has_a_unit_vector_or_zeros_in_corpus_order(
     }
     assert isinstance(record["embedder"], dict) and record["embedder"]["kind"] == embedder.kind
     json.dumps(record)
+
+
+@pytest.mark.parametrize(("fit_documents", "fitted"), [(25, 25), (100_000, 40)])
+def test_fitting_is_said_to_be_of_no_more_documents_than_there_are(
+    tmp_path: Path, corpus: Path, fit_documents: int, fitted: int
+) -> None:
+    told: dict[str, float] = {}
+
+    class Listening(SilentReporter):
+        def progress(self, done: float, total: float, *, unit: str, doing: str, detail: str = "") -> None:
+            told[doing] = total
+
+    embedder = TfidfEmbedder(dimensions=6, fit_documents=fit_documents)
+    build(replace(stage_context(tmp_path / "run", {"embedder": embedder}, corpus=corpus), report=Listening()))
+    assert told == {"fitting TF-IDF and SVD": fitted, "embedding documents": 40}
 
 
 @pytest.mark.parametrize("embedder", ["transformers", "static"], indirect=True)

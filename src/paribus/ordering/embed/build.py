@@ -57,15 +57,20 @@ def _fitted(config: TfidfEmbedder, parts: list[CorpusPart], context: StageContex
 
     directory = context.work / "tfidf_svd"
     if not directory.exists():
-        context.report.progress(0, config.fit_documents, unit="documents", doing="fitting TF-IDF and SVD")
+        fitted = min(config.fit_documents, _documents(parts))
+        context.report.progress(0, fitted, unit="documents", doing="fitting TF-IDF and SVD")
         sample = sample_texts(parts, config.fit_documents, config.max_characters, context.engine)
         TfidfSvd.fit(sample, config).save(directory)
     return directory
 
 
 def _watch(finished: Iterable[CorpusPart], parts: list[CorpusPart], report: Reporter) -> None:
-    total, done = parts[-1].start + parts[-1].rows, 0
+    total, done = _documents(parts), 0
     report.progress(done, total, unit="documents", doing="embedding documents")
     for part in finished:
         done += part.rows
         report.progress(done, total, unit="documents", doing="embedding documents")
+
+
+def _documents(parts: list[CorpusPart]) -> int:
+    return parts[-1].start + parts[-1].rows
