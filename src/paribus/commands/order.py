@@ -63,7 +63,7 @@ def _show(command: Command, console: Console) -> int:
 
 
 def _statistics(command: Command, console: Console) -> int:
-    from paribus.reporting.order_report import OrderRow, write_order_report
+    from paribus.reporting.order_report import OrderRow, few_documents, write_order_report
 
     composition = compose_command(command)
     for job in composition.jobs:
@@ -83,6 +83,8 @@ def _statistics(command: Command, console: Console) -> int:
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     table = write_order_report(list(rows.values()), directory, head)
     console.print(table)
+    if few := few_documents(list(rows.values())):
+        console.print(few, style="yellow", markup=False, soft_wrap=True)
     console.print(f"table, numbers and plots: {directory}", markup=False, soft_wrap=True)
     return 0
 

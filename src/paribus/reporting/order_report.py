@@ -30,6 +30,9 @@ APART = (
     "own and cannot be compared between rows."
 )
 
+HARDLY_MORE = 1.5
+"""Documents a context below which an order has little to put beside each other."""
+
 
 @dataclass(frozen=True)
 class OrderRow:
@@ -91,10 +94,27 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
         atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
         atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
     pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{_caption(plot, rows)}*" for plot in plots]
-    text = "\n\n".join(["# What the orderings do", _markdown(rows, head), _legend(rows), *pictures])
+    few = few_documents(rows)
+    told = [_legend(rows), few] if few else [_legend(rows)]
+    text = "\n\n".join(["# What the orderings do", _markdown(rows, head), *told, *pictures])
     atomic.write_text(directory / "statistics.md", text + "\n")
     atomic.write_text(directory / "statistics.csv", _csv(rows, head))
     return _terminal(rows, head)
+
+
+def few_documents(rows: Sequence[OrderRow]) -> str | None:
+    """That contexts of some rows hold hardly more than one document, and what holds more; None where all hold more."""
+    counts = {row.label: row.numbers.get("documents_per_context") for row in rows}
+    few = {label: count for label, count in counts.items() if count is not None and count < HARDLY_MORE}
+    if not few:
+        return None
+    low, high = f"{min(few.values()):.2f}", f"{max(few.values()):.2f}"
+    measured = low if low == high else f"{low} to {high}"
+    which = "" if len(few) == len(rows) else f" of {', '.join(few)}"
+    return (
+        f"Contexts{which} hold hardly more than one document ({measured}), and then no order can do much: "
+        "take a larger model.context_length, and with packing=one_document another packing."
+    )
 
 
 def _legend(rows: Sequence[OrderRow]) -> str:

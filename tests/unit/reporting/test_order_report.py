@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.table import Table
 
-from paribus.reporting.order_report import APART, OrderRow, write_order_report
+from paribus.reporting.order_report import APART, OrderRow, few_documents, write_order_report
 from paribus.reporting.plots.orders import order_plots
 from paribus.reporting.plots.picture import COLOURS
 
@@ -87,6 +87,30 @@ def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
     rows = [row(name) for name in ("standard", "in_context")]
     assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
     assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("documents", "told"),
+    [
+        (
+            (1.21, 1.21),
+            "Contexts hold hardly more than one document (1.21), and then no order can do much: take a larger ",
+        ),
+        ((1.0, 1.4), "Contexts hold hardly more than one document (1.00 to 1.40), and then"),
+        ((1.49, 1.5), "Contexts of standard hold hardly more than one document (1.49), and then"),
+        ((1.5, None), None),
+    ],
+)
+def test_contexts_of_hardly_more_than_one_document_are_told_with_the_remedy(
+    tmp_path: Path, documents: tuple[float | None, ...], told: str | None
+) -> None:
+    rows = [
+        row(name, documents_per_context=count) for name, count in zip(("standard", "lexical"), documents, strict=True)
+    ]
+    write_order_report(rows, tmp_path)
+    written = (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert (few_documents(rows) or "").startswith(told or "") and ("hardly more" in written) == (told is not None)
+    assert told is None or "model.context_length" in written
 
 
 def lines(svg: str, colour: str) -> int:
