@@ -49,6 +49,8 @@ def parse_sample(value: object) -> float | int:
         size = parse_size(value)
         if size >= LEAST_SAMPLE:
             return size
+    if number == 1:
+        raise ValueError(f"{value!r} is no share below 1; null keeps everything, and 500MB is a size")
     raise ValueError(f"{value!r} is neither a share between 0 and 1 nor a size such as 500MB; null keeps all")
 
 

@@ -44,7 +44,13 @@ def test_a_sample_is_a_share_or_a_size(value: object, kept: float) -> None:
     assert parse_sample(value) == kept and isinstance(parse_sample(value), type(kept))
 
 
-@pytest.mark.parametrize("value", [0, 0.0, 1, 1.0, -0.5, True, "half", "0.25%", 1.5, 25, "999B", "1", 2000.5])
+@pytest.mark.parametrize("value", [1, 1.0, "1", "1.0"])
+def test_all_of_the_text_is_no_sample(value: object) -> None:
+    with pytest.raises(ValueError, match=r"^'?1(\.0)?'? is no share below 1; null keeps everything"):
+        parse_sample(value)
+
+
+@pytest.mark.parametrize("value", [0, 0.0, -0.5, True, "half", "0.25%", 1.5, 25, "999B", 2000.5])
 def test_what_is_neither_a_share_nor_a_size_is_refused(value: object) -> None:
     with pytest.raises(ValueError, match=r"500MB; null keeps all|388GiB"):
         parse_sample(value)
