@@ -49,7 +49,7 @@ def estimated(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
     Other vocabularies of the same corpus and kind tell by how much the text differs from the rule.
     """
     if isinstance(node.config.tokenizer, BytesTokenizer):
-        return BytesPerToken(1.0, "a byte a token")
+        return BytesPerToken(1.0, "(tokenizer=bytes)")
     measured = dict(sorted(_measured(node, root)))
     if not measured:
         short = isinstance(node.config.tokenizer, WordPieceTokenizer)

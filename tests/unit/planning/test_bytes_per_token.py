@@ -57,7 +57,13 @@ def test_the_rule_is_what_was_measured_and_grows_with_the_vocabulary() -> None:
 
 def test_without_records_the_rule_is_used_and_named(tmp_path: Path) -> None:
     assert told(tmp_path, 300) == (by_rule(300), "by the rule for English text and BPE of 300 tokens")
-    assert told(tmp_path, 0, tokenizer=BytesTokenizer())[0] == 1.0
+
+
+def test_of_bytes_a_plan_names_the_tokenizer(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=200)
+    show_plan(make_plan([of_size(tmp_path, 0, tokenizer=BytesTokenizer())]), console)
+    shown = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert "bytes a token: 1 (tokenizer=bytes)" in shown
 
 
 def test_a_vocabulary_of_the_same_corpus_says_by_how_much_the_text_differs_from_the_rule(tmp_path: Path) -> None:
