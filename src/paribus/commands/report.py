@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.checks.command import compose_command
+from paribus.commands.more_seeds import with_more_seeds
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
-from paribus.errors import InfrastructureError, ParibusError, classify
+from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare, refuse_idle_factors
 from paribus.pipeline.prepared_run import PreparedRun
@@ -47,7 +48,7 @@ def report_command(command: Command, console: Console) -> int:
         if command.asks_why:
             return explain(composition, runs, console)
         if command.asks_null:
-            return compare_arms_with_themselves(composition, runs, console)
+            return compare_arms_with_themselves(command, composition, runs, console)
         return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
 
 
@@ -71,15 +72,25 @@ def explain(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     return 0 if fair else EXIT_USAGE
 
 
-def compare_arms_with_themselves(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> int:
-    """Print how often a table would find a difference between two halves of the runs of one arm."""
+def compare_arms_with_themselves(
+    command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console
+) -> int:
+    """Print how often a table would find a difference between two halves of the runs of one arm.
+
+    ConfigurationError, with a command that runs enough, where no arm has as many runs as that takes.
+    """
     from paribus.reporting.significance.null_experiment import null_experiment
     from paribus.reporting.table.comparison import compare as compared
 
     records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
     experiment = composition.jobs[0].config.experiment
     table = experiment.table if experiment else None
-    for line in null_experiment(compared(records, composition.factors, missing, table)):
+    comparison = compared(records, composition.factors, missing, table)
+    try:
+        lines = null_experiment(comparison)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"{error}:\n  {with_more_seeds(command, composition)}") from error
+    for line in lines:
         console.print(line, soft_wrap=True, markup=False, highlight=False)
     for run in missing:
         told = f"left out, {', '.join(run.factors.values())}: {run.reason}"
