@@ -17,8 +17,8 @@ NEAR_DOC = (
 )
 SAMPLE_DOC = (
     "Training documents that are kept, chosen by a hash of the text: a share of them (0.25), or as many as have this "
-    "much text (500MB, of pairs that of the targets; `${budget.text}`), so that a budget reads the same documents in "
-    "every order; null keeps all."
+    "much text (500MB, of pairs that of the targets; `${budget.text}` with budget=equal_text), so that a budget "
+    "reads the same documents in every order; null keeps all."
 )
 LIMIT_DOC = (
     "Read up to this many bytes of text in corpus order (UTF-8, both splits together), of which corpus.sample then "
