@@ -19,7 +19,8 @@ def run(root: Path, label: str, seed: int, shift: float = 0.0, **changes: Any) -
     noise = np.random.default_rng([len(label), seed]).normal(size=len(SIZES))
     heldout = [(float(size * (2.5 + shift + 0.02 * each)), int(size)) for size, each in zip(SIZES, noise, strict=True)]
     config = config_of({"tokenizer": label}, seed) | dict(changes.pop("config", {}))
-    made = record(root, f"{label}-{seed}", {"tokenizer": label}, {}, seed=seed, heldout=heldout, config=config)
+    accuracy = changes.pop("accuracy", {})
+    made = record(root, f"{label}-{seed}", {"tokenizer": label}, accuracy, seed=seed, heldout=heldout, config=config)
     return replace(made, training={**made.training, "steps": 100, **changes})
 
 

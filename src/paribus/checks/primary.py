@@ -1,5 +1,6 @@
 """Measures that are to decide the question of a sweep, `experiment.table.primary`, and that no run of it can have."""
 
+import re
 from collections.abc import Iterator, Sequence
 
 from paribus.config.groups.experiment import TableConfig
@@ -23,14 +24,33 @@ def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]
     if table is None:
         return
     tasks = _tasks(configs, table)
-    measures = list(dict.fromkeys([*WHOLE, *(table.groups or {}), *tasks, *_texts(configs)]))
+    groups = [name for name, members in (table.groups or {}).items() if set(members) & set(tasks)]
+    measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *_texts(configs)]))
     shown = {task_of(name) for name in table.columns} | set(table.columns)
     for position, name in enumerate(table.primary):
         path = f"experiment.table.primary[{position}]"
         if name not in measures and task_of(name) not in tasks:
             yield path, unknown(name, measures)
+        elif not _has_shots(name, configs):
+            yield path, f"{name!r}: no run is scored with so many examples; evaluation.shots says with how many"
         elif shown and name not in shown and task_of(name) not in shown:
             yield path, f"{name!r} is no column of the table; add it to experiment.table.columns, or leave it out"
+
+
+def _whole(table: TableConfig, tasks: Sequence[str]) -> tuple[str, ...]:
+    """Bits per byte, and the mean where it is a column or of several tasks."""
+    several = len(set(tasks)) > 1 or "average" in table.columns
+    return WHOLE if several else WHOLE[:1]
+
+
+def _has_shots(name: str, configs: Sequence[RunConfig]) -> bool:
+    """Whether some run has the number of shots that a measure such as `boolq/5_shot` names, if it names one."""
+    number = re.fullmatch(r"[^/]+/(\d+)_shot", name)
+    if number is None:
+        return True
+    task = task_of(name)
+    scored = [config.evaluation for config in configs if task in config.evaluation.tasks]
+    return not scored or any(int(number[1]) in evaluation.task_shots(task) for evaluation in scored)
 
 
 def task_of(name: str) -> str:

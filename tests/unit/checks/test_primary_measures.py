@@ -29,10 +29,10 @@ def problems(*overrides: str) -> list[tuple[str, str]]:
     [
         (),
         ("+experiment.table.bold=none",),
-        ("+experiment.table.primary=[bits_per_byte,average]",),
+        (TASKS, "+experiment.table.primary=[bits_per_byte,average]"),
         (TASKS, "+experiment.table.primary=[continuation,'squad:f1','squad:f1/5_shot',continuation/0_shot]"),
         (TEXTS, "+experiment.table.primary=[wikipedia,heldout_clean,heldout_concatenated]"),
-        ("+experiment.table.groups={Mine:[boolq]}", "+experiment.table.primary=[Mine]"),
+        ("+experiment.table.groups={Mine:[continuation]}", "+experiment.table.primary=[Mine]"),
         ("finetuning=scrolls", "finetuning.answer_characters=32", "+experiment.table.primary=[qmsum]"),
         ("evaluation.tasks=[boolq],[piqa]", "+experiment.table.primary=[piqa]"),
         ("+experiment.table.columns=[boolq,tokens,average]", "+experiment.table.primary=[boolq/5_shot,average]"),
@@ -46,10 +46,13 @@ def test_what_a_run_of_the_sweep_may_have_is_accepted(overrides: tuple[str, ...]
     ("overrides", "told"),
     [
         (("primary=[bits_per_byt]",), "'bits_per_byt' is unknown; did you mean 'bits_per_byte'?"),
-        (("primary=[average,piqa]",), "'piqa' is unknown; "),
+        (("primary=[continuation,piqa]",), "'piqa' is unknown; "),
+        (("primary=[average]",), "'average' is unknown; known: bits_per_byte, continuation, "),
+        (("groups={Mine:[boolq]}", "primary=[Mine]"), "'Mine' is unknown; "),
+        (("primary=[continuation/7_shot]",), "no run is scored with so many examples; evaluation.shots says"),
         (
             ("primary=[flops]",),
-            "'flops' is unknown; known: bits_per_byte, average, continuation, heldout_clean, heldout_",
+            "'flops' is unknown; known: bits_per_byte, continuation, heldout_clean, heldout_",
         ),
         (("primary=[wikipedia]",), "'wikipedia' is unknown; "),
         (("primary=[continuaton/5_shot]",), "did you mean 'continuation'?"),

@@ -334,7 +334,7 @@ def test_fewer_than_thirty_items_allow_no_inference(tmp_path: Path) -> None:
         in told
     )
     assert "boolq 0-shot (29), piqa 0-shot (29), All tasks mean (29), Held-out text bits / byte (29)." in told
-    assert "No significance test: none against the first row" in told
+    assert "No significance test: no score allows one against the first row" in told
     assert "Bold" not in told
     assert "±" not in told
     enough = compare(two_measures(tmp_path / "enough", items=30), FACTORS)

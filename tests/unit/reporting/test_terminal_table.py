@@ -33,3 +33,10 @@ def test_what_decides_the_question_never_gives_way_and_an_empty_line_of_chance_d
     many = [Column(f"task{number}/5_shot", f"task{number}", "5-shot", "accuracy", "higher") for number in range(8)]
     found = shown([TASK, *many, BITS_PER_BYTE, *SETS], primary={SETS[1].key, many[3].key})
     assert "task3" in found and "clean" in found and "chance" not in found
+
+
+def test_shots_give_way_to_their_mean_where_all_measures_decide() -> None:
+    kinds = ("0_shot", "5_shot", "mean")
+    every = [Column(f"t{n}/{kind}", f"t{n}", kind, "accuracy", "higher") for n in range(4) for kind in kinds]
+    found = shown(every, primary={column.key for column in every})
+    assert "mean" in found and "shot" not in found

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from paribus.config.groups.experiment import default_table
 from paribus.reporting.notes.notes import notes
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL, crossed_tests, pooled_variance
@@ -52,12 +53,38 @@ def test_what_could_go_unseen_is_of_the_rows_that_do_not_differ(tmp_path: Path) 
 
 
 def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:
-    one = last(tmp_path / "one", {"bpe": (0.0,), "apart": (0.5,)})
-    assert one == f"{BEGINNING}not which row is better, since a judgement takes 3 seeds a row."
+    def why(name: str, shifts: Mapping[str, Sequence[float]], missing: Sequence[MissingRun] = ()) -> str:
+        return last(tmp_path / name, shifts, missing).removeprefix(f"{BEGINNING}not which row is better, since ")
+
+    assert why("one", {"bpe": (0.0,), "apart": (0.5,)}) == "a judgement takes 3 seeds a row."
     lost = [MissingRun({"tokenizer": "bpe"}, "the loss of step 40 is not finite", diverged=True, after=0)] * 3
-    gone = last(tmp_path / "gone", {"alike": STEADY, "apart": [0.5 + each for each in STEADY]}, lost)
-    assert gone.endswith("since the row that others are compared with has no finished run.")
+    base = "the row that others are compared with has no "
+    assert why("gone", {"alike": STEADY, "apart": (0.5, 0.6)}, lost) == f"{base}finished run."
+    assert why("nan", {"bpe": (0.0, 0.1, float("nan")), "apart": (0.5, 0.6, 0.5)}) == f"{base}score there."
+    late = [MissingRun({"tokenizer": "late"}, "still running")]
+    assert why("late", {"bpe": STEADY}, late) == "no row that is compared with another has a finished run."
     assert not last(tmp_path / "alone", {"bpe": STEADY}).startswith(BEGINNING)
+
+
+def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path) -> None:
+    shifts = {"bpe": STEADY, "apart": [0.5 + each for each in STEADY]}
+    runs = rows(tmp_path / "runs", shifts, accuracy={("boolq", 0): [0.0, 1.0] * 10})
+    found = notes(compare(runs, FACTORS, table=replace(default_table(), primary=("bits_per_byte", "boolq"))))[-1]
+    assert "apart is worse than bpe" in found
+    assert "; nothing is said of boolq" in found and "of 20 items and a judgement takes 30." in found
+    absent = notes(compare(runs, FACTORS, table=replace(default_table(), primary=("boolq/5_shot",))))[-1]
+    assert absent == f"{BEGINNING}not which row is better, since the table has no column that decides it."
+
+
+def test_small_differences_have_digits_to_read(tmp_path: Path) -> None:
+    tiny = [each / 1000 for each in STEADY]
+    found = last(tmp_path, {"bpe": tiny, "apart": [each - 0.0003 for each in tiny[::-1]]})
+    assert "−0.000 " not in found and "below 0.000 " not in found
+
+
+def test_where_some_rows_cannot_be_judged_only_the_others_are_called_alike(tmp_path: Path) -> None:
+    shifts = {"bpe": STEADY, "alike": STEADY[::-1], "other": STEADY[1:] + STEADY[:1], "apart": (0.5,)}
+    assert "none of the 2 rows that can be judged differs beyond chance" in last(tmp_path, shifts)
 
 
 def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_runs_finished(tmp_path: Path) -> None:
@@ -70,9 +97,7 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
     assert [row.labels for row in comparison.rows] == [("bpe",), ("alike",), ("apart",)]
     assert all(cell.p_value is None for row in comparison.rows for cell in row.cells.values())
     told = notes(comparison)
-    assert any(
-        line.startswith("Warning: some runs of these rows diverged") and "bpe: 3 beside 0" in line for line in told
-    )
+    assert "Runs of these rows diverged and none is left, so they have no numbers: bpe." in told
     assert "Not tested, as the row that they would be compared with is not there: alike; apart." in told
     between = compare(runs, FACTORS, [replace(each, after=3) for each in lost])
     assert [row.labels for row in between.rows] == [("alike",), ("bpe",), ("apart",)]

@@ -91,13 +91,20 @@ def _shown(layout: TableLayout) -> list[int]:
     giving = [i for i in shown if layout.columns[i].key not in layout.primary]
     parts = [i for i in giving if layout.columns[i].field in HELDOUT_SETS]
     minor = [i for i in giving if layout.columns[i].key.endswith("_shot") or not layout.columns[i].main]
-    for less in (parts, minor):
+    means = {column.key for column in layout.columns if column.key.endswith("/mean")}
+    beside_means = [i for i in shown if _mean_of(layout.columns[i].key) in means - {layout.columns[i].key}]
+    for less in (parts, minor, beside_means):
         if _width(layout, shown) > _TERMINAL_WIDTH:
             shown = [i for i in shown if i not in less] or shown
     while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
         rest = [i for i in shown if i in giving] or shown
         shown.remove(rest[0] if layout.columns[rest[0]].scored else rest[-1])
     return shown
+
+
+def _mean_of(key: str) -> str:
+    """The key of the mean over the shots of a task."""
+    return f"{key.partition('/')[0]}/mean"
 
 
 def _width(layout: TableLayout, shown: Sequence[int]) -> int:

@@ -158,9 +158,10 @@ def _spread(comparison: Comparison) -> list[str]:
 def _tests(comparison: Comparison) -> list[str]:
     tested = [cell for _, _, cell in _cells(comparison) if cell.test is not None]
     if not tested:
-        nothing = len(comparison.finished) < 2
-        told = "there is nothing to compare the first row with" if nothing else f"none against {_baseline(comparison)}"
-        return [f"No significance test: {told}.", *_without_baseline(comparison)]
+        alone = _without_baseline(comparison)
+        if len(comparison.finished) > 1:
+            return [f"No significance test: no score allows one against {_baseline(comparison)}.", *alone]
+        return alone or ["No significance test: there is nothing to compare the first row with."]
     judged = [cell for cell in tested if cell.p_holm is not None]
     lines = []
     if judged:

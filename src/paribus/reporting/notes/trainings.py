@@ -66,15 +66,17 @@ def _starts(comparison: Comparison) -> list[str]:
 
 
 def _survivors(comparison: Comparison) -> list[str]:
-    """Rows of which some runs diverged, or all."""
-    rows = [
-        f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in comparison.rows if row.diverged
-    ]
+    """Rows of which some runs diverged, and those of which none is left."""
+    diverged = [row for row in comparison.rows if row.diverged]
+    lost = [comparison.row_name(row) for row in diverged if not row.runs]
+    rows = [f"{comparison.row_name(row)}: {row.diverged} beside {len(row.runs)}" for row in diverged if row.runs]
+    told = [f"Runs of these rows diverged and none is left, so they have no numbers: {'; '.join(some(lost))}."]
     if not rows:
-        return []
+        return told if lost else []
     return [
+        *(told if lost else []),
         "Warning: some runs of these rows diverged and are not in the numbers, so that those that are left look better "
-        f"than the row is: {'; '.join(some(rows))}."
+        f"than the row is: {'; '.join(some(rows))}.",
     ]
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from paribus.reporting.notes.prompts import some
 from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, most_seeds, too_few_items
+from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, too_few_items
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import change, heading, size
-from paribus.reporting.table.measures import Column
+from paribus.reporting.table.layout import change, heading, readable, size
+from paribus.reporting.table.measures import Column, finite
 
 _BEGINNING = "What these numbers allow one to say: "
 
@@ -22,15 +22,17 @@ def verdict(comparison: Comparison, *, warned: bool) -> list[str]:
     It says of all others that nothing is said, and why; nothing of a table of one row. `warned` says whether the table
     has warnings, with which it must be read.
     """
+    if len(comparison.rows) < 2 or not comparison.primary:
+        return []
     deciding = [column for column in comparison.columns if column.scored and column.key in comparison.primary]
     measures = [_Measure(comparison, column) for column in deciding]
-    if len(comparison.rows) < 2 or not measures:
-        return []
     told = [measure.sentence() for measure in measures if measure.judged]
-    with_warnings = " Read this with the warnings above." if warned and told else ""
+    untold = [measure for measure in measures if not measure.judged]
     if told:
-        return [f"{_BEGINNING}{'; '.join(some(told))}.{with_warnings}"]
-    return [f"{_BEGINNING}not which row is better{_why_nothing(comparison, deciding)}."]
+        told += [f"nothing is said of {heading(each.column)}{each.why_nothing()}" for each in untold]
+        return [f"{_BEGINNING}{'; '.join(some(told))}.{' Read this with the warnings above.' if warned else ''}"]
+    why = untold[0].why_nothing() if untold else ", since the table has no column that decides it"
+    return [f"{_BEGINNING}not which row is better{why}."]
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,8 @@ class _Measure:
         if len(others) == 1:
             yield f"{self._name(row)} does not differ from {self._base(row)} beyond chance: the difference is {size}"
         else:
-            who = "no row differs" if alone else f"none of the {len(others)} others differs"
+            which = f"{len(others)} rows that can be judged" if self._left() else f"{len(others)} others"
+            who = "no row differs" if alone and not self._left() else f"none of the {which} differs"
             yield f"{who} beyond chance from the one it is compared with: the largest difference is {size}"
 
     def _unseen(self, others: Judged) -> str:
@@ -81,9 +84,31 @@ class _Measure:
             return ""
         return f", and a true one below {size(max(known), self.column)} could easily go unseen"
 
-    def _not_judged(self) -> list[str]:
+    def why_nothing(self) -> str:
+        """What a judgement lacks, as far as it is known; empty otherwise."""
+        rows, key = self.comparison.rows, self.column.key
+        compared = [row for row in self.comparison.finished if row.baseline is not None]
+        bases = [rows[row.baseline] for row in compared if row.baseline is not None]
+        cells = [row.cells[key] for row in self.comparison.finished]
+        if bases and not any(base.runs for base in bases):
+            return ", since the row that others are compared with has no finished run"
+        if not compared:
+            return ", since no row that is compared with another has a finished run"
+        if not any(finite(base.cells[key].value) for base in bases if base.runs):
+            return ", since the row that others are compared with has no score there"
+        if few := [cell.fewest for cell in cells if too_few_items(self.column, cell)]:
+            return f", since it is of {min(few):,} items and a judgement takes {ITEMS_TO_JUDGE}"
+        if self.column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells):
+            return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row"
+        return ""
+
+    def _left(self) -> list[ComparisonRow]:
+        """Rows that are compared with another, and of which nothing is said."""
         judged = {row.labels for row, _ in self.judged}
-        left = [row for row in self.comparison.rows if row.baseline is not None and row.labels not in judged]
+        return [row for row in self.comparison.rows if row.baseline is not None and row.labels not in judged]
+
+    def _not_judged(self) -> list[str]:
+        left = self._left()
         return [f"nothing is said of {', '.join(some([self._name(row) for row in left]))}"] if left else []
 
     def _name(self, row: ComparisonRow) -> str:
@@ -99,27 +124,7 @@ class _Measure:
         return "better than" if higher == (self.column.better == "higher") else "worse than"
 
     def _size(self, cell: Cell) -> str:
-        low, high = (change(bound, self.column) for bound in cell.interval or (0.0, 0.0))
+        difference, (low, high) = cell.difference or 0.0, cell.interval or (0.0, 0.0)
+        column = readable(self.column, max(abs(difference), (high - low) / 2))
         unit = " points" if self.column.factor > 1 else ""
-        return f"{change(cell.difference or 0.0, self.column)}{unit} (95 % interval {low} to {high})"
-
-
-def _why_nothing(comparison: Comparison, deciding: list[Column]) -> str:
-    """What a judgement lacks, as far as it is known; empty otherwise."""
-    few = [
-        f"{heading(column)} is of {min(cells):,} items"
-        for column in deciding
-        if (
-            cells := [
-                cell.fewest for row in comparison.finished if too_few_items(column, cell := row.cells[column.key])
-            ]
-        )
-    ]
-    if few:
-        return f", since {', '.join(few)} and a judgement takes {ITEMS_TO_JUDGE}"
-    seeds = [most_seeds(row.cells, deciding) for row in comparison.finished]
-    if any(found is not None and found < SEEDS_TO_JUDGE for found in seeds):
-        return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row"
-    if any(not comparison.rows[row.baseline].runs for row in comparison.rows if row.baseline is not None):
-        return ", since the row that others are compared with has no finished run"
-    return ""
+        return f"{change(difference, column)}{unit} (95 % interval {change(low, column)} to {change(high, column)})"

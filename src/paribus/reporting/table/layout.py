@@ -26,6 +26,7 @@ _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(
     }
 )
 _DECIMALS: Mapping[Kind, int] = MappingProxyType({"accuracy": 1, "percent": 2})
+_MOST_DECIMALS = 8
 EXPLORATORY = "†"
 LEVELS = ((0.01, "**"), (0.05, "*"))
 
@@ -134,8 +135,18 @@ def change(value: float, column: Column) -> str:
     return f"{'−' if value < 0 else '+'}{abs(value):.3f} bits"
 
 
+def readable(column: Column, value: float) -> Column:
+    """The column with as many decimals as it takes to see two digits of a difference, in a sentence."""
+    usual = _DECIMALS.get(column.kind, 3) if column.decimals is None else column.decimals
+    shown = column.factor * abs(value)
+    if not 0 < shown < math.inf:
+        return column
+    return replace(column, decimals=max(usual, min(1 - math.floor(math.log10(shown)), _MOST_DECIMALS)))
+
+
 def size(value: float, column: Column) -> str:
     """The size of a difference in a sentence, with its unit where the column has one."""
+    column = readable(column, value)
     return f"{change(abs(value), column).removeprefix('+')}{' points' if column.factor > 1 else ''}"
 
 
