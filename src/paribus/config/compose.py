@@ -33,7 +33,7 @@ from omegaconf.errors import OmegaConfBaseException
 from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
-from paribus.config.schema import RunConfig, kinds_with
+from paribus.config.schema import RunConfig, has_field, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
 
@@ -343,6 +343,8 @@ def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
         keys = [str(key) for key in node]
         if part not in keys:
             where = ".".join(path.split(".")[:depth])
+            if has_field(".".join(path.split(".")[: depth + 1])):
+                return [Problem(path, f"no file gives {part!r}, so it takes a plus: +{override.input_line}")]
             known = [key for key in keys if key != "hydra"]
             told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
             kinds = kinds_with(where, part)

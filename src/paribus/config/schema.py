@@ -126,3 +126,15 @@ def kinds_with(group: str, field: str) -> list[str]:
     classes = [each for each in get_args(hint) if dataclasses.is_dataclass(each)]
     defaults = [{item.name: item.default for item in dataclasses.fields(each)} for each in classes]
     return [str(found["kind"]) for found in defaults if field in found and "kind" in found]
+
+
+def has_field(path: str) -> bool:
+    """Whether blocks without kinds lead to a field of this dotted path, which no file need give."""
+    *blocks, name = path.split(".")
+    cls: type[Any] = RunConfig
+    for block in blocks:
+        classes = dataclasses_of(get_type_hints(cls).get(block))
+        if len(classes) != 1:
+            return False
+        (cls,) = classes
+    return name in {field.name for field in dataclasses.fields(cls)}

@@ -4,7 +4,7 @@ import pytest
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.schema import kinds_with
+from paribus.config.schema import has_field, kinds_with
 from paribus.errors import ConfigurationError
 
 
@@ -30,3 +30,10 @@ def test_a_field_of_another_kind_is_told_with_that_kind(override: str, told: str
 def test_a_field_that_no_kind_has_names_none() -> None:
     assert kinds_with("budget", "tokns") == [] == kinds_with("nothing", "tokens") == kinds_with("seeds", "order")
     assert kinds_with("budget", "text") == ["equal_text"]
+
+
+def test_a_field_that_no_file_gives_is_told_with_the_plus_it_takes() -> None:
+    with pytest.raises(ConfigurationError, match=r"so it takes a plus: \+experiment\.table\.primary=\[continuation\]"):
+        compose_command(parse(["experiment=demo", "experiment.table.primary=[continuation]"]))
+    assert has_field("experiment.table.primary") and has_field("seed")
+    assert not has_field("experiment.tabel") and not has_field("tokenizer.vocab_size") and not has_field("nothing.text")
