@@ -82,7 +82,9 @@ class _Measure:
         known = [cell.crossed.detectable_among(tests) for _, cell in others if cell.crossed and cell.mde is not None]
         if not known:
             return ""
-        return f", and a true one below {size(max(known), self.column)} could easily go unseen"
+        low, high = size(min(known), self.column), size(max(known), self.column)
+        by_row = low if low == high else f"{low} to {high}, by row,"
+        return f", and a true one below {by_row} could easily go unseen"
 
     def why_nothing(self) -> str:
         """What a judgement lacks, as far as it is known; empty otherwise."""
