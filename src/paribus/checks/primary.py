@@ -17,7 +17,7 @@ WHOLE = ("bits_per_byte", "average")
 def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of each name that is no measure of any of a sweep's runs.
 
-    Whether a task has the metric and the number of shots that follow its name is left to the table, which knows scores.
+    Whether a task has the metric that follows its name is left to the table, which knows scores.
     """
     experiment = configs[0].experiment
     table = experiment.table if experiment else None
