@@ -8,7 +8,7 @@ from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, too_few_items
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.layout import change, heading, readable, size
+from paribus.reporting.table.layout import change, heading, readable, size, unit_of
 from paribus.reporting.table.measures import Column, finite
 
 _BEGINNING = "What these numbers allow one to say: "
@@ -45,7 +45,7 @@ class _Measure:
     @property
     def judged(self) -> Judged:
         """The rows of which something is said."""
-        every = [(row, row.cells.get(self.column.key, Cell())) for row in self.comparison.rows]
+        every = [(row, row.cells[self.column.key]) for row in self.comparison.rows]
         return [(row, cell) for row, cell in every if cell.p_holm is not None]
 
     def sentence(self) -> str:
@@ -68,13 +68,13 @@ class _Measure:
         if not others:
             return
         row, largest = max(others, key=lambda found: abs(found[1].difference or 0.0))
-        size = f"{self._size(largest)}{self._unseen(others)}"
+        by = f"{self._size(largest)}{self._unseen(others)}"
         if len(others) == 1:
-            yield f"{self._name(row)} does not differ from {self._base(row)} beyond chance: the difference is {size}"
+            yield f"{self._name(row)} does not differ from {self._base(row)} beyond chance: the difference is {by}"
         else:
             which = f"{len(others)} rows that can be judged" if self._left() else f"{len(others)} others"
             who = "no row differs" if alone and not self._left() else f"none of the {which} differs"
-            yield f"{who} beyond chance from the one it is compared with: the largest difference is {size}"
+            yield f"{who} beyond chance from the one it is compared with: the largest difference is {by}"
 
     def _unseen(self, others: Judged) -> str:
         """What true differences these tests would often miss, all those of the table adjusted for each other."""
@@ -128,5 +128,5 @@ class _Measure:
     def _size(self, cell: Cell) -> str:
         difference, (low, high) = cell.difference or 0.0, cell.interval or (0.0, 0.0)
         column = readable(self.column, max(abs(difference), (high - low) / 2))
-        unit = " points" if self.column.factor > 1 else ""
-        return f"{change(difference, column)}{unit} (95 % interval {change(low, column)} to {change(high, column)})"
+        bounds = f"{change(low, column)} to {change(high, column)}"
+        return f"{change(difference, column)}{unit_of(column)} (95 % interval {bounds})"

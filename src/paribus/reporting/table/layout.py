@@ -147,7 +147,12 @@ def readable(column: Column, value: float) -> Column:
 def size(value: float, column: Column) -> str:
     """The size of a difference in a sentence, with its unit where the column has one."""
     column = readable(column, value)
-    return f"{change(abs(value), column).removeprefix('+')}{' points' if column.factor > 1 else ''}"
+    return f"{change(abs(value), column).removeprefix('+')}{unit_of(column)}"
+
+
+def unit_of(column: Column) -> str:
+    """What follows a difference in a sentence: shares differ by points."""
+    return " points" if column.factor > 1 else ""
 
 
 def mark_of(p_value: float | None) -> str:
