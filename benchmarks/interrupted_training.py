@@ -38,7 +38,7 @@ def run(directory: Path, kills: tuple[int, ...]) -> None:
 
 def kill_after(directory: Path, steps: int, process: "subprocess.Popen[bytes]") -> None:
     """Kill a run with its stages once `steps` steps are in its metrics."""
-    while lines_of(directory.glob("paribus_runs/artifacts/partial/checkpoints-*/work/metrics.jsonl")) < steps:
+    while lines_of(directory.glob("paribus_runs/artifacts/partial/training-*/work/metrics.jsonl")) < steps:
         if process.poll() is not None:
             raise RuntimeError(f"the run ended before step {steps}")
         time.sleep(0.005)
@@ -61,7 +61,7 @@ def artefacts(directory: Path) -> dict[str, dict[str, str]]:
 
 def curve(directory: Path) -> list[float]:
     """The loss of each step."""
-    (path,) = directory.glob("paribus_runs/artifacts/checkpoints/*/metrics.jsonl")
+    (path,) = directory.glob("paribus_runs/artifacts/training/*/metrics.jsonl")
     return [json.loads(line)["train/loss"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -1,6 +1,6 @@
 """Memory of training models on a CPU beside its prediction: python benchmarks/model_memory.py [CASE ...]
 
-Each case is a fresh process that trains a few steps through the loop of the stage `checkpoints`, with a checkpoint
+Each case is a fresh process that trains a few steps through the loop of the stage `training`, with a checkpoint
 written beside the second half. Measured is anonymous memory (RssAnon: no mapped file counts), sampled every
 millisecond, less what the process held with everything imported and no model yet; and beside it the most that
 PyTorch's allocator had given out, which no fragmentation changes.

@@ -85,7 +85,7 @@ def _bare(config: RunConfig, inputs: Path, watch: Watch, loss: Callable[[Any], L
 
 
 def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
-    """The stage `checkpoints` without its export: reading ahead, metrics, checkpoints."""
+    """The stage `training` without its export: reading ahead, metrics, checkpoints."""
     _time_parts(watch)
     with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
         artefacts = {name: inputs / name for name in ("tokens", "order")}

@@ -52,7 +52,7 @@ def test_a_finished_run_is_done_while_another_job_looks_whether_it_is(run: Prepa
 
 def test_a_finished_run_that_is_made_again_is_running(run: PreparedRun) -> None:
     recorded(run).finish(None)
-    path = layout_of(run).store.path("checkpoints", run.nodes["checkpoints"].key)
+    path = layout_of(run).store.path("training", run.nodes["training"].key)
     with claimed(run):
         path.rename(path.with_name("gone"))
         state = read_state(layout_of(run), run)

@@ -44,10 +44,10 @@ def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
 
 
 def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
-    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "prompts", "checkpoints", "scores"}
+    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "prompts", "training", "evaluation"}
 
 
-ORDERED = {"order", "checkpoints", "scores"}
+ORDERED = {"order", "training", "evaluation"}
 NEIGHBOURS = {"embeddings", "neighbours"}
 
 
@@ -105,7 +105,7 @@ def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering
     [("packing=best_fit",), ("packing=one_document",), ("packing.attention=document",), ("packing.shuffle=none",)],
 )
 def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, overrides: tuple[str, ...]) -> None:
-    assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"checkpoints", "scores"}
+    assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"training", "evaluation"}
 
 
 @pytest.mark.parametrize(
@@ -132,19 +132,19 @@ def test_contexts_are_examined_again_where_they_hold_something_else(
 def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:
     for ordering in ("in_context", "lexical"):
         found = changed(tmp_path, "tokenizer=scaffold_bpe", base=(f"ordering={ordering}",))
-        assert found == {"vocabulary", "tokens", "prompts", "checkpoints", "scores"}
+        assert found == {"vocabulary", "tokens", "prompts", "training", "evaluation"}
 
 
 def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
-    assert changed(tmp_path, "seed=7", base=("ordering=sequential",)) == {"checkpoints", "scores"}
+    assert changed(tmp_path, "seed=7", base=("ordering=sequential",)) == {"training", "evaluation"}
 
 
 def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
-    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == {"order", "checkpoints", "scores"}
+    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == {"order", "training", "evaluation"}
 
 
 def test_more_shots_do_not_train_again(tmp_path: object) -> None:
-    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "prompts", "scores"}
+    assert changed(tmp_path, "evaluation.shots=[0,3]") == {"tasks", "prompts", "evaluation"}
 
 
 def test_the_digest_is_the_same_in_any_key_order() -> None:
@@ -194,25 +194,25 @@ def scrolls(root: Path, *overrides: str) -> tuple[str, ...]:
     return (*chosen, f"evaluation.data={root}", *overrides)
 
 
-FINETUNING = {"finetuning_data", "finetuned"}
+FINETUNING = {"finetuning_data", "finetuning"}
 
 
 def test_fine_tuning_adds_its_stages_and_leaves_all_others_alone(tmp_path: Path) -> None:
     assert changed(tmp_path, *scrolls(tmp_path)) == FINETUNING
-    assert list(keys(configured(), tmp_path))[-1] == "scores"
+    assert list(keys(configured(), tmp_path))[-1] == "evaluation"
     with_it = list(keys(configured(*scrolls(tmp_path)), tmp_path))
-    assert with_it[0] == "finetuning_data" and with_it[-1] == "finetuned"
+    assert with_it[0] == "finetuning_data" and with_it[-1] == "finetuning"
 
 
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("finetuning.learning_rate=1e-5", {"finetuned"}),
-        ("finetuning.epochs=2", {"finetuned"}),
+        ("finetuning.learning_rate=1e-5", {"finetuning"}),
+        ("finetuning.epochs=2", {"finetuning"}),
         ("finetuning.document_characters=100", FINETUNING),
         ("finetuning.limit=3", FINETUNING),
         ("finetuning.source=hub", set()),
-        ("evaluation.shots=[0]", {"tasks", "prompts", "scores"}),
+        ("evaluation.shots=[0]", {"tasks", "prompts", "evaluation"}),
     ],
 )
 def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path, override: str, expected: set[str]) -> None:
@@ -222,13 +222,13 @@ def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path, overri
 def test_runs_that_share_their_fine_tuning_but_not_their_scores_are_two(tmp_path: Path) -> None:
     shots = [scrolls(tmp_path, f"evaluation.shots=[{number}]") for number in (0, 1)]
     graphs = [build_graph(configured(*overrides), tmp_path) for overrides in (*shots, ("evaluation.shots=[0]",))]
-    assert graphs[0]["finetuned"].key == graphs[1]["finetuned"].key
+    assert graphs[0]["finetuning"].key == graphs[1]["finetuning"].key
     assert len({run_id(nodes) for nodes in graphs}) == 3
 
 
 def test_tasks_and_prompts_are_made_before_anything_is_trained(tmp_path: object) -> None:
     order = list(keys(configured("ordering=in_context"), tmp_path))
-    assert order.index("tasks") < order.index("prompts") < order.index("checkpoints") < order.index("scores")
+    assert order.index("tasks") < order.index("prompts") < order.index("training") < order.index("evaluation")
     assert "prompts" not in keys(configured("evaluation.tasks=[]"), tmp_path)
 
 
@@ -245,7 +245,7 @@ def test_a_training_is_of_the_seeds_that_it_draws_by(groups: dict[str, Any], dra
     """By others its key and its fingerprint would differ from those of a training that is equal to the last bit."""
     config = run_config(**groups)
     assert set(training_seeds(config)) == drawn
-    assert STAGES["checkpoints"].identity(config)["seeds"] == dict.fromkeys(drawn, 0)
+    assert STAGES["training"].identity(config)["seeds"] == dict.fromkeys(drawn, 0)
     tokenizer = tmp_path / "tokenizer"
     tokenizer.mkdir()
     found = recipe_fingerprint(config, tokenizer)

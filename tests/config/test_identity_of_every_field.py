@@ -37,34 +37,34 @@ OWNERS = {
     "ordering.query_terms": {"lexical_neighbours"},
     "ordering.saturation": {"lexical_neighbours"},
     "ordering.length_normalization": {"lexical_neighbours"},
-    "packing": {"contexts", "checkpoints"},
-    "packing.attention": {"checkpoints"},
-    "model": {"checkpoints"},
-    "model.context_length": {"checkpoints", "contexts", "prompts"},
-    "model.context_bytes": {"checkpoints", "contexts", "prompts"},
-    "start": {"checkpoints"},
-    "budget": {"checkpoints"},
-    "training": {"checkpoints"},
+    "packing": {"contexts", "training"},
+    "packing.attention": {"training"},
+    "model": {"training"},
+    "model.context_length": {"training", "contexts", "prompts"},
+    "model.context_bytes": {"training", "contexts", "prompts"},
+    "start": {"training"},
+    "budget": {"training"},
+    "training": {"training"},
     "evaluation": {"tasks"},
-    "evaluation.shots": {"tasks", "prompts", "scores"},
-    "evaluation.shots_of": {"tasks", "prompts", "scores"},
-    "evaluation.limit": {"tasks", "scores"},
-    "evaluation.fewshot_seed": {"tasks", "scores"},
-    "evaluation.last_checkpoints": {"scores"},
-    "evaluation.translations": {"scores"},
-    "evaluation.beams": {"scores"},
-    "evaluation.clean_overlap": {"scores"},
-    "evaluation.length_penalty": {"scores"},
-    "finetuning": {"finetuned"},
+    "evaluation.shots": {"tasks", "prompts", "evaluation"},
+    "evaluation.shots_of": {"tasks", "prompts", "evaluation"},
+    "evaluation.limit": {"tasks", "evaluation"},
+    "evaluation.fewshot_seed": {"tasks", "evaluation"},
+    "evaluation.last_checkpoints": {"evaluation"},
+    "evaluation.translations": {"evaluation"},
+    "evaluation.beams": {"evaluation"},
+    "evaluation.clean_overlap": {"evaluation"},
+    "evaluation.length_penalty": {"evaluation"},
+    "finetuning": {"finetuning"},
     "finetuning.tasks": {"finetuning_data"},
     "finetuning.answer_characters": {"finetuning_data"},
     "finetuning.document_characters": {"finetuning_data"},
     "finetuning.limit": {"finetuning_data"},
-    "seed": {"order", "contexts", "checkpoints", "finetuned"},
-    "seeds.weights": {"checkpoints"},
+    "seed": {"order", "contexts", "training", "finetuning"},
+    "seeds.weights": {"training"},
     "seeds.order": {"order"},
-    "seeds.contexts": {"contexts", "checkpoints", "finetuned"},
-    "seeds.dropout": {"checkpoints", "finetuned"},
+    "seeds.contexts": {"contexts", "training", "finetuning"},
+    "seeds.dropout": {"training", "finetuning"},
 }
 """The stages that a group, or a field of it, decides by itself; where one needs another, the first is enough."""
 NAMES = {"evaluation.tasks": ("continuation", "boolq"), "finetuning.tasks": ("qmsum",)}
@@ -171,7 +171,7 @@ def without_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nodes_of(config: RunConfig, cache: Path) -> dict[str, Any]:
     absent = [] if isinstance(config.ordering, LexicalOrdering) else ["lexical_neighbours"]
-    absent += [] if isinstance(config.finetuning, ScrollsFinetuning) else ["finetuning_data", "finetuned"]
+    absent += [] if isinstance(config.finetuning, ScrollsFinetuning) else ["finetuning_data", "finetuning"]
     return build_graph(config, cache, targets=[name for name in STAGES if name not in absent])
 
 

@@ -38,4 +38,4 @@ def test_a_run_whose_code_is_edited_publishes_nothing_more_and_says_what_changed
     assert "configuration: the code changed while the command ran (ordering/seeding.py)" in output
     assert "trying again" not in output
     assert not list(artifacts.glob("order/*"))
-    assert not list(artifacts.glob("checkpoints/*"))
+    assert not list(artifacts.glob("training/*"))

@@ -44,10 +44,10 @@ def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
         "neighbours": 1,
         "duplicates": 1,
         "order": 2,
-        "checkpoints": 4,
+        "training": 4,
         "tasks": 1,
         "prompts": 2,
-        "scores": 4,
+        "evaluation": 4,
     }
 
 
@@ -60,7 +60,7 @@ def test_a_plan_in_a_fresh_root_names_exactly_what_the_sweep_made(
     artifacts = (path.parent for path in (sweep / "paribus_runs/artifacts").glob("*/*/record.json"))
     assert {(stage.name, stage.key) for stage in plan.stages} == {(path.parent.name, path.name) for path in artifacts}
     assert len(plan.stages) == len({(stage.name, stage.key) for stage in plan.stages})
-    assert len(plan.trainings) == made(sweep)["checkpoints"]
+    assert len(plan.trainings) == made(sweep)["training"]
 
 
 def test_the_same_command_again_makes_nothing(sweep: Path) -> None:
@@ -137,7 +137,7 @@ def test_seeds_share_everything_but_order_and_training(sweep: Path) -> None:
     plan = paribus(sweep, "plan", "-m", *OVERRIDES, "seed=0,5", "duplicates=embedding").stdout
     lines = {line.split("│")[1].strip(): line for line in plan.splitlines() if line.startswith("│")}
     assert "1 cached" in lines["vocabulary"]
-    assert "1 cached, 1 missing" in lines["checkpoints"]
+    assert "1 cached, 1 missing" in lines["training"]
 
 
 def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sweep: Path, tmp_path: Path) -> None:
@@ -146,16 +146,16 @@ def test_a_run_killed_in_training_carries_on_and_ends_like_an_undisturbed_one(sw
     process = subprocess.Popen(command(arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True)
     partial = tmp_path / "paribus_runs/artifacts/partial"
     deadline = time.monotonic() + 300
-    while not list(partial.glob("checkpoints-*/work/**/step_*")):
+    while not list(partial.glob("training-*/work/**/step_*")):
         assert process.poll() is None, "the run ended before it could be killed"
         assert time.monotonic() < deadline
         time.sleep(0.02)
     process.kill()
     process.wait()
-    assert not (tmp_path / "paribus_runs/artifacts/checkpoints").exists()
+    assert not (tmp_path / "paribus_runs/artifacts/training").exists()
     paribus(tmp_path, *arguments)
     weights = [
-        sorted((directory / "paribus_runs/artifacts/checkpoints").glob("*/step_*/model.safetensors"))
+        sorted((directory / "paribus_runs/artifacts/training").glob("*/step_*/model.safetensors"))
         for directory in (sweep, tmp_path)
     ]
     assert weights[1]
@@ -220,5 +220,5 @@ def test_two_copies_started_at_once_do_the_work_once(tmp_path: Path) -> None:
     assert [copy.returncode for copy in copies] == [0, 0]
     lines = [line.split() for line in printed.splitlines()]
     done = Counter(line[0] for line in lines if line[1:2] == ["done"])
-    stages = ("corpus", "vocabulary", "tokens", "order", "checkpoints", "tasks", "prompts", "scores")
+    stages = ("corpus", "vocabulary", "tokens", "order", "training", "tasks", "prompts", "evaluation")
     assert done == dict.fromkeys(stages, 1)

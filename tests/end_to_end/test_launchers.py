@@ -49,14 +49,14 @@ def unscored(finished: Path, tmp_path: Path) -> Path:
     """The same without the scores of its runs, which are to be made again."""
     directory = tmp_path / "unscored"
     shutil.copytree(finished, directory)
-    shutil.rmtree(directory / "paribus_runs/artifacts/scores")
+    shutil.rmtree(directory / "paribus_runs/artifacts/evaluation")
     shutil.rmtree(directory / "paribus_runs/reports")
     return directory
 
 
 def scores(directory: Path) -> dict[str, object]:
     """Key -> digests of the files of scores."""
-    records = (directory / "paribus_runs/artifacts/scores").glob("*/record.json")
+    records = (directory / "paribus_runs/artifacts/evaluation").glob("*/record.json")
     return {path.parent.name: json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
 
 
@@ -77,7 +77,7 @@ def until(look: Callable[[], object], process: subprocess.Popen[str]) -> object:
 
 def scoring_job(directory: Path) -> psutil.Process | None:
     """The process of a job that is scoring, once its child is there."""
-    for path in (directory / "paribus_runs/artifacts/claims").glob("scores-*"):
+    for path in (directory / "paribus_runs/artifacts/claims").glob("evaluation-*"):
         try:
             job = psutil.Process(int(json.loads(path.read_text(encoding="utf-8"))["pid"]))
             if its_stages(job):
@@ -124,7 +124,7 @@ def test_an_added_arm_costs_only_itself_and_so_does_a_changed_one(finished: Path
         lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in plan.splitlines() if line.startswith("│")]
         states[name] = {cells[0]: cells[3] for cells in lines if len(cells) == 4}
     shared = dict.fromkeys(("corpus", "vocabulary", "order", "tasks"), "1 cached")
-    own = ("tokens", "prompts", "checkpoints", "scores")
+    own = ("tokens", "prompts", "training", "evaluation")
     assert states == {
         "added": shared | dict.fromkeys(own, "2 cached, 1 missing"),
         "changed": shared | dict.fromkeys(own, "1 cached, 1 missing"),
@@ -166,10 +166,14 @@ def test_a_stage_that_is_always_killed_fails_its_run_alone_with_reason_class_and
     assert set(ended) == {"done", "failed"}
     failure = ended["failed"]["failure"]
     assert isinstance(failure, dict)
-    assert (failure["class"], failure["stage"], failure["log"]) == ("infrastructure", "scores", "logs/scores.log")
+    assert (failure["class"], failure["stage"], failure["log"]) == (
+        "infrastructure",
+        "evaluation",
+        "logs/evaluation.log",
+    )
     assert "SIGKILL" in failure["message"]
     status = paribus(unscored, "status", *ARMS, expect=1).stdout
-    assert "infrastructure: stage scores: the process died" in " ".join(status.replace("│", " ").split())
+    assert "infrastructure: stage evaluation: the process died" in " ".join(status.replace("│", " ").split())
 
 
 def test_after_a_failure_no_run_is_started_with_on_failure_stop(unscored: Path) -> None:
@@ -210,7 +214,7 @@ def test_two_people_who_start_one_sweep_share_it(finished: Path, unscored: Path)
     both = [start(unscored, "run", *ARMS) for _ in range(2)]
     printed = [process.communicate(timeout=300)[0] for process in both]
     assert [process.returncode for process in both] == [0, 0], printed
-    made = [line for text in printed for line in text.splitlines() if line.split()[:2] == ["scores", "done"]]
+    made = [line for text in printed for line in text.splitlines() if line.split()[:2] == ["evaluation", "done"]]
     assert len(made) == 2
     assert scores(unscored) == scores(finished)
     assert all("Comparison by encoder" in text for text in printed)

@@ -66,7 +66,7 @@ def test_every_picture_and_table_is_written_and_no_model_is_trained(ordered: Pat
     assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
     assert all(f"| {name} |" in content for name in ORDERINGS.split(","))
     stages = {path.name for path in (ordered / "paribus_runs/artifacts").iterdir()}
-    assert {"checkpoints", "scores", "tasks"} & stages == set()
+    assert {"training", "evaluation", "tasks"} & stages == set()
     assert "contexts" in stages
 
 
@@ -78,7 +78,7 @@ def named_readings(told: str) -> list[tuple[int, int]]:
 
 def trained_contexts(artifacts: Path) -> tuple[list[set[int]], list[list[int]]]:
     """The documents of each context and the contexts of each step, slowly from the order and the tokens trained on."""
-    (record,) = (artifacts / "checkpoints").glob("*/record.json")
+    (record,) = (artifacts / "training").glob("*/record.json")
     inputs = json.loads(record.read_text(encoding="utf-8"))["inputs"]
     trained = json.loads((record.parent / "contexts.json").read_text(encoding="utf-8"))
     order = np.load(artifacts / "order" / inputs["order"] / "order.npy").tolist()

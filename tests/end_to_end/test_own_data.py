@@ -43,7 +43,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_equal_text_reads_the_same_text_with_different_numbers_of_tokens(finished: Path) -> None:
-    results = [record["result"] for record in records(finished, "checkpoints")]
+    results = [record["result"] for record in records(finished, "training")]
     assert all(BUDGET <= result["text_bytes"] < BUDGET + STEP_TEXT for result in results)
     tokens = sorted(result["tokens"] for result in results)
     assert tokens[1] > 2 * tokens[0]
@@ -51,7 +51,7 @@ def test_equal_text_reads_the_same_text_with_different_numbers_of_tokens(finishe
 
 
 def test_the_last_two_checkpoints_are_scored_and_both_kept_item_by_item(finished: Path) -> None:
-    for path in (finished / "paribus_runs/artifacts/scores").glob("*/items.parquet"):
+    for path in (finished / "paribus_runs/artifacts/evaluation").glob("*/items.parquet"):
         items = pandas.read_parquet(path)
         assert items["checkpoint"].nunique() == 2
         assert items.groupby("checkpoint")["item"].nunique().nunique() == 1

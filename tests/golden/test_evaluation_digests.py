@@ -43,13 +43,13 @@ def test_task_files_keep_their_digests(tasks: Path) -> None:
 def test_scores_keep_their_values(tasks: Path) -> None:
     root = tasks.parent
     write_checkpoints(root, Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"]))
-    result = build_scores(stage_context(root, EVALUATION, "scores", "checkpoints", "tasks", "corpus"))
+    result = build_scores(stage_context(root, EVALUATION, "evaluation", "training", "tasks", "corpus"))
     metrics = result["metrics"]
     assert isinstance(metrics, dict)
     assert {name: metrics[name] for name in METRICS} == pytest.approx(METRICS, abs=2e-3)
-    table = pq.read_table(root / "scores" / "items.parquet")
+    table = pq.read_table(root / "evaluation" / "items.parquet")
     assert table.column_names == ["checkpoint", "task", "shots", "item", "doc_hash", "metric", "value"]
-    assert pq.read_table(root / "scores" / "heldout.parquet").column_names == [
+    assert pq.read_table(root / "evaluation" / "heldout.parquet").column_names == [
         "checkpoint",
         "document",
         "bits",

@@ -26,10 +26,10 @@ def test_examples_and_losses_keep_their_values(tmp_path: Path) -> None:
     finetuned(tmp_path)
     found = files(tmp_path / "finetuning_data")
     assert {name: hashlib.sha256(found[name]).hexdigest()[:16] for name in sorted(found)} == DATA
-    lines = map(json.loads, (tmp_path / "finetuned/metrics.jsonl").read_text().splitlines())
+    lines = map(json.loads, (tmp_path / "finetuning/metrics.jsonl").read_text().splitlines())
     losses = [line["finetuning/qasper/loss"] for line in lines if "finetuning/qasper/loss" in line]
     assert losses == pytest.approx(LOSSES, rel=1e-4)
-    assert sorted(files(tmp_path / "finetuned")) == [
+    assert sorted(files(tmp_path / "finetuning")) == [
         "items.parquet",
         "metrics.jsonl",
         "predictions.parquet",

@@ -1,6 +1,6 @@
 """Pinned contexts of every packing on a tiny input.
 
-A value that changes means that the `code_version` of the stage `checkpoints` must change with it.
+A value that changes means that the `code_version` of the stage `training` must change with it.
 """
 
 import numpy as np

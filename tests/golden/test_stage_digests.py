@@ -22,8 +22,8 @@ PINNED = {
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {
-    "embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "checkpoints", "scores",
-    "finetuning_data", "finetuned",
+    "embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "training", "evaluation",
+    "finetuning_data", "finetuning",
 }  # fmt: skip
 
 

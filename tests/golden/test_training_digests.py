@@ -1,4 +1,4 @@
-"""Pinned output of the stage `checkpoints` on a tiny input.
+"""Pinned output of the stage `training` on a tiny input.
 
 A value that changes means that the stage's `code_version` must change with it. Which contexts are read is pinned to
 the bit; losses, which another processor rounds differently, to one part in a thousand.
@@ -23,7 +23,7 @@ def test_what_is_trained_is_that_of_the_code_version(tmp_path: Path) -> None:
     output = tmp_path / "run" / "output"
     contexts = json.loads((output / "contexts.json").read_text())
     metrics = [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
-    assert STAGES["checkpoints"].code_version == CODE_VERSION
+    assert STAGES["training"].code_version == CODE_VERSION
     assert contexts["indices_sha256"] == CONTEXTS
     assert result["text_bytes"] == TEXT_BYTES
     assert {step: metrics[step - 1]["train/loss"] for step in LOSSES} == pytest.approx(LOSSES, rel=1e-3)

@@ -20,7 +20,7 @@ from paribus.store.doctor import remove_leftovers
 from support.artefacts import Maker, small_maker
 
 WRITES = ("os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.link", "os.truncate", "os.symlink")
-CHEAP, TRAINED = "vocabulary", ("checkpoints",)
+CHEAP, TRAINED = "vocabulary", ("training",)
 QUICK, MANY = 3, 12
 """Writes of a stage that are killed in `make test` and in the matrix, which has all of training."""
 

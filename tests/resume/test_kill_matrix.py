@@ -28,13 +28,13 @@ FINETUNING = (
 COMMANDS = {
     "in_context": ("run", *OVERRIDES, "ordering=in_context", "duplicates=embedding"),
     "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
-    "finetuned": ("run", *OVERRIDES, *FINETUNING),
+    "finetuning": ("run", *OVERRIDES, *FINETUNING),
     "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
 }
-FINETUNED = ("finetuning_data", "finetuned")
+FINETUNED = ("finetuning_data", "finetuning")
 KILLED = [
     *(("in_context", stage) for stage in STAGES if stage not in ("lexical_neighbours", "contexts", *FINETUNED)),
-    *(("finetuned", stage) for stage in FINETUNED),
+    *(("finetuning", stage) for stage in FINETUNED),
     ("lexical", "lexical_neighbours"),
     ("lexical", "duplicates"),
     ("statistics", "contexts"),

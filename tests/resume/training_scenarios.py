@@ -1,4 +1,4 @@
-"""Runs of the `checkpoints` stage that are killed for real, and what they become when run again.
+"""Runs of the `training` stage that are killed for real, and what they become when run again.
 
 `PYTHONPATH=tests python training_scenarios.py ROOT` trains straight through into ROOT/straight and, for each point of
 `POINTS`, trains in a child that kills itself with SIGKILL there and then in one that resumes. Children are forked, so

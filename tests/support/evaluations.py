@@ -89,7 +89,7 @@ def write_drawn_corpus(root: Path, documents: int = 120) -> None:
 
 def write_checkpoints(root: Path, tokenizer: Tokenizer, steps: tuple[int, ...] = (10, 20)) -> None:
     for step in steps:
-        directory = root / "checkpoints" / f"step_{step:08d}"
+        directory = root / "training" / f"step_{step:08d}"
         directory.mkdir(parents=True)
         save_model(build_model(STAGE_MODEL, tokenizer.vocab_size, step, eos_id=tokenizer.eos_id), directory)
         tokenizer.save(directory / "tokenizer")

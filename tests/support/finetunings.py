@@ -76,9 +76,9 @@ def write_task(root: Path, task: str = "qasper", examples: int = 10) -> None:
 
 
 def write_checkpoint(root: Path, tokenizer: Tokenizer | None = None) -> Tokenizer:
-    """The artefact `checkpoints` with a model of random weights, in bytes unless a tokenizer is given."""
+    """The artefact `training` with a model of random weights, in bytes unless a tokenizer is given."""
     tokenizer = tokenizer or Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
-    directory = root / "checkpoints" / f"step_{STEP:08d}"
+    directory = root / "training" / f"step_{STEP:08d}"
     directory.mkdir(parents=True)
     save_model(build_model(MODEL, tokenizer.vocab_size, 0, eos_id=tokenizer.eos_id), directory)
     tokenizer.save(directory / "tokenizer")
@@ -90,9 +90,9 @@ def run_data(root: Path, config: RunConfig) -> dict[str, JSON]:
     return build_data(context_at(root / "finetuning_data", root / "data.work", config, {}))
 
 
-def run_finetuned(root: Path, config: RunConfig, name: str = "finetuned") -> dict[str, JSON]:
-    """Run the stage `finetuned` into `root`/`name`; what it reported is written beside it."""
-    inputs = {stage: root / stage for stage in ("checkpoints", "finetuning_data")}
+def run_finetuned(root: Path, config: RunConfig, name: str = "finetuning") -> dict[str, JSON]:
+    """Run the stage `finetuning` into `root`/`name`; what it reported is written beside it."""
+    inputs = {stage: root / stage for stage in ("training", "finetuning_data")}
     report = SilentReporter()
     result = build(context_at(root / name, root / f"{name}.work", config, inputs, report=report))
     (root / f"{name}.reported.json").write_text(json.dumps(report.metrics))

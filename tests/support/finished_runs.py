@@ -26,7 +26,7 @@ def finish(run: PreparedRun, number: int, made: Path) -> None:
         with held:
             if layout.store.find(name, node.key) is None:
                 output = layout.store.empty_output(held, name, node.key)
-                if name == "scores":
+                if name == "evaluation":
                     shutil.copytree(scores, output, dirs_exist_ok=True)
                 result = {"tokens": 64_000, "text_bytes": 120_000, "steps": 125, "epochs": 0.3, "device": "cpu"}
                 provenance = {"packages": {}, "python": "3.11.7"}

@@ -46,7 +46,7 @@ def write_scores(
     later: Sequence[Accuracy] = (),
     metric: str = "acc",
 ) -> Path:
-    """A `scores` artefact: accuracy of each item by (task, shots), and (bits, bytes) of each held-out document.
+    """An `evaluation` artefact: accuracy of each item by (task, shots), and (bits, bytes) of each held-out document.
 
     `later` has the accuracy of the checkpoints after the first, where it is another.
     """

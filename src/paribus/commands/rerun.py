@@ -23,7 +23,7 @@ from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.reporting.fairness.equality import flatten
 from paribus.store.code import loaded_code
 from paribus.store.provenance import provenance
@@ -157,7 +157,7 @@ def _result(one: Match) -> str:
 
 def _numbers(one: Match) -> Iterator[str]:
     """What became of the numbers of an artefact: the scores that differ, where training parted."""
-    if one.stage in (SCORES, FINETUNED) and one.original and one.again:
+    if one.stage in (EVALUATION, FINETUNING) and one.original and one.again:
         same = one.numbers - len(one.differences)
         yield f"{one.stage}: {same} of {one.numbers} scores equal"
         for number in sorted(one.differences, key=lambda number: -number.size)[:MOST_SHOWN]:

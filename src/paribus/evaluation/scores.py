@@ -73,7 +73,7 @@ class Scored:
 
 
 def score_checkpoints(context: StageContext) -> dict[str, JSON]:
-    """The stage `scores`: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
+    """The stage `evaluation`: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
     `translations.parquet` where there are such.
 
     Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
@@ -82,7 +82,7 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     number = context.config.evaluation.last_checkpoints
-    checkpoints = last_checkpoints(context.inputs["checkpoints"], context.config.training, number)
+    checkpoints = last_checkpoints(context.inputs["training"], context.config.training, number)
     heldout = _Heldout(context.inputs["tasks"] / HELDOUT, pairs=isinstance(context.config.model, EncoderDecoderModel))
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()

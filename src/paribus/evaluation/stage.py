@@ -1,4 +1,4 @@
-"""The stages `tasks`, `prompts` and `scores`."""
+"""The stages `tasks`, `prompts` and `evaluation`."""
 
 import os
 from typing import Any
@@ -21,9 +21,9 @@ OFFLINE = {
 """Environment of processes that import lm-eval and what it imports: nothing is asked of a network."""
 
 
-def _scores_inputs(config: RunConfig) -> tuple[str, ...]:
+def _evaluation_inputs(config: RunConfig) -> tuple[str, ...]:
     prompts = ("prompts",) if prompted(config.evaluation.tasks) else ()
-    return ("corpus", "tasks", *prompts, "checkpoints")
+    return ("corpus", "tasks", *prompts, "training")
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
@@ -71,10 +71,10 @@ PROMPTS = Stage(
     identity=together(fields("evaluation", "shots", "shots_of"), fields("model", "context_length", "context_bytes")),
     build=_build_prompts,
 )
-SCORES = Stage(
-    "scores",
+EVALUATION = Stage(
+    "evaluation",
     code_version=6,
-    inputs=_scores_inputs,
+    inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",
         "clean_overlap", "fewshot_seed",

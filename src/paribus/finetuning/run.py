@@ -1,4 +1,4 @@
-"""The stage `finetuned`: a task after the other, each from the same checkpoint. Imports torch: import this module late.
+"""The stage `finetuning`: a task after the other, each from one checkpoint. Imports torch: import this module late.
 
 What a task has given stands in the working directory: `<task>.jsonl` are the metrics of its training and `<task>.json`,
 written last, its answers and numbers. The artefact is made of these alone.
@@ -36,7 +36,7 @@ PREDICTIONS_SCHEMA = pa.schema(
 
 
 def finetune_tasks(context: StageContext) -> dict[str, JSON]:
-    """The stage `finetuned`: `items.parquet`, `predictions.parquet`, `statistics.json`, and `metrics.jsonl` with the
+    """The stage `finetuning`: `items.parquet`, `predictions.parquet`, `statistics.json`, and `metrics.jsonl` with the
     training of each task, a line a step, and its scores.
 
     A task that a killed process had finished is not done again. Returns the mean of each measure over items. Raises
@@ -44,7 +44,7 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     """
     config = context.config.finetuning
     assert isinstance(config, ScrollsFinetuning)
-    ((step, checkpoint),) = last_checkpoints(context.inputs["checkpoints"], context.config.training, 1).items()
+    ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
     context = replace(context, config=_as_trained(context.config, checkpoint))
     accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
     start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)

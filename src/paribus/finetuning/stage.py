@@ -1,4 +1,4 @@
-"""The stages `finetuning_data` and `finetuned`."""
+"""The stages `finetuning_data` and `finetuning`."""
 
 import os
 from typing import Any
@@ -39,10 +39,10 @@ FINETUNING_DATA = Stage(
     build=build_data,
     outside=Outside(lambda config: config.finetuning, _fingerprint),
 )
-FINETUNED = Stage(
-    "finetuned",
+FINETUNING = Stage(
+    "finetuning",
     code_version=2,
-    inputs=always("finetuning_data", "checkpoints"),
+    inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), seeds(finetuning_seeds)),
     build=build,
 )

@@ -1,4 +1,4 @@
-"""Fine-tuning on one task: the loop of the stage `checkpoints` over prompts and answers. Imports torch: import late."""
+"""Fine-tuning on one task: the loop of the stage `training` over prompts and answers. Imports torch: import late."""
 
 import math
 from dataclasses import dataclass, replace

@@ -87,5 +87,5 @@ def optimizer_bytes(model: ModelConfig, vocab_size: int) -> int:
 
 
 def artefact_bytes(model: ModelConfig, vocab_size: int, checkpoints: int) -> int:
-    """Bytes of a `checkpoints` artefact that keeps `checkpoints` models and the last optimizer state."""
+    """Bytes of a `training` artefact that keeps `checkpoints` models and the last optimizer state."""
     return checkpoints * checkpoint_bytes(model, vocab_size) + optimizer_bytes(model, vocab_size)

@@ -11,7 +11,7 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.artifact import Store
 from paribus.store.claim import run_claim
 
@@ -95,6 +95,6 @@ def output_root(text: str) -> Path:
 def run_id(nodes: dict[str, Node]) -> str:
     """Identifier of a run: the start of the key of its last artefact, with fine-tuning of that and its scores."""
     key = list(nodes.values())[-1].key
-    if FINETUNED in nodes:
-        key = digest([nodes[SCORES].key, key])
+    if FINETUNING in nodes:
+        key = digest([nodes[EVALUATION].key, key])
     return key[:RUN_ID_LENGTH]

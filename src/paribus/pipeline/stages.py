@@ -12,7 +12,7 @@ from paribus.finetuning import stage as finetuning
 from paribus.ordering import stage as ordering
 from paribus.stage.spec import Stage
 from paribus.tokenization.stage import TOKENS, VOCABULARY
-from paribus.training.stage import CHECKPOINTS
+from paribus.training.stage import TRAINING
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -26,17 +26,17 @@ STAGES: dict[str, Stage] = {
         ordering.DUPLICATES,
         ordering.ORDER,
         ordering.CONTEXTS,
-        CHECKPOINTS,
+        TRAINING,
         evaluation.TASKS,
         evaluation.PROMPTS,
-        evaluation.SCORES,
+        evaluation.EVALUATION,
         finetuning.FINETUNING_DATA,
-        finetuning.FINETUNED,
+        finetuning.FINETUNING,
     )
 }
-SCORES, FINETUNED = evaluation.SCORES.name, finetuning.FINETUNED.name
+EVALUATION, FINETUNING = evaluation.EVALUATION.name, finetuning.FINETUNING.name
 
 
 def run_targets(config: RunConfig) -> tuple[str, ...]:
     """The stages that a run is made for, and before them what should fail before anything is trained."""
-    return (SCORES,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", SCORES, FINETUNED)
+    return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)

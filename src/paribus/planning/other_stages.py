@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.stages import SCORES
+from paribus.pipeline.stages import EVALUATION
 from paribus.planning.hours import SECONDS, Hours
 from paribus.planning.length import known_text, known_vocabulary_size, sized
 from paribus.planning.scoring import scoring_work
@@ -59,10 +59,10 @@ class OtherStages:
         nodes = {(node.name, node.key): (run, node) for run in runs for node in run.nodes.values()}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()
         for place, (run, node) in nodes.items():
-            if place not in wanted or node.name == "checkpoints":
+            if place not in wanted or node.name == "training":
                 continue
             if node.name in ITEMS_OF:
-                speed = throughputs[run.nodes["checkpoints"].key]
+                speed = throughputs[run.nodes["training"].key]
                 after.append((node.name, _after(run, node, times, speed, root)))
             else:
                 seconds = times.seconds(node)
@@ -87,7 +87,7 @@ def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, r
     seconds = times.seconds(node) if config.plan.device is None else None
     if seconds is not None:
         return _Estimate(seconds / SECONDS)
-    tasks = root.store.find("tasks", node.inputs["tasks"].key) if node.name == SCORES else None
+    tasks = root.store.find("tasks", node.inputs["tasks"].key) if node.name == EVALUATION else None
     if tasks is None:
         return None
     vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], root), known_text(run, root)

@@ -155,7 +155,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     }
     throughputs = Throughputs(root.cache, say)
     planned = [
-        _run(label, run, stages["checkpoints", run.nodes["checkpoints"].key], throughputs, root)
+        _run(label, run, stages["training", run.nodes["training"].key], throughputs, root)
         for label, run in zip(labels(runs), runs, strict=True)
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
@@ -186,7 +186,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
     config = run.job.config
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
-    trained = root.store.find("checkpoints", stage.key)
+    trained = root.store.find("training", stage.key)
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)

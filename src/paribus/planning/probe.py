@@ -131,7 +131,7 @@ def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str]
     Raises ProbeError where a probe is not possible.
     """
     key, alone = probe_key(config, vocabulary), probed_config(config)
-    with gpu_slots("checkpoints", alone, lambda text: say("waiting for a GPU: jobs on this machine have all")) as slots:
+    with gpu_slots("training", alone, lambda text: say("waiting for a GPU: jobs on this machine have all")) as slots:
         answer = _child(alone, vocabulary, _threads(config), slots)
     if "problem" in answer:
         raise ProbeError(str(answer["problem"]))

@@ -13,11 +13,11 @@ from typing import Any
 from paribus.modeling.counts import parameter_count
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.planning.length import known_vocabulary_size
 from paribus.store.record import RECORD
 
-ITEMS_OF = {SCORES: "tasks", FINETUNED: "finetuning_data"}
+ITEMS_OF = {EVALUATION: "tasks", FINETUNING: "finetuning_data"}
 """Stages that read a model, and their input of items."""
 Record = Mapping[str, Any]
 
@@ -51,7 +51,7 @@ class StageTimes:
 
     def _planned_amount(self, node: Node) -> float | None:
         if node.name in ITEMS_OF:
-            vocabulary = node.inputs["checkpoints"].inputs["tokens"].inputs["vocabulary"]
+            vocabulary = node.inputs["training"].inputs["tokens"].inputs["vocabulary"]
             size = known_vocabulary_size(node.config, vocabulary, self.root)
             return parameter_count(node.config.model, size.value)
         return self._corpus_bytes(_as_record(node))
@@ -60,7 +60,7 @@ class StageTimes:
         """Bytes of the corpus that an artefact was made of, or parameters of the model."""
         if stage not in ITEMS_OF:
             return self._own_bytes(record) if stage == "corpus" else self._corpus_bytes(record)
-        trained = self._find("checkpoints", record["inputs"]["checkpoints"])
+        trained = self._find("training", record["inputs"]["training"])
         return None if trained is None else float(trained["result"]["parameters"])
 
     def _corpus_bytes(self, record: Record) -> float | None:

@@ -72,7 +72,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     "duplicates": {"datasketch": "its hashes and permutations", "regex": _CUTS, "numpy": _ARITHMETIC, PYTHON: _UNICODE},
     "order": {"numpy": _DRAWS} | dict.fromkeys(FAISS, "the clusters of documents"),
     "contexts": {"numpy": _DRAWS},
-    "checkpoints": {
+    "training": {
         "torch": "the arithmetic and random numbers of training",
         "transformers": "the model",
         "accelerate": "how gradients and precision are handled",
@@ -85,9 +85,9 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
         PYTHON: _UNICODE,
     },
     "prompts": {},
-    "scores": _SCORING,
+    "evaluation": _SCORING,
     "finetuning_data": {},
-    "finetuned": _SCORING | {"accelerate": "how gradients and precision are handled"},
+    "finetuning": _SCORING | {"accelerate": "how gradients and precision are handled"},
 }
 """By stage, its deciding packages with their reasons.
 

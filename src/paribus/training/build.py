@@ -1,4 +1,4 @@
-"""The stage `checkpoints`: (tokens, order) -> the last models of a training run.
+"""The stage `training`: (tokens, order) -> the last models of a training run.
 
 Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
 the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how

@@ -1,4 +1,4 @@
-"""The stage `checkpoints`."""
+"""The stage `training`."""
 
 from typing import Any
 
@@ -20,8 +20,8 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
     return fingerprint(config, digests)
 
 
-CHECKPOINTS = Stage(
-    "checkpoints",
+TRAINING = Stage(
+    "training",
     code_version=6,
     inputs=always("tokens", "order"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),

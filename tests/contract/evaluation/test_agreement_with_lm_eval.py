@@ -33,8 +33,8 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("trained")
     tokenizer = Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
     inputs = write_inputs(root, " ".join(WORDS) * 20, tokenizer)
-    build(context(root, "checkpoints", inputs, config(EqualStepsBudget(steps=STEPS), model=MODEL), SilentReporter()))
-    return root / "checkpoints" / "output" / f"step_{STEPS:08d}"
+    build(context(root, "training", inputs, config(EqualStepsBudget(steps=STEPS), model=MODEL), SilentReporter()))
+    return root / "training" / "output" / f"step_{STEPS:08d}"
 
 
 def write_benchmarks(root: Path) -> Path:

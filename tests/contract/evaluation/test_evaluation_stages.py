@@ -1,4 +1,4 @@
-"""The stages `tasks` and `scores` on a tiny corpus and tiny models."""
+"""The stages `tasks` and `evaluation` on a tiny corpus and tiny models."""
 
 import dataclasses
 import itertools
@@ -43,7 +43,7 @@ def scored(tmp_path: Path, bpe: Tokenizer) -> Callable[..., tuple[StageContext, 
         write_drawn_corpus(root)
         write_checkpoints(root, tokenizer)
         build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-        context = stage_context(root, evaluation, "scores", "checkpoints", "tasks", "corpus")
+        context = stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus")
         return context, build_scores(context)
 
     return run
@@ -76,7 +76,7 @@ def test_every_checkpoint_task_shot_count_item_and_measure_has_one_value(scored:
 
 def test_accuracy_is_that_of_the_most_probable_choice(scored: Any, bpe: Tokenizer) -> None:
     context, _ = scored(shots=(0,))
-    model = load_model(context.inputs["checkpoints"] / "step_00000020").eval()
+    model = load_model(context.inputs["training"] / "step_00000020").eval()
     values = {(row["item"], row["metric"]): row["value"] for row in rows(context)}
     for item in list(read_items(context.inputs["tasks"] / "continuation.jsonl"))[:4]:
         query = bpe.encode(item.query).tolist()
@@ -136,7 +136,7 @@ def test_embeddings_of_the_last_checkpoint_are_measured_and_projected_by_class_o
     used = [token for token, count in zip(table["id"], table["count"], strict=True) if count]
     assert about["checkpoint"] == 20
     assert about["tokens"] == {"used": len(used), "unused": bpe.vocab_size - 1 - len(used)}
-    model = load_model(context.inputs["checkpoints"] / "step_00000020")
+    model = load_model(context.inputs["training"] / "step_00000020")
     for side, weights in (("input", model.get_input_embeddings()), ("output", model.get_output_embeddings())):
         unit = torch.nn.functional.normalize(weights.weight.detach()[used])
         expected = float(torch.pdist(unit.double()).square().mul(-2).exp().mean().log())
@@ -324,7 +324,7 @@ def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokeni
 
 def test_a_vocabulary_trained_on_with_dropout_is_scored_with_all_merges(scored: Any, bpe: Tokenizer) -> None:
     (plain, _), (dropped, _) = scored(shots=(0,)), scored(bpe.with_encoder("dropout"), name="dropped", shots=(0,))
-    assert Tokenizer.load(dropped.inputs["checkpoints"] / "step_00000020" / "tokenizer").settings.dropout > 0
+    assert Tokenizer.load(dropped.inputs["training"] / "step_00000020" / "tokenizer").settings.dropout > 0
     for name in ("items.parquet", "heldout.parquet", "statistics.json"):
         assert (dropped.output / name).read_bytes() == (plain.output / name).read_bytes()
 
@@ -342,7 +342,7 @@ def test_tokens_that_cross_a_boundary_are_counted_and_scored_as_text(scored: Any
     assert about["crossed_items"] == {"0": sum(map(any, crossed))}
     assert about["crossed_choices"] == {"0": sum(map(sum, crossed))}
     values = {row["item"]: row["value"] for row in rows(context) if row["metric"] == "choice_bits"}
-    model = load_model(context.inputs["checkpoints"] / "step_00000020").eval()
+    model = load_model(context.inputs["training"] / "step_00000020").eval()
     place = next(place for place, choices in enumerate(crossed) if any(choices))
     scores = joint_scores(model, crossing, items[place])
     bits = -torch.log_softmax(scores, 0)[items[place].gold] / torch.log(torch.tensor(2.0))

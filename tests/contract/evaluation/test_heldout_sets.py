@@ -33,17 +33,17 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     build_corpus(files_corpus(path), root / "corpus")
     build_tasks(stage_context(root, EVALUATION, "tasks", "corpus"))
     write_checkpoints(root, Tokenizer.train([" ".join(WORDS)] * 3, vocab_size=320, special_tokens=["<|endoftext|>"]))
-    result = build_scores(stage_context(root, EVALUATION, "scores", "checkpoints", "tasks", "corpus"))
+    result = build_scores(stage_context(root, EVALUATION, "evaluation", "training", "tasks", "corpus"))
     (root / "result.json").write_text(json.dumps(result), encoding="utf-8")
     return root
 
 
 def test_clean_documents_have_the_bits_they_have_among_all(root: Path) -> None:
     wanted = {found.id for found in CorpusArtifact(root / "corpus").documents("heldout") if found.overlap <= 0.3}
-    every = pq.read_table(root / "scores" / "heldout.parquet").to_pylist()
+    every = pq.read_table(root / "evaluation" / "heldout.parquet").to_pylist()
     assert 0 < len(wanted) < len({row["document"] for row in every})
     clean = [row for row in every if row["document"] in wanted]
-    table = pq.read_table(root / "scores" / "texts.parquet").to_pylist()
+    table = pq.read_table(root / "evaluation" / "texts.parquet").to_pylist()
     assert [row for row in table if row.pop("text_set") == "heldout_clean"] == clean
     metrics = json.loads((root / "result.json").read_text(encoding="utf-8"))["metrics"]
     each = [[row for row in clean if row["checkpoint"] == step] for step in (10, 20)]
@@ -52,7 +52,7 @@ def test_clean_documents_have_the_bits_they_have_among_all(root: Path) -> None:
 
 
 def test_concatenated_documents_are_all_documents_with_other_bits(root: Path) -> None:
-    scores = load(root / "scores")
+    scores = load(root / "evaluation")
     concatenated = scores.texts["heldout_concatenated"]
     assert concatenated.documents == scores.heldout.documents
     assert (concatenated.bytes == scores.heldout.bytes).all()
@@ -62,7 +62,7 @@ def test_concatenated_documents_are_all_documents_with_other_bits(root: Path) ->
 def test_the_table_has_them_beside_all_and_tells_the_overlap(root: Path, tmp_path: Path) -> None:
     overlap = {"documents": 700, "above_80": 0, "above_50": 34, "above_20": 55, "mean": 0.0517}
     corpus = {"overlap": overlap, "moved": {"documents": 102, "bytes": 9}}
-    run = dataclasses.replace(record(tmp_path, "one", {}, {}), scores=root / "scores", corpus=corpus)
+    run = dataclasses.replace(record(tmp_path, "one", {}, {}), scores=root / "evaluation", corpus=corpus)
     comparison = compare([run], [])
     columns = [(column.group, column.label) for column in comparison.columns if column.kind == "bits_per_byte"]
     assert columns == [("Held-out text", label) for label in ("bits / byte", "concatenated", "clean")]

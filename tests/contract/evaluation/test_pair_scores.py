@@ -1,4 +1,4 @@
-"""The stages `tasks` and `scores` on pairs: bits per byte of targets given their sources."""
+"""The stages `tasks` and `evaluation` on pairs: bits per byte of targets given their sources."""
 
 import json
 import math
@@ -31,7 +31,7 @@ def write_inputs(root: Path) -> Tokenizer:
         for number, (source, target) in enumerate([*pair_texts(30), *longer]):
             writer.add(f"pair{number}", source, "test", target)
     for step in (10, 20):
-        directory = root / "checkpoints" / f"step_{step:08d}"
+        directory = root / "training" / f"step_{step:08d}"
         directory.mkdir(parents=True)
         save_model(build_model(MODEL, 257, step, eos_id=EOS), directory)
         tokenizer.save(directory / "tokenizer")
@@ -39,9 +39,9 @@ def write_inputs(root: Path) -> Tokenizer:
 
 
 def scored(root: Path, config: RunConfig) -> dict[str, float]:
-    inputs = {name: root / name for name in ("corpus", "tasks", "checkpoints")}
+    inputs = {name: root / name for name in ("corpus", "tasks", "training")}
     build_tasks(context_at(root / "tasks", root / "tasks.work", config, inputs))
-    result = build_scores(context_at(root / "scores", root / "scores.work", config, inputs))
+    result = build_scores(context_at(root / "evaluation", root / "scores.work", config, inputs))
     return result["metrics"]  # type: ignore[return-value]
 
 
@@ -65,7 +65,7 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
         config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=0)
     )
     metrics = scored(tmp_path, config)
-    table = pq.read_table(tmp_path / "scores" / "heldout.parquet").to_pylist()
+    table = pq.read_table(tmp_path / "evaluation" / "heldout.parquet").to_pylist()
     heldout = {document.id: document for document in CorpusArtifact(tmp_path / "corpus").documents("heldout")}
     assert {(row["checkpoint"], row["document"]) for row in table} == {
         (step, id) for step in (10, 20) for id in heldout
@@ -84,7 +84,7 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
         for step in (10, 20)
     ]
     assert metrics == {"eval/bits_per_byte": pytest.approx(sum(means) / 2)}
-    assert len(load(tmp_path / "scores").heldout) == len(heldout)
+    assert len(load(tmp_path / "evaluation").heldout) == len(heldout)
     assert {pair.id for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")} == heldout.keys()
 
 
@@ -104,8 +104,8 @@ def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translation
     evaluation = replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=9, beams=2)
     metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
     pairs = {pair.id: pair for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")}
-    translated = pq.read_table(tmp_path / "scores" / "translations.parquet").to_pylist()
-    items = pq.read_table(tmp_path / "scores" / "items.parquet").to_pylist()
+    translated = pq.read_table(tmp_path / "evaluation" / "translations.parquet").to_pylist()
+    items = pq.read_table(tmp_path / "evaluation" / "items.parquet").to_pylist()
     scores = []
     for step in (10, 20):
         own = [row for row in translated if row["checkpoint"] == step]
@@ -127,7 +127,7 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
         config.evaluation, tasks=("wmt14_en_de",), data=str(tmp_path / "data"), translations=0, beams=2, limit=10
     )
     metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
-    translated = pq.read_table(tmp_path / "scores" / "translations.parquet").to_pylist()
+    translated = pq.read_table(tmp_path / "evaluation" / "translations.parquet").to_pylist()
     assert {(row["checkpoint"], row["task"]) for row in translated} == {(20, "wmt14_en_de")}
     assert [row["document"] for row in translated] == [f"test/{line}" for line in range(1, 11)]
     references = [target for _, target in pair_texts(12)[:10]]
@@ -135,9 +135,9 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
     score = metric.corpus_score([row["translation"] for row in translated], [references]).score / 100
     assert metrics["eval/wmt14_en_de/0shot/bleu"] == pytest.approx(score)
     assert "eval/translation/0shot/bleu" not in metrics
-    statistics = json.loads((tmp_path / "scores" / "statistics.json").read_text())
+    statistics = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())
     assert statistics["bleu"] == str(metric.get_signature())
-    chosen = set(pq.read_table(tmp_path / "scores" / "heldout.parquet")["document"].to_pylist())
+    chosen = set(pq.read_table(tmp_path / "evaluation" / "heldout.parquet")["document"].to_pylist())
     files = sorted((tmp_path / "corpus" / "heldout").glob("*.parquet"))
     sources = {row["id"]: row["text"] for file in files for row in pq.read_table(file).to_pylist()}
     cut = [name for name in chosen if len(sources[name].encode()) > MODEL.context_length - 1]

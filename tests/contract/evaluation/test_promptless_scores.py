@@ -1,4 +1,4 @@
-"""The stages `tasks` and `scores` on sets of texts and on segmented corpora."""
+"""The stages `tasks` and `evaluation` on sets of texts and on segmented corpora."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def scored(root: Path, tokenizer: Tokenizer = BYTES, **fields: Any) -> dict[str,
     evaluation = EvaluationConfig(**chosen)
     write_checkpoints(root, tokenizer)
     build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
-    result = build_scores(stage_context(root, evaluation, "scores", "checkpoints", "tasks", "corpus"))
+    result = build_scores(stage_context(root, evaluation, "evaluation", "training", "tasks", "corpus"))
     return result["metrics"]  # type: ignore[return-value]
 
 
@@ -41,19 +41,19 @@ def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> Non
     assert metrics["eval/same/bits_per_byte"] == pytest.approx(metrics["eval/bits_per_byte"])
     assert metrics["eval/half/bits_per_byte"] != pytest.approx(metrics["eval/bits_per_byte"])
     assert (tmp_path / "tasks" / "same.texts.jsonl").read_bytes() == (tmp_path / "tasks" / "heldout.jsonl").read_bytes()
-    rows = pq.read_table(tmp_path / "scores" / "texts.parquet").to_pylist()
+    rows = pq.read_table(tmp_path / "evaluation" / "texts.parquet").to_pylist()
     of_same = [
         {key: row[key] for key in ("checkpoint", "document", "bytes")} for row in rows if row["text_set"] == "same"
     ]
-    of_heldout = pq.read_table(tmp_path / "scores" / "heldout.parquet").drop_columns(["bits"]).to_pylist()
+    of_heldout = pq.read_table(tmp_path / "evaluation" / "heldout.parquet").drop_columns(["bits"]).to_pylist()
     assert of_same == of_heldout
     sums = [
         sum(row[column] for row in rows if (row["text_set"], row["checkpoint"]) == ("half", 20))
         for column in ("bits", "bytes")
     ]
-    found = load(tmp_path / "scores").texts["half"]
+    found = load(tmp_path / "evaluation").texts["half"]
     assert (found.bits[1].sum(), found.bytes.sum()) == (pytest.approx(sums[0]), sums[1])
-    about = json.loads((tmp_path / "scores" / "statistics.json").read_text())["texts"]
+    about = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())["texts"]
     assert about["half"] == {"documents": len(found), "bytes": sums[1]}
     assert sums[1] == 1_500
 

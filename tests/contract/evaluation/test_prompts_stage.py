@@ -40,7 +40,7 @@ def prompts_of(root: Path, tokenizer: Tokenizer) -> tuple[StageContext, dict[str
 def test_the_counts_before_training_are_those_of_scoring(tmp_path: Path, tokenizer: Tokenizer) -> None:
     _, counted = prompts_of(tmp_path, tokenizer)
     write_checkpoints(tmp_path, tokenizer, steps=(10,))
-    scores = stage_context(tmp_path, EVALUATION, "scores", "checkpoints", "tasks", "corpus")
+    scores = stage_context(tmp_path, EVALUATION, "evaluation", "training", "tasks", "corpus")
     build_scores(scores)
     scored = json.loads((scores.output / "statistics.json").read_text())["tasks"]["continuation"]
     assert counted["crossed_items"] == scored["crossed_items"]["0"]

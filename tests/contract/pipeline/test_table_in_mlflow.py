@@ -143,7 +143,7 @@ def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: 
     name = "table/longest_first/boolq/acc/mean"
     before = metrics(again)[identifier]
     layout = OutputRoot.of(runs[-1].job.config)
-    shutil.rmtree(layout.store.path("scores", runs[-1].nodes["scores"].key))
+    shutil.rmtree(layout.store.path("evaluation", runs[-1].nodes["evaluation"].key))
     assert not report(composition, runs)
     after = metrics(again)[identifier]
     assert after[name] != before[name]
@@ -159,7 +159,7 @@ def test_scores_made_again_with_other_numbers_correct_those_of_their_run(root: P
     shutil.copytree(root, again)
     _, (run, *_) = sweep(again)
     before = metrics(again)[run.run_id]
-    shutil.rmtree(OutputRoot.of(run.job.config).store.path("scores", run.nodes["scores"].key))
+    shutil.rmtree(OutputRoot.of(run.job.config).store.path("evaluation", run.nodes["evaluation"].key))
     finish(run, 17, again / "made_again")
     assert sync(again, TRACKING).complete
     after = metrics(again)[run.run_id]

@@ -67,8 +67,8 @@ def root(tmp_path: Path, repository: Path) -> Path:
 
 def write_run(root: Path, made_with: Mapping[str, Any]) -> None:
     records = {
-        root / "runs/abc/run.json": {"stages": {"corpus": {"key": "c"}, "scores": {"key": "k"}}},
-        root / "artifacts/scores/k/record.json": {"provenance": made_with},
+        root / "runs/abc/run.json": {"stages": {"corpus": {"key": "c"}, "evaluation": {"key": "k"}}},
+        root / "artifacts/evaluation/k/record.json": {"provenance": made_with},
     }
     for path, record in records.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -76,7 +76,7 @@ def write_run(root: Path, made_with: Mapping[str, Any]) -> None:
 
 
 def recorded(root: Path) -> dict[str, Any]:
-    path = root / "artifacts/scores/k/record.json"
+    path = root / "artifacts/evaluation/k/record.json"
     return dict(json.loads(path.read_text(encoding="utf-8"))["provenance"])
 
 

@@ -1,4 +1,4 @@
-"""Runs of the `checkpoints` stage in two processes: python process_scenarios.py ROOT NAME, which SCENARIOS describes.
+"""Runs of the `training` stage in two processes: python process_scenarios.py ROOT NAME, which SCENARIOS describes.
 
 The launcher of processes handles signals and changes the environment, so each runs in a process of its own.
 """

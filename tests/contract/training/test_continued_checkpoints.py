@@ -1,4 +1,4 @@
-"""Continual pre-training: the stage `checkpoints` with `start=checkpoint`."""
+"""Continual pre-training: the stage `training` with `start=checkpoint`."""
 
 import dataclasses
 import json
@@ -51,7 +51,7 @@ def inputs(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> di
 
 @pytest.fixture(scope="module")
 def trained(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A `checkpoints` artefact."""
+    """A `training` artefact."""
     root = tmp_path_factory.mktemp("trained")
     execute(root, "run", inputs)
     return root / "run" / "output"
@@ -98,10 +98,10 @@ def test_the_model_begins_with_exactly_the_weights_of_the_checkpoint(trained: Pa
 
 def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Path, tmp_path: Path) -> None:
     root, key = tmp_path / "root", "0" * 64
-    artefact = Path(shutil.copytree(trained, root / "artifacts" / "checkpoints" / key))
-    write_record(artefact, {"stage": "checkpoints", "key": key, "files": file_digests(artefact)})
+    artefact = Path(shutil.copytree(trained, root / "artifacts" / "training" / key))
+    write_record(artefact, {"stage": "training", "key": key, "files": file_digests(artefact)})
     (root / "runs" / "abc").mkdir(parents=True)
-    (root / "runs" / "abc" / "run.json").write_text(json.dumps({"stages": {"checkpoints": {"key": key}}}))
+    (root / "runs" / "abc" / "run.json").write_text(json.dumps({"stages": {"training": {"key": key}}}))
     last = artefact / LAST
     starts = [
         CheckpointStart(path=str(last)),
@@ -122,7 +122,7 @@ def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Pat
 
 def test_what_is_in_the_files_is_the_identity_and_not_where_they_are(trained: Path, copy: Path, tmp_path: Path) -> None:
     def key(start: Any) -> str:
-        return build_graph(config(start=start), tmp_path / "cache")["checkpoints"].key
+        return build_graph(config(start=start), tmp_path / "cache")["training"].key
 
     there, moved = CheckpointStart(path=str(trained)), CheckpointStart(path=str(copy))
     assert key(there) == key(moved) != key(ScratchStart())

@@ -1,4 +1,4 @@
-"""An encoder-decoder trained on pairs by the stage `checkpoints`."""
+"""An encoder-decoder trained on pairs by the stage `training`."""
 
 import json
 from dataclasses import replace

@@ -56,7 +56,7 @@ def test_what_changed_is_named_with_both_values(changed: dict[str, Any], line: s
 
 @pytest.fixture
 def node() -> Node:
-    return build_graph(run_config(), Path("cache"))["scores"]
+    return build_graph(run_config(), Path("cache"))["evaluation"]
 
 
 def publish(root: Path, node: Node, scores: dict[str, float]) -> Store:
@@ -77,7 +77,7 @@ def test_an_artefact_with_the_same_bytes_is_identical_and_says_how_many_scores_a
     found = match(node, *stores)
     assert found.identical
     assert found.files == ()
-    assert list(_numbers(found)) == ["scores: 2 of 2 scores equal"]
+    assert list(_numbers(found)) == ["evaluation: 2 of 2 scores equal"]
 
 
 def test_scores_that_differ_are_listed_with_both_values_and_the_largest_difference_first(
@@ -89,7 +89,7 @@ def test_scores_that_differ_are_listed_with_both_values_and_the_largest_differen
     assert not found.identical
     assert found.files == ("metrics.jsonl",)
     assert list(_numbers(found)) == [
-        "scores: 1 of 3 scores equal",
+        "evaluation: 1 of 3 scores equal",
         "  step 7, accuracy 0.25, again 0.75 (+0.5)",
         "  step 7, bits 2, again 2.125 (+0.125)",
     ]

@@ -89,13 +89,13 @@ def test_upgrades_that_can_change_no_number_keep_no_runs_apart(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("name", "version", "stages"),
     [
-        ("torch", "2.0", ["checkpoints", "scores"]),
-        ("transformers", "2.0", ["checkpoints", "scores"]),
-        ("accelerate", "2.0", ["checkpoints"]),
-        ("numpy", "2.0", ["checkpoints", "order", "scores"]),
-        ("lm-eval", "2.0", ["scores"]),
+        ("torch", "2.0", ["evaluation", "training"]),
+        ("transformers", "2.0", ["evaluation", "training"]),
+        ("accelerate", "2.0", ["training"]),
+        ("numpy", "2.0", ["evaluation", "order", "training"]),
+        ("lm-eval", "2.0", ["evaluation"]),
         ("faiss-cpu", "2.0", ["order"]),
-        ("python", "3.12.0", ["scores"]),
+        ("python", "3.12.0", ["evaluation"]),
     ],
 )
 def test_an_upgrade_that_can_is_named_with_its_stage(
@@ -133,13 +133,13 @@ def test_what_comes_before_training_is_compared_too(stage: str, name: str, tmp_p
 
 def test_a_package_that_one_record_lacks_keeps_runs_apart(tmp_path: Path) -> None:
     records = compared(tmp_path, lambda stage, number: {})
-    path = "environment.packages.scores.sacrebleu"
+    path = "environment.packages.evaluation.sacrebleu"
     assert differing_without(records, path) == [f'{path}: "1.0" in {records[0].run_id}; nothing in {records[1].run_id}']
 
 
 def test_a_stage_that_a_run_has_not_or_whose_record_is_gone_keeps_none_apart(tmp_path: Path) -> None:
     records = compared(tmp_path, lambda stage, number: {})
-    assert differing_without(records, "environment.packages.scores.") == []
+    assert differing_without(records, "environment.packages.evaluation.") == []
 
 
 def differing_without(records: list[RunRecord], prefix: str) -> list[str]:
@@ -180,14 +180,14 @@ def test_builds_of_faiss_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None
 def test_why_tells_what_differs_and_cannot_change_a_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     composition, runs = sweep(tmp_path)
     changed = {"mlflow": "2.0", "python": "3.11.9", "sacrebleu": "2.0"}
-    record(runs, lambda stage, number: changed if number == 1 and stage != "scores" else {})
+    record(runs, lambda stage, number: changed if number == 1 and stage != "evaluation" else {})
     assert explain(composition, runs, Console(width=500)) == 0
     said = capsys.readouterr().out
     harmless = said[said.index("Differs, but cannot change a number:") :]
     assert "  mlflow: shows runs and computes nothing\n" in harmless
     assert "2.0 in " in harmless
     assert "  python's patch version: " not in harmless
-    assert "  sacrebleu: decides scores, finetuned only\n" in harmless
+    assert "  sacrebleu: decides evaluation, finetuning only\n" in harmless
     assert "Nothing else could change a number: the table may be made." in harmless
 
 

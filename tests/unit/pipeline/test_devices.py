@@ -97,7 +97,7 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: seen)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
-    with gpu_slots.gpu_slots("checkpoints", config, print) as environment:
+    with gpu_slots.gpu_slots("training", config, print) as environment:
         assert environment == visible
     assert (tmp_path / "locks").exists() == bool(visible)
 
@@ -123,7 +123,7 @@ def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: p
 def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
     run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
     assert len(list(Devices(lambda library: 0).problems(run.job.config, run.nodes))) == 1
-    store_record(run, "checkpoints", {})
+    store_record(run, "training", {})
     assert list(Devices(lambda library: 0).problems(run.job.config, run.nodes)) == []
 
 

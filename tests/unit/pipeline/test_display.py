@@ -21,30 +21,30 @@ def shown(display: Display) -> str:
 
 def test_training_fits_a_terminal_of_120_columns() -> None:
     display = Display(console(terminal=True))
-    display.start("checkpoints", "starting")
-    display.progress(99.8e9, 100e9, "tokens", "training", DETAIL)
+    display.start("training", "starting")
+    display.progress(99.8e9, 100e9, "tokens", "taking steps", DETAIL)
     assert display._bar is not None
     display._bar.refresh()
     display.finish("done")
     lines = shown(display).splitlines()
     (bar,) = [line for line in lines if "99.8B of 100.0B tokens" in line][-1:]
-    assert bar.rstrip().endswith("left · training")
+    assert bar.rstrip().endswith("left · taking steps")
     assert max(map(len, lines[lines.index(bar) : lines.index(bar) + 2])) <= 120 + len("\x1b[2K")
     assert any(line.strip() == DETAIL for line in lines)
 
 
 def test_a_log_has_the_units_of_training_on_one_line() -> None:
     display = Display(console(terminal=False))
-    display.start("checkpoints", "starting")
-    display.progress(1e6, 20e6, "tokens", "training", DETAIL)
+    display.start("training", "starting")
+    display.progress(1e6, 20e6, "tokens", "taking steps", DETAIL)
     display._last_line -= display_module.SECONDS_BETWEEN_LINES
-    display.progress(12.34e6, 20e6, "tokens", "training", DETAIL)
-    assert f"  checkpoints: training, 12.3M of 20.0M tokens · {DETAIL} (62%), " in shown(display).splitlines()[-1]
+    display.progress(12.34e6, 20e6, "tokens", "taking steps", DETAIL)
+    assert f"  training: taking steps, 12.3M of 20.0M tokens · {DETAIL} (62%), " in shown(display).splitlines()[-1]
 
 
 def test_the_time_left_is_that_of_what_the_stage_does_now_from_where_it_began() -> None:
     display = Display(console(terminal=False))
-    display.start("scores", "starting")
+    display.start("evaluation", "starting")
     display.progress(900, 1_000, "bytes", "scoring text", "")
     display._began -= 3600
     for done in (200, 400):
@@ -52,7 +52,7 @@ def test_the_time_left_is_that_of_what_the_stage_does_now_from_where_it_began() 
         display._began -= 10
         display._last_line -= display_module.SECONDS_BETWEEN_LINES
     display.progress(600, 1_000, "requests", "scoring tasks", "")
-    assert shown(display).splitlines()[-1] == "  scores: scoring tasks, 600 of 1,000 requests (60%), 20 s left"
+    assert shown(display).splitlines()[-1] == "  evaluation: scoring tasks, 600 of 1,000 requests (60%), 20 s left"
 
 
 def test_small_counts_are_shown_to_the_last() -> None:

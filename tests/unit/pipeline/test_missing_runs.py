@@ -79,14 +79,14 @@ def test_one_whose_record_is_damaged_by_its_file(run: PreparedRun, content: str)
 
 def test_one_that_another_version_made_by_its_id_and_stages(run: PreparedRun) -> None:
     record = begun(run)
-    now = record["code_versions"]["scores"]
+    now = record["code_versions"]["evaluation"]
     layout = OutputRoot.of(run.job.config)
     other = layout.run("0123456789abcdef")
     layout.run(run.run_id).rename(other)
-    versions = record["code_versions"] | {"scores": now + 1}
+    versions = record["code_versions"] | {"evaluation": now + 1}
     changed = record | {"status": "done", "run_id": other.name, "code_versions": versions}
     (other / RUN_RECORD).write_text(json.dumps(changed))
-    assert f"run {other.name} is of another version (scores {now + 1}, now {now})" in reason(run)
+    assert f"run {other.name} is of another version (evaluation {now + 1}, now {now})" in reason(run)
 
 
 def test_a_group_that_a_record_lacks_and_that_decided_nothing_of_its_run_is_as_the_command_has_it(

@@ -283,7 +283,7 @@ def test_all_attempts_whose_work_an_artefact_has_are_compared(
     run: PreparedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A training that a kill cut in two may be made with two versions of a package."""
-    node = run.nodes["checkpoints"]
+    node = run.nodes["training"]
     runner_of_stages = stages(run)
     stage_is(monkeypatch)
     for other in ("corpus", "vocabulary", "tokens", "order"):
@@ -308,8 +308,8 @@ def test_all_attempts_whose_work_an_artefact_has_are_compared(
     attempt("2.11.0", leaves="part")
     found = attempt("2.13.0")
     assert [entry["torch"] for entry in found["attempts"]] == ["2.11.0", "2.12.0"]
-    compared = environment({"code_versions": {}}, {"checkpoints": {**found, "result": {}}})
-    assert compared["packages.checkpoints.torch"] == "2.11.0, then 2.12.0, then 2.13.0"
+    compared = environment({"code_versions": {}}, {"training": {**found, "result": {}}})
+    assert compared["packages.training.torch"] == "2.11.0, then 2.12.0, then 2.13.0"
 
 
 def test_an_attempt_that_left_no_work_had_no_part(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> None:

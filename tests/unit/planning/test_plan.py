@@ -153,7 +153,7 @@ RESULT = {
 
 def test_a_trained_run_shows_what_its_record_says(tmp_path: Path) -> None:
     run = prepared(tmp_path, "packing=best_fit")
-    stored(run, "checkpoints", RESULT)
+    stored(run, "training", RESULT)
     planned_run = make_plan([run]).runs[0]
     shown = planned_run.length
     assert (shown.tokens, shown.text_bytes, shown.steps, shown.flops) == (70_000, 250_000, 176, 123_456_789.0)
@@ -191,7 +191,7 @@ def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: P
 def test_a_trained_run_has_the_batch_of_its_record(tmp_path: Path) -> None:
     sizes = ("training.global_batch=0", "training.batch_bytes=2KB")
     run = prepared(tmp_path, *sizes)
-    stored(run, "checkpoints", RESULT | {"global_batch": 17, "context_length": 64})
+    stored(run, "training", RESULT | {"global_batch": 17, "context_length": 64})
     assert make_plan([run]).runs[0].global_batch == 17
 
 
@@ -227,7 +227,7 @@ def test_a_plan_says_that_a_budget_in_text_may_leave_too_few_checkpoints_to_scor
 def test_a_training_that_left_too_few_checkpoints_is_refused_by_its_record(tmp_path: Path) -> None:
     few = ("budget=equal_text", "training.checkpoints=200", "evaluation.last_checkpoints=3")
     run = prepared(tmp_path, *few)
-    stored(run, "checkpoints", RESULT)
+    stored(run, "training", RESULT)
     with pytest.raises(
         ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, .* at 2 of .* 176 steps"
     ):
@@ -313,7 +313,7 @@ def test_an_epoch_of_groups_is_a_context_of_each(tmp_path: Path) -> None:
 
 
 def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:
-    stored(prepared(tmp_path), "checkpoints", RESULT)
+    stored(prepared(tmp_path), "training", RESULT)
     assert prepared(tmp_path, "budget.max_epochs=1.25").run_id == prepared(tmp_path).run_id
     with pytest.raises(ConfigurationError, match=r"budget\.max_epochs: 1\.2 refuses .* 1\.25 epochs"):
         prepared(tmp_path, "budget.max_epochs=1.2")

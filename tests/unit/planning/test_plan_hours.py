@@ -62,7 +62,7 @@ def test_runs_that_share_a_training_pay_for_it_once_and_a_trained_one_for_nothin
         "device_hours": 3.0,
         "parameters": 1,
     }
-    store_record(one, "checkpoints", result)
+    store_record(one, "training", result)
     plan = make_plan([one, other])
     assert [run.hours for run in plan.runs if run.trained] == [Hours(3.0)]
     assert [run.label for run in plan.trainings] == ["seed=1"]

@@ -27,7 +27,7 @@ def before(plan: Plan) -> tuple[float, set[str], set[str]]:
 def test_nothing_is_known_of_stages_before_one_was_timed(tmp_path: Path) -> None:
     plan = make_plan([planned_run(tmp_path)])
     assert before(plan) == (0.0, set(), {"corpus", "vocabulary", "tokens", "tasks", "prompts", "order"})
-    assert plan.others.after.unknown == ("scores",)
+    assert plan.others.after.unknown == ("evaluation",)
     assert "before training: hours not known of corpus, tasks, vocabulary, tokens" in "\n".join(bill(plan))
 
 
@@ -81,7 +81,7 @@ def test_scoring_is_forward_passes_over_items_and_held_out_text(tmp_path: Path) 
     flops = flops_per_token(MODEL, 257) / 3 * (40 * 2 * 32 + 3 * 6400) * 3
     scoring = plan.others.after
     assert scoring.hours.value == pytest.approx(flops / (0.4 * 989e12) / 3600)
-    assert (scoring.known, scoring.timed, scoring.whole) == (("scores",), False, True)
+    assert (scoring.known, scoring.timed, scoring.whole) == (("evaluation",), False, True)
     assert plan.training_hours is not None
     assert plan.device_hours is not None
     assert plan.device_hours.value == pytest.approx(plan.training_hours.value + scoring.hours.value)
@@ -98,11 +98,11 @@ def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Pat
 
 def test_scores_take_as_long_as_those_of_the_same_items_took_here(tmp_path: Path) -> None:
     trained, other = planned_run(tmp_path, PlanConfig()), planned_run(tmp_path, PlanConfig(), seed=1)
-    store_record(trained, "checkpoints", TRAINED)
-    store_record(trained, "scores", {}, seconds=36.0)
+    store_record(trained, "training", TRAINED)
+    store_record(trained, "evaluation", {}, seconds=36.0)
     scoring = make_plan([trained, other]).others.after
     parameters = make_plan([other]).runs[0].parameters
     assert scoring.hours.value == pytest.approx(0.01 * parameters / 1000)
-    assert (scoring.known, scoring.timed) == (("scores",), True)
+    assert (scoring.known, scoring.timed) == (("evaluation",), True)
     elsewhere = planned_run(tmp_path, STATED, seed=1)
-    assert make_plan([elsewhere]).others.after.unknown == ("scores",)
+    assert make_plan([elsewhere]).others.after.unknown == ("evaluation",)

@@ -68,16 +68,16 @@ def test_the_doctor_finds_a_flipped_byte_and_sets_the_artefact_aside(tmp_path: P
 
 def test_the_doctor_keeps_resumable_work_and_removes_the_rest(tmp_path: Path) -> None:
     store = Store(tmp_path)
-    (store.work("checkpoints", KEY) / "step_00000001").mkdir()
-    for stage in ("checkpoints", "tokens"):
+    (store.work("training", KEY) / "step_00000001").mkdir()
+    for stage in ("training", "tokens"):
         held = store.claim(stage, KEY)
         assert held is not None
         with held:
             store.empty_output(held, stage, KEY)
     assert examine(store, lambda text: None) == 0
-    assert [path.name for path in store.work("checkpoints", KEY).parent.iterdir()] == ["work"]
-    assert (store.work("checkpoints", KEY) / "step_00000001").is_dir()
-    assert sorted(path.name for path in (tmp_path / "partial").iterdir()) == [f"checkpoints-{KEY}"]
+    assert [path.name for path in store.work("training", KEY).parent.iterdir()] == ["work"]
+    assert (store.work("training", KEY) / "step_00000001").is_dir()
+    assert sorted(path.name for path in (tmp_path / "partial").iterdir()) == [f"training-{KEY}"]
 
 
 def test_a_full_disk_leaves_the_old_file_and_no_fragment(small_disk: Path) -> None:

@@ -23,7 +23,7 @@ class CheckpointStart:
     kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint; the optimizer starts afresh.")
     path: PathText | None = execution(
         None,
-        doc="Directory: a checkpoint, an artefact `checkpoints`, a run, or a Hugging Face model with safetensors.",
+        doc="Directory: a checkpoint, an artefact `training`, a run, or a Hugging Face model with safetensors.",
     )
     run: RunId | None = execution(None, doc="Id of a run below start.root; instead of start.path.")
     step: NonNegative | None = execution(

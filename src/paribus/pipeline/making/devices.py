@@ -38,7 +38,7 @@ class Devices:
         needed = [stage for stage, node in nodes.items() if store.find(stage, node.key) is None]
         for path in dict.fromkeys(_devices(config)[stage][0] for stage in needed if stage in _devices(config)):
             yield from self._absent(path, named[path])
-        if "checkpoints" in needed:
+        if "training" in needed:
             yield from self._processes(config.training)
 
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
@@ -90,9 +90,9 @@ def _devices(config: RunConfig) -> dict[str, tuple[str, str]]:
     """Stage -> path and value of the field that says what it computes on."""
     devices = {
         "neighbours": ("neighbours.device", config.neighbours.device),
-        "checkpoints": ("training.device", config.training.device),
-        "scores": ("evaluation.device", config.evaluation.device),
-        "finetuned": ("training.device", config.training.device),
+        "training": ("training.device", config.training.device),
+        "evaluation": ("evaluation.device", config.evaluation.device),
+        "finetuning": ("training.device", config.training.device),
     }
     if isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
         devices["embeddings"] = ("embedder.device", config.embedder.device)

@@ -33,14 +33,14 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
 
 def _need(stage: str, config: RunConfig) -> tuple[str, int]:
     """The device a stage is configured for and how many of the kind, 0 for all; `cpu` where it needs none."""
-    if stage == "checkpoints":
+    if stage == "training":
         # On several nodes the scheduler gives whole ones.
         return (config.training.device, config.training.processes) if config.training.nodes == 1 else ("cpu", 0)
     if stage == "embeddings" and isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
         return config.embedder.device, 1
     devices = {
-        "scores": config.evaluation.device,
-        "finetuned": config.training.device,
+        "evaluation": config.evaluation.device,
+        "finetuning": config.training.device,
         # Whether auto finds a GPU is for faiss to say, which a search on the CPU should not wait for.
         "neighbours": "gpu" if config.neighbours.device == "gpu" else "cpu",
     }

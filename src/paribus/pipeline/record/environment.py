@@ -5,11 +5,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.packages import HARMLESS
 
 SHORT_COMMIT = 12
-RESULTS = (FINETUNED, SCORES, "checkpoints")
+RESULTS = (FINETUNING, EVALUATION, "training")
 
 
 def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str, Any] | None:

@@ -17,7 +17,7 @@ def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]
         entries |= {f"packages.{stage}.{name}": versions[name] for name in decisive if name in versions}
         if PYTHON in decisive:
             entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
-    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
+    training = found["training"]["result"] if "training" in found else {}
     entries |= {name: _listed(training[name]) for name in ("computed_on",) if name in training}
     if "corpus" in found:
         entries["digest.corpus"] = str(found["corpus"]["result"].get("digest", record["stages"]["corpus"]["key"]))

@@ -16,7 +16,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import RUN_RECORD
@@ -161,7 +161,7 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
     from paribus.reporting.table import numbers
 
     artifacts = {name: store.find(name, stage["key"]) for name, stage in stages.items()}
-    scores, finetuned, trained = (artifacts.get(name) for name in (SCORES, FINETUNED, "checkpoints"))
+    scores, finetuned, trained = (artifacts.get(name) for name in (EVALUATION, FINETUNING, "training"))
     if scores is None or trained is None:
         return {}, 0
     training = trained.record()["result"]

@@ -15,13 +15,13 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.run_state import read_state
-from paribus.pipeline.stages import FINETUNED, SCORES
+from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.file_names import RUN_RECORD
 
 if TYPE_CHECKING:
     from paribus.reporting.table.frame import MissingRun, RunRecord
 
-MEASURING_STAGES = ("checkpoints", SCORES, FINETUNED)
+MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
 ABSENT = "—"
 """Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
 _MADE_AGAIN = "the same `paribus run` makes it again"
@@ -124,8 +124,8 @@ def _run_record(
 
     artifacts = {name: root.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
-    training = found["checkpoints"]["result"] if "checkpoints" in found else {}
-    names = (SCORES, FINETUNED, "vocabulary", "tokens", "checkpoints")
+    training = found["training"]["result"] if "training" in found else {}
+    names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
     scores, finetuned, vocabulary, tokens, checkpoints = (artifacts.get(name) for name in names)
     return RunRecord(
         run_id=record["run_id"],

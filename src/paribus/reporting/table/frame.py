@@ -28,7 +28,7 @@ class RunRecord:
     training: Mapping[str, Any]
     """Result of the checkpoints: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
     scores: Path | None
-    """Directory of the `scores` artefact; None where the run has not been evaluated."""
+    """Directory of the `evaluation` artefact; None where the run has not been evaluated."""
     directory: Path
     """Directory of the run, which cells link to."""
     mlflow_url: str | None = None
@@ -41,7 +41,7 @@ class RunRecord:
     readings: Path | None = None
     """File that says how often training read a sample of the corpus' bytes."""
     finetuned: Path | None = None
-    """Directory of the `finetuned` artefact."""
+    """Directory of the `finetuning` artefact."""
     gone: tuple[str, ...] = ()
     """What the record names and is there no longer, in words."""
     corpus: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""A `scores` artefact in memory: every score of every item at every checkpoint, never an aggregate.
+"""An `evaluation` artefact in memory: every score of every item at every checkpoint, never an aggregate.
 
 Whatever a report shows is computed from these, so that every number has an error bar and a test.
 """
@@ -85,7 +85,7 @@ class RunScores:
 
 
 def load(directory: Path, finetuned: Path | None = None, remembered: Remembered | None = None) -> RunScores:
-    """Read a `scores` artefact, and the items of a `finetuned` one with it.
+    """Read an `evaluation` artefact, and the items of a `finetuning` one with it.
 
     With `remembered`, lines that an earlier artefact had are not arranged again.
 

@@ -36,12 +36,12 @@ def checkpoint_directory(start: CheckpointStart) -> Path:
 
 
 def _artefact(run: Path, where: str) -> Path:
-    """The artefact `checkpoints` of a recorded run."""
+    """The artefact `training` of a recorded run."""
     stages = read_object(run / RUN_RECORD).get("stages")
-    if not isinstance(stages, dict) or "checkpoints" not in stages:
+    if not isinstance(stages, dict) or "training" not in stages:
         raise DataError(f"{where}: the run has trained nothing yet (paribus status shows why)")
     root = run.resolve().parents[1]
-    found = Store(root / "artifacts").find("checkpoints", str(stages["checkpoints"]["key"]))
+    found = Store(root / "artifacts").find("training", str(stages["training"]["key"]))
     if found is None:
         raise DataError(f"{where}: its checkpoints are no longer below {root}; run it again")
     return found.path

@@ -87,7 +87,7 @@ class Meter:
             f"{format_size(self._text)} · {_short(self._flops(step))} FLOPs · step {step:,} of {self.budget.steps:,} · "
             f"{format_hours(hours)} device-hours"
         )
-        self.report.progress(self._tokens, self.budget.tokens, unit="tokens", doing="training", detail=detail)
+        self.report.progress(self._tokens, self.budget.tokens, unit="tokens", doing="taking steps", detail=detail)
 
     def _measured(self, step: int, now: float) -> dict[str, float]:
         """What depends on the device; speeds are those since the last report."""

@@ -1,4 +1,4 @@
-"""The artefact of the stage `checkpoints`."""
+"""The artefact of the stage `training`."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""The stage `finetuned`: what it trains on, what it keeps, and that a killed one ends with the same bytes."""
+"""The stage `finetuning`: what it trains on, what it keeps, and that a killed one ends with the same bytes."""
 
 import json
 import math
@@ -43,13 +43,13 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def metrics(root: Path, name: str, artefact: str = "finetuned") -> list[float]:
+def metrics(root: Path, name: str, artefact: str = "finetuning") -> list[float]:
     lines = map(json.loads, (root / artefact / "metrics.jsonl").read_text().splitlines())
     return [line[name] for line in lines if name in line]
 
 
 def table(root: Path, name: str = "items") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = pq.read_table(root / "finetuned" / f"{name}.parquet").to_pylist()
+    found: list[dict[str, Any]] = pq.read_table(root / "finetuning" / f"{name}.parquet").to_pylist()
     return found
 
 
@@ -63,7 +63,7 @@ class Permuted:
 def test_the_loss_is_that_of_the_answer_and_the_end_of_document_alone(root: Path) -> None:
     finetuned(root, warmup_share=0.0)
     data = read_task(root / "finetuning_data" / "qasper")
-    model = load_model(root / "checkpoints" / f"step_{STEP:08d}").eval()
+    model = load_model(root / "training" / f"step_{STEP:08d}").eval()
     longest = max(len(f" {question.answers[0]}") + 1 for question in data.train)
     total, predicted = 0.0, 0
     batches = Batches(Permuted(len(data.train)), 4, ShuffledContexts(len(data.train), 1))  # type: ignore[arg-type]
@@ -98,7 +98,7 @@ def test_a_model_learns_its_task_and_the_artefact_has_every_item_once(root: Path
     answers = {row["item"]: row["prediction"] for row in table(root, "predictions")}
     gold = {question.id: question.answers for question in read_task(root / "finetuning_data" / "qasper").scored}
     assert [float(answers[item] in gold[item]) for item in answers] == values
-    reported = json.loads((root / "finetuned.reported.json").read_text())
+    reported = json.loads((root / "finetuning.reported.json").read_text())
     assert ["eval/qasper/0shot/f1", sum(values) / 5, STEP] in reported
     assert {name for name, _, _ in reported if name.endswith("loss")} == {"finetuning/qasper/loss"}
 
@@ -166,13 +166,13 @@ def test_rouge_in_the_artefact_is_that_of_rouge_score_and_its_geometric_mean_tha
 
 def load_blocks(root: Path) -> Any:
     """The blocks that a report reads, of a run without other tasks."""
-    scores = root / "scores"
+    scores = root / "evaluation"
     scores.mkdir()
-    pq.write_table(pq.read_table(root / "finetuned/items.parquet").slice(0, 0), scores / "items.parquet")
+    pq.write_table(pq.read_table(root / "finetuning/items.parquet").slice(0, 0), scores / "items.parquet")
     heldout = {"checkpoint": [STEP], "document": ["d"], "bits": [1.0], "bytes": [1]}
     pq.write_table(pa.table(heldout), scores / "heldout.parquet")
     (scores / "statistics.json").write_text("{}")
-    return load(scores, root / "finetuned").blocks
+    return load(scores, root / "finetuning").blocks
 
 
 def test_a_stage_that_was_stopped_goes_on_and_ends_with_the_same_bytes(
