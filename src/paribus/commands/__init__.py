@@ -1,1 +1,9 @@
-"""The verbs of the command line, a file each."""
+"""The verbs of the command line, a file each; `commands` hands over those that take Hydra's overrides.
+
+In comes what follows the verb, out goes an exit status: 0, 1 where something failed or differs, 2 for a command that
+was refused, 130 for one that was stopped. A verb parses, asks the rooms below, and shows; it computes nothing that a
+number of a table is made of.
+
+`run` starts every run of a sweep through Hydra's launcher and keeps no state of its own: what happened is read from
+records, so a second command knows what the first did, wherever and however that ended.
+"""

@@ -1,1 +1,11 @@
-"""Typed configuration: schema, composition, validation, identity and units."""
+"""Typed configuration: from overrides to frozen `RunConfig`s, and which of their fields decide what is computed.
+
+In come overrides and the YAML of `conf/`; `compose` gives them to Hydra and is the only file that knows it. `validate`
+builds the classes of `groups` (one file a group; `kind` selects the class) out of plain data and reports every problem
+at once, each by its path. Out comes `schema.RunConfig`, which is complete: nothing is filled in later.
+
+What must hold: every field is declared `identity` or `execution` (`declare`); the first enter the keys of artefacts,
+as canonical JSON (`identity`), the second must not change a number. Nothing is taken from the environment, where
+secrets are, and nothing in a configuration names code to call. This room knows no stage: whether values of several
+groups go together is for `checks`.
+"""

@@ -1,1 +1,10 @@
-"""Pretraining: batches that are a pure function of the step, budgets, the loop, and checkpoints that resume exactly."""
+"""Pretraining: from encoded documents in their order to models, with the same bytes however often it was killed.
+
+`build` is the stage: it opens the text as contexts, resolves the budget and the batches (`data`), finds a micro-batch
+that fits the device (`fit`), takes the weights to start from (`start`) and runs the `loop`. `step` has what one step
+computes, `state` what is kept of it, `processes` how several processes train one model.
+
+What must hold: all that a step does follows from its number, contexts, learning rate and random numbers alike. So a
+killed training goes on exactly, and micro-batch, processes and nodes change speed and not which text is read. A
+checkpoint appears whole; one that was cut short is found and an older one used.
+"""
