@@ -70,13 +70,3 @@ def _model_type(directory: Path) -> str:
     if found not in MODEL_TYPES:
         raise ConfigurationError(f"{path}: model_type {found!r} is unknown here; known: {', '.join(MODEL_TYPES)}")
     return str(found)
-
-
-def check_context_length(model: Any, context_length: int) -> None:
-    """Raise ConfigurationError where a loaded model has fewer positions than contexts have tokens."""
-    positions = int(model.config.max_position_embeddings)
-    if context_length > positions:
-        raise ConfigurationError(
-            f"model.context_length {context_length} exceeds the {positions} positions of the model "
-            f"{model.config.name_or_path or model.config.model_type}; use {positions} or less"
-        )

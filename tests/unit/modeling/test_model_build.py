@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM
 
 from paribus.config.groups.model import ModelConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.build import build_model, check_context_length, load_model, save_model
+from paribus.modeling.build import build_model, load_model, save_model
 from support.models import ENCODER_DECODER, FAMILIES, GPT_NEOX, LLAMA, family
 
 each_family = pytest.mark.parametrize("model", FAMILIES, ids=family)
@@ -194,15 +194,6 @@ def test_a_model_of_another_family_is_refused_by_name(tmp_path: Path) -> None:
         load_model(tmp_path)
     with pytest.raises(DataError, match="does not say which model"):
         load_model(tmp_path / "nowhere")
-
-
-@each_family
-def test_contexts_longer_than_a_loaded_models_positions_are_refused_with_both(model: ModelConfig) -> None:
-    built = build_model(model, 64, 0, eos_id=0)
-    positions = 24 if model is ENCODER_DECODER else 16
-    check_context_length(built, positions)
-    with pytest.raises(ConfigurationError, match=rf"model\.context_length 25 exceeds the {positions} positions"):
-        check_context_length(built, 25)
 
 
 def test_a_shape_that_cannot_be_is_refused_by_path() -> None:

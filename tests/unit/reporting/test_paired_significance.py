@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from paribus.reporting import paired_test
-from paribus.reporting.significance.items import holm, permutation_test, standard_error
+from paribus.reporting.significance.items import holm, permutation_test, standard_errors
 
 
 def scores(items: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -106,5 +106,4 @@ def test_holm_adjusts_as_in_his_paper() -> None:
 
 
 def test_the_standard_error_needs_two_items() -> None:
-    assert standard_error([1.0]) is None
-    assert standard_error([1, 0, 1, 0]) == pytest.approx(stats.sem([1, 0, 1, 0]))
+    assert standard_errors([[1.0], [1, 0, 1, 0]]) == [None, pytest.approx(stats.sem([1, 0, 1, 0]))]

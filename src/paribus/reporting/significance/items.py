@@ -121,13 +121,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in multipletests(p_values, method="holm")[1]]
 
 
-def standard_error(scores: ArrayLike) -> float | None:
-    """Standard error of the mean of `scores`, shape (n,); None for fewer than two."""
-    return standard_errors([scores])[0]
-
-
 def standard_errors(scores: Sequence[ArrayLike]) -> list[float | None]:
-    """`standard_error` of many; those of one length share their call."""
+    """Standard errors of the means of arrays (n,), None for fewer than two; those of one length share their call."""
     from scipy import stats
 
     values = [np.asarray(each, dtype=np.float64) for each in scores]
