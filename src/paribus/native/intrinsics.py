@@ -84,6 +84,7 @@ def prefetch(typing: Any, address: Any) -> Any:
         place = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), _I32, _I32, _I32])
         function = builder.module.declare_intrinsic("llvm.prefetch", [ir.IntType(8).as_pointer()], kind)
+        # To be read (0), kept in all caches (3), data (1).
         builder.call(function, [place, _I32(0), _I32(3), _I32(1)])
         return context.get_dummy_value()
 
@@ -176,11 +177,13 @@ def _mask(test: Any) -> Any:
 
 
 def _within(builder: Any, value: Any, low: int, high: int) -> Any:
+    # One comparison for both bounds: without a sign, what is below `low` is a large number.
     shifted = builder.sub(value, _splat(low))
     return builder.icmp_unsigned("<=", shifted, _splat(high - low))
 
 
 def _letters(builder: Any, value: Any) -> Any:
+    # With this bit capitals become small letters, and nothing else becomes one.
     return _within(builder, builder.or_(value, _splat(0x20)), 0x61, 0x7A)
 
 

@@ -31,8 +31,11 @@ class Kernel:
     """
 
     def __init__(self, engine: Any, symbol: str, signature: Signature) -> None:
+        # The object code lives as long as its engine.
         self._engine = engine
         types = [_CTYPES.get(name, ctypes.c_void_p) for name in signature.arguments]
+        # A function of ctypes' C kind lets go of the interpreter's lock while it runs, a Python one keeps it. The first
+        # two arguments are those of numba's own calls: where the result goes, and where an exception would.
         make = ctypes.PYFUNCTYPE if signature.holds_gil else ctypes.CFUNCTYPE
         prototype = make(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p, *types)
         self._function = prototype(engine.get_function_address(symbol))

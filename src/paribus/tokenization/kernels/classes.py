@@ -48,6 +48,7 @@ def decode(text, position, end):
         if byte & 0xC0 != 0x80:
             return np.int64(-1), np.int64(1)
         codepoint = codepoint << 6 | byte & 0x3F
+    # Longer forms than needed and surrogates are no UTF-8.
     smallest = np.int64(0x80) if length == 2 else np.int64(0x800) if length == 3 else np.int64(0x10000)
     if codepoint < smallest or codepoint > 0x10FFFF or 0xD800 <= codepoint < 0xE000:
         return np.int64(-1), np.int64(1)
@@ -68,6 +69,7 @@ def classify(text, size, table, masks, stride, scratch):
     for word in range(words):
         base = word << 6
         source, index = text, base
+        # 64 bytes are read at once, which must not be those after the text.
         if base + 64 > size:
             for byte in range(64):
                 scratch[byte] = text[base + byte] if base + byte < size else np.uint8(0)
@@ -77,6 +79,7 @@ def classify(text, size, table, masks, stride, scratch):
         spaces = ascii_spaces(source, index) | carried_spaces
         tails = carried_tails
         carried_letters = carried_numbers = carried_spaces = carried_tails = ZERO
+        # Bytes of a character that began in the word before are none that begin here.
         rest = not_ascii(source, index) & ~taken
         taken = ZERO
         while rest != ZERO:

@@ -35,6 +35,7 @@ def drop_few(model, units, count, probability, stream, work):
         last, last_place = np.int32(-1), np.int64(-1)
         best, place = NEVER, np.int64(-1)
         while True:
+            # The first after the one that was skipped last, in order of rank, then position.
             best, place = NEVER, np.int64(-1)
             for index in range(count - 1):
                 found = waiting[index]
@@ -70,6 +71,7 @@ def drop_many(model, units, count, probability, stream, work):
     while size > 0:
         entry = heap[0]
         size = pop(heap, size)
+        # A merge made since took one of its units: it is not applicable, so it takes no random number.
         if not still_there(model, units, count, work, entry):
             continue
         stream += ONE
@@ -77,6 +79,7 @@ def drop_many(model, units, count, probability, stream, work):
             skipped[waiting] = entry
             waiting += 1
             continue
+        # One was applied, which ends the step: what it skipped is tried again in the next.
         for index in range(waiting):
             size = push(heap, size, skipped[index])
         waiting = np.int64(0)

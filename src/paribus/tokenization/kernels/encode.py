@@ -74,6 +74,7 @@ def extract(starts, word, words, positions, count):
         base = word << 6
         done = np.int64(0)
         while True:
+            # Places after the last bit are written too, and written over by the next word: there is room for them.
             for index in range(8):
                 positions[count + done + index] = base + lowest_bit(rest)
                 rest &= rest - ONE
@@ -95,6 +96,7 @@ def look_ahead(memo, text, size, positions, count, keys):
         low, high = short_key(begin, tail, size, masks, start, positions[index + 1] - start)
         slot = hash_words(low, high) >> shift
         keys[3 * index], keys[3 * index + 1], keys[3 * index + 2] = low, high, slot
+        # The memo is larger than the caches: so the misses of a whole chunk are waited for together, not one by one.
         prefetch(table + (np.int64(slot) << 5))
 
 
@@ -110,6 +112,7 @@ def copy_ids(source, place, count, output, written):
 def encode_long(model, memo, text, start, end, output, written):
     """Append the ids of a pre-token of 16 bytes or more; returns (status, written)."""
     length = end - start
+    # What is so long, as encoded data, hardly comes again, and would take the place of what does.
     if length > LONGEST_KEPT:
         count = encode_piece(model, memo, text, start, end, ZERO)
         if count < 0:
@@ -146,6 +149,7 @@ def look_up(model, memo, text, positions, count, keys, output, written):
     mask = np.int64((ONE << np.uint64(64 - memo[SHORT_SHIFT])) - ONE)
     for index in range(count):
         low, high, slot = keys[3 * index], keys[3 * index + 1], np.int64(keys[3 * index + 2])
+        # A short key has its length in the second word, so that is zero of long pre-tokens and dropped ones alone.
         if high == ZERO:
             if low == SKIPPED:
                 continue
@@ -155,9 +159,11 @@ def look_up(model, memo, text, positions, count, keys, output, written):
             continue
         while True:
             found = table[4 * slot + 1]
+            # Both words in one test, without the number of ids above them: one guess of the processor a probe.
             if (table[4 * slot] ^ low) | ((found ^ high) & KEY_BITS) == ZERO:
                 number = np.int64(found >> COUNT_SHIFT)
                 if number != MANY:
+                    # Always four ids: `written` says how many count. The output has room for those after the last.
                     copy16(address_of(output) + 4 * written, entries + (slot << 5) + 16)
                     written += number
                 else:
@@ -202,6 +208,7 @@ def encode_remembering(model, memo, text, size, words, output, written):
         status, written = look_up(model, memo, text, positions, pieces, keys, output, written)
         if status != DONE:
             return status, written
+        # The last start has no end yet: it is the first of the next chunk.
         positions[0] = positions[count - 1]
         count = np.int64(1)
     return np.int64(DONE), written
@@ -226,6 +233,7 @@ def encode_drawing(model, memo, text, size, words, output, written):
     seed = mix(np.uint64(model[SEED]) ^ document_hash(text, size))
     start, piece = np.int64(0), ZERO
     for word in range(words + 1):
+        # After the last word comes one whose only bit is the end of the text.
         rest = starts[word] if word < words else ONE
         while rest != ZERO:
             end = (word << 6) + lowest_bit(rest) if word < words else size
@@ -233,6 +241,7 @@ def encode_drawing(model, memo, text, size, words, output, written):
             if end == start:
                 continue
             if model[PATTERN] != STRIPPED or not has(masks, spaces, start):
+                # Drawn by the place in the document, whatever was encoded before it and by whom.
                 count = encode_piece(model, memo, text, start, end, mix(seed + piece))
                 if count < 0:
                     return np.int64(REFUSED), written
@@ -250,7 +259,9 @@ def encode_documents(addresses, lengths, count, model, memo, output, ends):
     written = memo[WRITTEN]
     for document in range(memo[NEXT], count):
         size = lengths[document]
+        # Noted before the document begins: when something must grow in its middle, it is encoded again from its start.
         memo[NEXT], memo[WRITTEN] = document, written
+        # No text has more ids than bytes, and what copies four ids may write three after the last.
         if written + size + 16 > memo[OUTPUT_SIZE]:
             return GROW_OUTPUT
         if size > 0:

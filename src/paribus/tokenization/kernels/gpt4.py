@@ -26,6 +26,7 @@ def has(masks, offset, position):
 def run_end(masks, offset, position, size):
     """First byte from `position` on that is not in the mask."""
     word = position >> 6
+    # Bits before the position are cleared: no run that begins here ends there.
     absent = ~masks[offset + word] >> np.uint64(position & 63) << np.uint64(position & 63)
     words = (size + 63) >> 6
     while absent == ZERO:
@@ -41,6 +42,7 @@ def any_case_contraction(text, position, size):
     """Bytes of a contraction in any case at an apostrophe (the long s counts as s); 0 where there is none."""
     if position + 1 >= size:
         return np.int64(0)
+    # This bit tells small letters from capitals, so either gives the small one.
     first = np.int64(text[position + 1]) | 0x20
     if first == 0x73 or first == 0x74 or first == 0x6D or first == 0x64:
         return np.int64(2)
@@ -71,9 +73,11 @@ def spaces_end(text, position, masks, stride, size):
         return last
     if end == size:
         return end
+    # A space of several bytes goes to what follows as a whole.
     before = end - 1
     while continues(text[before]):
         before -= 1
+    # \s+(?!\S), but a single space before something else is \s+.
     return before if before > position else end
 
 
@@ -95,22 +99,27 @@ def others_end(text, position, masks, stride, size):
 def piece_end(text, position, size, masks, stride):
     """End of the pre-token that begins at `position`."""
     byte = text[position]
+    # Alternatives of the pattern in its order; the comment before each says which: '(?i:[sdmt]|ll|ve|re)
     if byte == 0x27:
         length = any_case_contraction(text, position, size)
         if length > 0:
             return position + length
+    # [^\r\n\p{L}\p{N}]?\p{L}+ where it begins with a letter; no later alternative does.
     if has(masks, LETTERS * stride, position):
         return run_end(masks, LETTERS * stride, position, size)
+    # \p{N}{1,3}: characters, which may have several bytes.
     if has(masks, NUMBERS * stride, position):
         end = position
         for _ in range(3):
             if end < size and has(masks, NUMBERS * stride, end):
                 end += decode(text, end, size)[1]
         return end
+    # [^\r\n\p{L}\p{N}]\p{L}+: one character of any other kind before letters.
     if not is_line_end(byte):
         after = position + decode(text, position, size)[1]
         if after < size and has(masks, LETTERS * stride, after):
             return run_end(masks, LETTERS * stride, after, size)
+    # Blank or not: [^\s\p{L}\p{N}]+[\r\n]*
     after = position + 1 if byte == 0x20 else position
     end = others_end(text, after, masks, stride, size)
     if end > after:

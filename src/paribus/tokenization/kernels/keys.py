@@ -36,6 +36,7 @@ def tail_begin(size):
 @inline
 def short_key(text, tail, size, masks, start, length):
     """Both words of the pre-token at `start`, zeros where it is longer; `text` and `tail` are addresses."""
+    # Sixteen bytes are read whatever the length: near the end of the text from a copy that has zeros after it.
     source = u8_at(text if start + 16 <= size else tail - tail_begin(size))
     kept = min(length, np.int64(SHORTEST_LONG))
     low = load64(source, start) & masks[2 * kept]

@@ -20,9 +20,11 @@ BITS = np.uint64(32)
 def shorten(lengths, shorter, offers, spans, start):
     """Cut the offers before `start` that reach it, back to the last taken unit (span 0)."""
     place = start - 1
+    # Beyond a taken unit no offer reaches: it was cut when that unit was taken.
     while place >= 0 and spans[place] > 0:
         if spans[place] > start - place:
             rank = offers[place]
+            # A unit is a token by itself, so there is a prefix that is short enough.
             while lengths[rank] > start - place:
                 rank = shorter[rank]
             offers[place], spans[place] = rank, lengths[rank]
@@ -36,6 +38,7 @@ def place_few(lengths, shorter, offers, spans, chosen, count):
     while left > 0:
         best, start = np.int32(0), np.int64(0)
         for index in range(count):
+            # Only what is longer, so that the leftmost of one length is taken.
             if spans[index] > best:
                 best, start = spans[index], np.int64(index)
         chosen[start] = offers[start]
@@ -49,12 +52,14 @@ def place_few(lengths, shorter, offers, spans, chosen, count):
 def place_many(lengths, shorter, offers, spans, chosen, count, heap):
     """Choose through a heap; an offer that reaches a taken unit is cut when its turn comes, and offered again."""
     for index in range(count):
+        # The heap gives the smallest: the length is taken from a large number, and ties go to the left.
         heap[index] = np.uint64(0x7FFFFFFF - spans[index]) << BITS | np.uint64(index)
     size = np.int64(count)
     heapify(heap, size)
     while size > 0:
         start = np.int64(heap[0] & LOW)
         size = pop(heap, size)
+        # Its own first unit was taken, by a longer token or one further left.
         if spans[start] == 0:
             continue
         rank = offers[start]

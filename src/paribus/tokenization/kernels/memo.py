@@ -56,6 +56,7 @@ def keep_ids(memo, count):
 def add_short(memo, low, high, count):
     """Remember the result for a short key that is not there; returns what must grow, or DONE."""
     free = memo[SHORT_FREE]
+    # Below zero the table may grow no more: what is not in it is encoded each time.
     if free <= 0:
         return np.int64(GROW_SHORT if free == 0 else DONE)
     result = i32_at(memo[RESULT])
@@ -89,8 +90,10 @@ def hash_long(text, start, length):
     for offset in range(0, length - 7, 8):
         value = (value ^ load64(text, start + offset)) * FIRST
         value ^= value >> BITS
+    # The last eight bytes are read whole, some of them again, instead of what is left over byte by byte.
     value = (value ^ load64(text, start + length - 8)) * FIRST
     value ^= value >> np.uint64(29)
+    # Zero stands for an empty slot.
     return value * SECOND | ONE
 
 
@@ -112,6 +115,7 @@ def find_long(memo, text, start, length, value):
     mask = np.int64((ONE << (np.uint64(64) - shift)) - ONE)
     slot = np.int64(value >> shift)
     while table[4 * slot] != ZERO:
+        # Other bytes may have this hash: only the bytes themselves say whether it is they.
         if table[4 * slot] == value:
             place = table[4 * slot + 1]
             begin = np.int64(place >> np.uint64(8))

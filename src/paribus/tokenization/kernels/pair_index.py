@@ -33,6 +33,7 @@ def count_pairs(state):
     """Count all adjacent pairs, overlaps included, from POSITION in word WORD on; returns 0 or GROW_PAIRS."""
     symbols, lengths, weights = i32_at(state[SYMBOLS]), i32_at(state[LENGTHS]), i64_at(state[WEIGHTS])
     pairs, shift, used = i64_at(state[PAIRS]), state[PAIRS_SHIFT], state[PAIRS_USED]
+    # Half of the slots: searches in a fuller table grow long.
     room = np.int64(1) << (63 - shift)
     position, word = state[POSITION], state[WORD]
     while position + 1 < state[SYMBOL_COUNT]:
@@ -48,6 +49,7 @@ def count_pairs(state):
             entry = find_pair(pairs, shift, pair_of(left, right))
             if pairs[entry] == 0:
                 if used >= room:
+                    # The caller gives a larger table, and counting goes on from here.
                     state[POSITION], state[WORD], state[PAIRS_USED] = position, word, used
                     return np.int64(GROW_PAIRS)
                 pairs[entry] = pair_of(left, right) + 1

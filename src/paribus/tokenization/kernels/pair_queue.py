@@ -27,6 +27,7 @@ def find_pair(pairs, shift, pair):
     """Index of the entry of a pair, or of the empty entry where it belongs: that whose first word is 0."""
     mask = (np.int64(1) << (64 - shift)) - 1
     slot = slot_of(pair, shift)
+    # Keys are kept plus one, since zero stands for an empty entry.
     while pairs[4 * slot] != pair + 1 and pairs[4 * slot] != 0:
         slot = slot + 1 & mask
     return 4 * slot

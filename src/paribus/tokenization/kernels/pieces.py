@@ -80,6 +80,7 @@ def split(model, text, start, end, units):
         count = split_characters(model, text, start, end, units)
     shift, unknown = np.int32(model[CONTINUATION]), np.int32(model[UNKNOWN_UNIT])
     if shift != 0:
+        # Inside a word a unit is another one (WordPiece's ##), `shift` ranks further on; the unknown one is the same.
         for index in range(1, count):
             if units[index] != unknown:
                 units[index] += shift
@@ -89,6 +90,7 @@ def split(model, text, start, end, units):
 @function
 def is_token(model, units, count):
     """Whether the pre-token is taken whole, which merge-rank encoding does where it has a trie; writes the token."""
+    # The trie is there where a setting asks for whole pre-tokens: then no merges need to lead to the token.
     if model[NODES] == 0:
         return False
     rank, length = longest(model, units, np.int64(0), count)
@@ -160,6 +162,7 @@ def encode_piece(model, memo, text, start, end, stream):
     if is_unknown_word(model, units, count):
         units[0] = np.int32(model[UNKNOWN_UNIT])
         count = np.int64(1)
+    # One unit has nothing to be merged with; other encoders must still see whether it is a token.
     elif count > 1 or model[ENCODER] != MERGE_RANK:
         count = tokens(model, units, count, i64_at(memo[WORK]), stream)
     return write_ids(model, units, count, i32_at(memo[RESULT]))

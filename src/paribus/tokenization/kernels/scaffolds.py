@@ -19,6 +19,7 @@ from paribus.tokenization.kernels.training_layout import (
 def mark(state, token):
     """Make a token a scaffold if it fell below the head of the queue, which is true, and push it back."""
     scaffold, live, heap = u8_at(state[SCAFFOLD]), i64_at(state[LIVE]), i64_at(state[HEAP])
+    # A unit stays, however rare: without it some text could not be encoded.
     if token < state[UNITS] or scaffold[token] != 0 or live[token] >= heap[0]:
         return
     scaffold[token] = 1

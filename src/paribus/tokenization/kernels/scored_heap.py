@@ -43,6 +43,7 @@ def product(first, second, third):
 @function
 def exactly_before(record, other):
     """Whether one pair goes before another, by fractions."""
+    # a / (b c) > d / (e f) as a e f > d b c: nothing is divided, so nothing is rounded.
     high, middle, low = product(record[SCORED_COUNT], other[SCORED_LEFT], other[SCORED_RIGHT])
     other_high, other_middle, other_low = product(other[SCORED_COUNT], record[SCORED_LEFT], record[SCORED_RIGHT])
     if high != other_high:
@@ -59,6 +60,8 @@ def exactly_before(record, other):
 @inline
 def before(base, score, record, other_score, other):
     """Whether one entry goes before another."""
+    # A score is made of three counts by five roundings of 1.1e-16 at most. So floats that are farther apart than DOUBT
+    # have the order of the fractions.
     if abs(score - other_score) > DOUBT * other_score:
         return score > other_score
     return exactly_before(record_at(base, record), record_at(base, other))
@@ -76,6 +79,7 @@ def settle(state, index, score, record):
     """Put an entry at `index`, or above or below it, as its order demands."""
     scores, records, used = f64_at(state[HEAP]), i64_at(state[HEAP]), state[HEAP_USED]
     base = state[RECORDS]
+    # A score may have risen or fallen: one of the two loops does nothing.
     while index > 0:
         parent = (index - 1) >> 1
         if not before(base, score, record, scores[2 * parent], records[2 * parent + 1]):

@@ -73,6 +73,7 @@ def link_pairs(state):
 @function
 def lacking(state, occurrences):
     """What must grow before a pair with so many occurrences can be merged, or -1."""
+    # On each side there are at most as many new pairs as occurrences, or as tokens to be neighbours.
     made = 2 * min(occurrences, state[TOKENS] + 1)
     if state[TOKENS] >= state[TOKEN_ROOM]:
         return np.int64(GROW_TOKENS)
@@ -143,6 +144,7 @@ def score_chain(state, token, side):
             score_pair(state, index, record[COUNT], live[record[PAIR] >> 32], live[record[PAIR] & LOW])
             last = index
         else:
+            # Tokens never come apart again, so neither does such a pair come back.
             remove(state, index)
             if last < 0:
                 chain[token] = index_after
@@ -165,6 +167,7 @@ def merge(state, index):
     list_after(state, first, valid)
     list_before(state, first, valid)
     forget(state, met_before, met_after)
+    # Both tokens occur less often now, so the scores of all their pairs changed, also where the pair's count did not.
     for side in range(2):
         score_chain(state, left, np.int64(side))
         if right != left:
@@ -182,6 +185,7 @@ def train_wordpiece(state):
         if state[HEAP_USED] == 0:
             return np.int64(NO_PAIR_LEFT)
         index = i64_at(state[HEAP])[1]
+        # Asked before anything is changed, so that the caller makes room and the same merge begins anew.
         status = lacking(state, record_at(state[RECORDS], index)[OCCURRING])
         if status >= 0:
             return status

@@ -93,6 +93,7 @@ def follow(model, units, start, index, node):
     unit = units[index]
     if index == start and unit < DIRECT_RANKS:
         return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * DIRECT_RANKS + unit])
+    # Both are small where their bits together are.
     if index == start + 1 and (units[start] | unit) < DIRECT_RANKS:
         return np.int64(i32_at(model[HEADS])[DIRECT_RANKS * np.int64(units[start]) + unit])
     return find_child(u64_at(model[NODES]), u64_at(model[EDGES]), model[EDGES_SHIFT], node, unit)
@@ -135,6 +136,7 @@ def grow_trie(units, offsets, ranks, count, edges, shift, parents, labels, token
                 number += 1
             node = child
         tokens[node] = ranks[token]
+    # Which prefixes are tokens can be said only now, when all of them are in.
     for token in range(count):
         node, prefix = np.int64(0), np.int64(-1)
         for index in range(offsets[token], offsets[token + 1] - 1):
@@ -159,6 +161,7 @@ def number_nodes(order, begins, count, numbers, stack):
         for index in range(begin, end):
             numbers[order[index]] = number
             number += np.int32(1)
+        # The first child goes on top, so that its children get the next numbers.
         for index in range(end - 1, begin - 1, -1):
             stack[size] = order[index]
             size += 1

@@ -33,6 +33,7 @@ def best_path(model, lengths, scores, scored, units, count, work):
                 continue
             value = (scores[rank] if scored != 0 else 0.0) + best[end]
             number = tokens[end] + np.int32(1)
+            # Ends ascend, so of equals the longer first token comes last and is kept.
             if choices[start] < 0 or value > best[start] or (value == best[start] and number <= tokens[start]):
                 best[start], tokens[start], choices[start] = value, number, np.int32(rank)
     if choices[0] < 0:
