@@ -14,6 +14,7 @@ import pytest
 from paribus.engine.gpu_tickets import Ticket
 from paribus.engine.gpus import Gpu, reserved, visible_gpus
 from paribus.errors import ConfigurationError
+from support.drivers import list_gpus
 
 GPUS = [Gpu("0", "GPU-a"), Gpu("1", "GPU-b"), Gpu("2", "GPU-c")]
 HOLD = """
@@ -30,13 +31,7 @@ with reserved(int(sys.argv[2]), gpus, Path(sys.argv[1]), lambda: print("waits", 
 @pytest.fixture
 def driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine whose driver lists three GPUs."""
-    programs = tmp_path / "programs"
-    programs.mkdir()
-    listed = "".join(f"echo '{gpu.name}, {gpu.uuid}'\n" for gpu in GPUS)
-    (programs / "nvidia-smi").write_text(f"#!/bin/sh\n{listed}", encoding="utf-8")
-    (programs / "nvidia-smi").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{programs}:/usr/bin:/bin")
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    list_gpus(GPUS, tmp_path, monkeypatch)
 
 
 def holder(directory: Path, count: int, visible: str = "abc") -> subprocess.Popen[str]:

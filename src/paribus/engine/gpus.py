@@ -55,6 +55,31 @@ def _listed() -> list[Gpu]:
     return [Gpu(*(field.strip() for field in line.split(",", 1))) for line in lines if "," in line]
 
 
+def unseen(pytorch: str, cuda: str | None) -> str | None:
+    """Why a PyTorch that sees no GPU, of this version and built for `cuda` or None, should; None where there is none.
+
+    None too where CUDA_VISIBLE_DEVICES hides them all, since that is how one asks for a CPU.
+    """
+    gpus, driver = visible_gpus(), _driver()
+    if not gpus or driver is None:
+        return None
+    count = "1 GPU" if len(gpus) == 1 else f"{len(gpus)} GPUs"
+    built = f"is built for CUDA {cuda}, which this driver may be too old for" if cuda else "is built without CUDA"
+    return (
+        f"auto would compute on the CPU of a machine whose driver ({driver}) lists {count}: PyTorch {pytorch} {built}; "
+        "install a build for this driver (https://pytorch.org/get-started), or say cpu"
+    )
+
+
+def _driver() -> str | None:
+    """The version of the driver, None where it lists no GPU."""
+    if not _listed():
+        return None
+    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
+    lines = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
+    return lines[0] if lines else "of unknown version"
+
+
 @contextmanager
 def reserved(
     count: int, gpus: Sequence[Gpu], directory: Path, waiting: Callable[[], None]

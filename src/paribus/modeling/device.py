@@ -4,17 +4,28 @@ import re
 
 import torch
 
+from paribus.engine.gpus import unseen
 from paribus.errors import ConfigurationError
 
 
 def resolve_device(device: str, field: str) -> torch.device:
-    """`device`, the value of the config path `field`, as a device that is there; ConfigurationError otherwise."""
+    """`device`, the value of the config path `field`, as a device that is there; a GPU has its index.
+
+    ConfigurationError for one that is not there, and for `auto` where the driver lists GPUs that PyTorch does not see.
+    """
     if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        if torch.cuda.is_available():
+            return torch.device("cuda", 0)
+        if problem := unseen(torch.__version__, torch.version.cuda):
+            raise ConfigurationError(f"{field}: {problem}")
+        return torch.device("cpu")
     match = re.fullmatch(r"cpu|cuda(?::(\d+))?", device)
     if match is None:
         raise ConfigurationError(f"{field} is {device!r}; known are auto, cpu, cuda and cuda:N")
-    count = torch.cuda.device_count() if device != "cpu" else 1
-    if int(match[1] or 0) >= count:
+    if device == "cpu":
+        return torch.device("cpu")
+    index, count = int(match[1] or 0), torch.cuda.device_count()
+    if index >= count:
         raise ConfigurationError(f"{field} is {device!r}, but {count} CUDA devices are visible; try auto")
-    return torch.device(device)
+    # Without an index `torch.cuda.set_device` takes it for none.
+    return torch.device("cuda", index)

@@ -21,10 +21,11 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
-from paribus.pipeline.making.visible_devices import Library, visible_devices
+from paribus.pipeline.making.visible_devices import Library, pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.code import loaded_code
+from support.drivers import list_gpus
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config
 
@@ -79,14 +80,34 @@ THREE = [Gpu(str(number), f"GPU-{number}") for number in range(3)]
 
 @pytest.mark.parametrize(
     ("seen", "processes", "paths"),
-    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (0, 0, []), (0, 4, [])],
+    [(3, 4, ["training.processes"]), (3, 0, ["training.global_batch"]), (3, 3, ["training.global_batch"]), (3, 1, [])],
 )
 def test_auto_counts_the_gpus_of_pytorch_where_the_driver_lists_some(
     seen: int, processes: int, paths: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PyTorch built for a CPU sees none of those that the driver lists."""
-    monkeypatch.setattr(devices, "visible_gpus", lambda: THREE)
+    list_gpus(THREE, tmp_path, monkeypatch)
     assert list(found(tmp_path, seen, **training(device="auto", processes=processes))) == paths
+
+
+@pytest.mark.parametrize("device", ["auto", "cpu"])
+def test_auto_is_no_cpu_where_the_driver_lists_gpus_that_pytorch_does_not_see(
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PyTorch built for CPUs, or for a newer driver: refused before the first stage, with both versions."""
+    list_gpus(THREE, tmp_path, monkeypatch)
+    monkeypatch.setattr(devices, "pytorch_build", lambda: ("2.11.0+cpu", None))
+    told = found(tmp_path, 0, **training(device=device), evaluation=EvaluationConfig(device=device))
+    assert list(told) == ([] if device == "cpu" else ["training.device", "evaluation.device"])
+    for message in told.values():
+        assert "whose driver (580.65.06) lists 3 GPUs: PyTorch 2.11.0+cpu is built without CUDA" in message
+
+
+def test_search_for_neighbours_on_a_cpu_is_no_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """faiss for GPUs is another package, which few have."""
+    list_gpus(THREE, tmp_path, monkeypatch)
+    asked = {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="auto")}
+    on_cpu = training(device="cpu") | {"evaluation": EvaluationConfig(device="cpu")}
+    assert found(tmp_path, 0, **asked, **on_cpu) == {}
 
 
 @pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"}), (0, {})])
@@ -131,6 +152,7 @@ def test_pytorch_and_faiss_say_what_they_see() -> None:
     import torch
 
     assert visible_devices("torch") == torch.cuda.device_count()
+    assert pytorch_build() == (torch.__version__, torch.version.cuda)
     assert visible_devices("faiss") >= 0
 
 

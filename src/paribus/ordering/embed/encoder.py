@@ -15,6 +15,7 @@ from transformers import AutoModel, AutoTokenizer
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
+from paribus.modeling.device import resolve_device
 from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
 from paribus.stage.context import JSON
@@ -35,7 +36,7 @@ class DocumentEncoder:
         pooling = config.pooling if isinstance(config, TransformersEmbedder) else "auto"
         self.layout = read_layout(directory, pooling)
         local = {"local_files_only": True, "trust_remote_code": False}
-        self._device = torch.device(_device(config.device))
+        self._device = resolve_device(config.device, "embedder.device")
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(self.layout.directory), **local)
         model: Any = AutoModel.from_pretrained(
             str(self.layout.directory), dtype=torch.float32, use_safetensors=True, **local
@@ -145,9 +146,3 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _device(name: str) -> str:
-    if name != "auto":
-        return name
-    return "cuda" if torch.cuda.is_available() else "cpu"

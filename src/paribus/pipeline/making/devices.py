@@ -12,10 +12,10 @@ from paribus.config.byte_sizes import divided
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
-from paribus.engine.gpus import visible_gpus
+from paribus.engine.gpus import unseen, visible_gpus
 from paribus.errors import ParibusError
 from paribus.pipeline.graph import Node
-from paribus.pipeline.making.visible_devices import Library, visible_devices
+from paribus.pipeline.making.visible_devices import Library, pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import Failure
 
@@ -43,6 +43,9 @@ class Devices:
 
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
         kind, _, number = device.partition(":")
+        # faiss for CPUs is what everybody has; a PyTorch that sees no GPU is a mistake, which would cost days.
+        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self._count("torch"):
+            yield from ((path, problem) for problem in [unseen(*pytorch_build())] if problem)
         if kind == "gpu" and not self._count("faiss"):
             yield path, "gpu is asked for, and faiss sees none here; use auto or cpu, or install faiss-gpu"
         if kind == "cuda" and int(number or 0) >= self._count("torch"):

@@ -1,5 +1,6 @@
 """How many devices a library sees, asked in a process of its own: whoever asks loads no library and holds no device."""
 
+import json
 import subprocess
 import sys
 from functools import cache
@@ -32,6 +33,15 @@ def _count(library: str) -> int:
     import faiss
 
     return int(getattr(faiss, "get_num_gpus", lambda: 0)())
+
+
+@cache
+def pytorch_build() -> tuple[str, str | None]:
+    """The version of PyTorch, and the CUDA that it is built for or None, asked once by a process."""
+    code = "import json, torch; print(json.dumps([torch.__version__, torch.version.cuda]))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    version, cuda = json.loads(done.stdout)
+    return str(version), cuda
 
 
 if __name__ == "__main__":
