@@ -26,6 +26,7 @@ from paribus.training import loop
 from paribus.training.data import prefetch
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.device import make_accelerator, resolve_precision
+from paribus.training.processes.host import join_host
 from paribus.training.processes.parallel import is_compiled
 from paribus.training.step.loss import SummedLoss
 from paribus.training.step.optimizer import make_optimizer
@@ -101,7 +102,7 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
 def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
     """What the loop works with, made as the stage makes it."""
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
-    return prepare(context, tokenizer, open_data(context, tokenizer, accelerator), accelerator)
+    return prepare(context, tokenizer, open_data(context, tokenizer, join_host(accelerator)), accelerator)
 
 
 class _StepReporter(PipeReporter):

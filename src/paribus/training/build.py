@@ -36,6 +36,7 @@ from paribus.training.fit.available import available_bytes
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.loop import Run, train
+from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
@@ -57,14 +58,22 @@ def build(context: StageContext) -> dict[str, JSON]:
 
 def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
     """Train as one of `processes` processes; the main one fills the output, and its result is the stage's."""
-    tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     accelerator, precision = make_accelerator(context.config.training, processes)
-    data = open_data(context, tokenizer, accelerator)
+    host = join_host(accelerator)
+    result = _train(context, accelerator, precision, host)
+    # The main process still writes the artefact when the others are done.
+    host.wait()
+    return result
+
+
+def _train(context: StageContext, accelerator: Any, precision: str, host: Host) -> dict[str, JSON]:
+    tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
+    data = open_data(context, tokenizer, host)
     config = data.config
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator)
-    resumed = _newest(run)
+    resumed = _newest(run, host)
     run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)
     if not run.main:
@@ -93,9 +102,9 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
         "precision": precision,
         "device": device_name(accelerator.device),
         "computed_on": list(run.checkpoints.computed_on),
-        "devices": processes,
+        "devices": accelerator.num_processes,
         "seconds": seconds,
-        "device_hours": device_hours(seconds, processes),
+        "device_hours": device_hours(seconds, accelerator.num_processes),
         "damaged_checkpoints": list(run.checkpoints.damaged),
     }
 
@@ -130,12 +139,13 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     return fitted
 
 
-def _newest(run: Run) -> Checkpoint | None:
+def _newest(run: Run, host: Host) -> Checkpoint | None:
     """The checkpoint to go on from, found and verified by the main process for all."""
     found: list[int | None] = [None]
     if run.main:
         newest = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), run.budget.steps))
         found = [newest.step if newest else None]
+    host.wait()
     step = broadcast_object_list(found)[0]
     return None if step is None else run.checkpoints.read(step)
 

@@ -25,6 +25,7 @@ from paribus.training.data.batches import Batches, Integers, context_sources, co
 from paribus.training.data.budget import amount_of, resolve_budget
 from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
+from paribus.training.processes.host import Host
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
 
@@ -43,7 +44,7 @@ class Data:
     fingerprint: dict[str, JSON]
 
 
-def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> Data:
+def open_data(context: StageContext, tokenizer: Tokenizer, host: Host) -> Data:
     """Open the encoded text in its order, packed into contexts.
 
     Raises DataError for a corpus smaller than one context.
@@ -56,7 +57,7 @@ def open_data(context: StageContext, tokenizer: Tokenizer, accelerator: Any) -> 
     contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eos_id, length, corpus.source_lengths)
     fingerprint = data_fingerprint(corpus, order, contexts)
     byte_lengths = tokenizer.token_byte_lengths()
-    kept = _Kept(context.work, digest(fingerprint)[:16], accelerator)
+    kept = _Kept(context.work, digest(fingerprint)[:16], host)
     text = OrderedText(contexts.documents, corpus.source_bytes, byte_lengths)
     places = kept.array("places", lambda: text.places(contexts)) if config.packing.shuffle == "text" else None
     seed = config.seed_of("contexts")
@@ -106,14 +107,14 @@ class _Kept:
     work: Path
     data: str
     """Digest of what they are made of."""
-    accelerator: Any
+    host: Host
 
     def array(self, name: str, make: Callable[[], Integers]) -> Integers:
         """The array of that name, memory-mapped."""
         path = self.work / f"{name}_{self.data}.npy"
-        if self.accelerator.is_main_process and not path.exists():
+        if self.host.main and not path.exists():
             save_array(path, make())
-        self.accelerator.wait_for_everyone()
+        self.host.wait()
         return map_array(path)
 
 

@@ -3,16 +3,21 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.utils import DistributedDataParallelKwargs
+from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.device import resolve_device
 
+COLLECTIVE = timedelta(minutes=30)
+"""How long the processes of a training may be apart in a step: one of them compiles, or is held up by its node.
+
+Where one of them reads or writes, the others wait on the host (`training.processes.host`)."""
 CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
@@ -42,7 +47,10 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
     accelerator = Accelerator(
         cpu=device.type == "cpu",
         mixed_precision="no" if precision == "fp32" else precision,
-        kwargs_handlers=[DistributedDataParallelKwargs(gradient_as_bucket_view=True)],
+        kwargs_handlers=[
+            DistributedDataParallelKwargs(gradient_as_bucket_view=True),
+            InitProcessGroupKwargs(timeout=COLLECTIVE),
+        ],
     )
     if accelerator.num_processes != processes:
         raise ConfigurationError(

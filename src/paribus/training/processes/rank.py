@@ -42,7 +42,6 @@ def _train(directory: Path, rank: int) -> None:
     result = train_in_process(stage_context(job, report), job["processes_a_node"] * job["nodes"])
     if rank == 0:
         write_json(directory / RESULT, result)
-    torch.distributed.barrier()
     torch.distributed.destroy_process_group()
 
 

@@ -1,0 +1,35 @@
+"""How the processes of a training wait for one of them that reads or writes: on the host, for as long as it lives."""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import torch.distributed
+
+PATIENCE = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Host:
+    """One of the processes of a training, as the host sees it.
+
+    They wait by gloo whatever they compute on. A collective of the GPUs that waits for the main process to read a
+    corpus or to write an artefact would end the training after its timeout, and keep the GPUs busy until then; under
+    gloo, the end of a process ends the waiting of all.
+    """
+
+    main: bool
+    group: Any
+    """Of gloo; None where there is one process."""
+
+    def wait(self) -> None:
+        """Wait until every process is here."""
+        if self.group is not None:
+            torch.distributed.barrier(group=self.group)
+
+
+def join_host(accelerator: Any) -> Host:
+    """Join the other processes; all must do so, before any of them keeps the others waiting."""
+    several = accelerator.num_processes > 1
+    group = torch.distributed.new_group(backend="gloo", timeout=PATIENCE) if several else None
+    return Host(accelerator.is_main_process, group)

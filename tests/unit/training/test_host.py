@@ -1,0 +1,66 @@
+"""Processes of a training that wait for one of them, each here a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+WAIT = """
+import sys, time
+from datetime import timedelta
+from pathlib import Path
+import numpy as np
+from paribus.config.groups.training import TrainingConfig
+from paribus.training.data.prepare import _Kept
+from paribus.training.fit import device
+from paribus.training.processes.host import join_host
+
+device.COLLECTIVE = timedelta(seconds=2)
+accelerator, _ = device.make_accelerator(TrainingConfig(device="cpu"), 2)
+host = join_host(accelerator)
+
+def read_the_corpus():
+    assert host.main
+    time.sleep(5)
+    return np.arange(3)
+
+if sys.argv[1] == "host":
+    print(_Kept(Path(sys.argv[2]), "data", host).array("text_bytes", read_the_corpus).tolist())
+else:
+    if host.main:
+        read_the_corpus()
+    accelerator.wait_for_everyone()
+"""
+
+
+def run_two(how: str, directory: Path) -> list[tuple[int, str, str]]:
+    """Exit status, output and errors of two processes that wait for the first."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "true"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", WAIT, how, str(directory)],
+            env=os.environ | group | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    said = [process.communicate(timeout=120) for process in processes]
+    return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
+
+
+def test_a_corpus_takes_longer_to_read_than_a_collective_may_last(tmp_path: Path) -> None:
+    for status, output, errors in run_two("host", tmp_path):
+        assert status == 0, errors
+        assert output.strip() == "[0, 1, 2]"
+
+
+def test_a_collective_in_its_place_would_end_the_training(tmp_path: Path) -> None:
+    (_, waiting) = run_two("collective", tmp_path)
+    assert waiting[0] != 0
+    assert "Timed out" in waiting[2]
