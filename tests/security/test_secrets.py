@@ -65,7 +65,7 @@ def test_no_secret_is_in_any_file_of_a_run_a_failed_run_or_a_report(
     root = tmp_path / "runs; $(touch x) '🦀'"
     written = contents(tmp_path)
     assert (root / "mlflow.db").is_file()
-    assert len(list(root.glob("runs/*/run.json"))) == 2 and b"paribus.artifact.scores" in written
+    assert len(list(root.glob("runs/*/run.json"))) == 2 and b"paribus.artifact.evaluation" in written
     for secret in (*canaries.values(), password):
         assert secret.encode() not in written
         assert not any(secret in text for text in said)

@@ -12,7 +12,7 @@ from functools import partial
 
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.checks.command import checked_run, compose_command
 from paribus.commands.report import show_table
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
@@ -115,7 +115,7 @@ class _Launches:
         shown = {name: self.root.run(run.run_id) for name, run in zip(labels(runs), runs, strict=True)}
         try:
             with watched(self.sweep.launcher, shown, self.console):
-                run_with_hydra(self.command, jobs, JobFunction(loaded_code()))
+                run_with_hydra(self.command, jobs, checked_run, JobFunction(loaded_code()))
         except Exception as error:  # whatever a launcher raises for a job that died
             first = str(error).strip().partition("\n")[0][:300]
             trouble = f"launcher {self.sweep.launcher}: {type(error).__name__}: {first}"

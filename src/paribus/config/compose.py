@@ -90,15 +90,19 @@ def compose(command: Command, build: Build = build_run) -> Composition:
     return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun, launcher)
 
 
-def run_with_hydra(command: Command, jobs: Sequence[Sequence[str]], function: Callable[[RunConfig], None]) -> None:
+def run_with_hydra(
+    command: Command, jobs: Sequence[Sequence[str]], build: Build, function: Callable[[RunConfig], None]
+) -> None:
     """Call `function(config)` once a job, given as its overrides, with the launcher that the command names.
+
+    `build` makes and checks the configuration where the job runs, as it did for the command.
 
     A launcher may send `function` to other processes and machines. Whatever goes wrong there is raised, also where
     only one of several jobs was lost.
     """
 
     def task(cfg: DictConfig) -> None:
-        function(build_run(_container(cfg)))
+        function(build(_container(cfg)))
 
     with _initialized(command) as hydra_app:
         loader = hydra_app.config_loader

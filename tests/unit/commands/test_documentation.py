@@ -170,11 +170,14 @@ def test_the_python_examples_of_a_page_run(page: Path, surroundings: dict[str, o
         exec(compile(example, page.name, "exec"), surroundings)
 
 
-@pytest.mark.parametrize("page", [*PAGES, *EXPERIMENTS], ids=lambda page: page.name)
-def test_every_script_and_target_that_is_named_exists(page: Path) -> None:
+NAMING = [*PAGES, ROOT / "tests" / "data" / "README.md", *EXPERIMENTS]
+
+
+@pytest.mark.parametrize("page", NAMING, ids=lambda page: page.relative_to(ROOT).as_posix())
+def test_every_file_and_target_that_is_named_exists(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    scripts = re.findall(r"python ((?:benchmarks|docker|tests)/[\w/]+\.py)", text)
-    assert [script for script in scripts if not (ROOT / script).is_file()] == []
+    files = re.findall(r"(?<![\w./])((?:benchmarks|conf|docker|experiments|src|tests)/[\w/.-]+\.(?:py|yaml))", text)
+    assert [file for file in files if not (ROOT / file).is_file()] == []
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert [name for name in re.findall(r"[`(]make ([a-z-]+)[`)]", text) if name not in targets] == []
 

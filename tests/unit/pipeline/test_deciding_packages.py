@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+import shutil
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
@@ -197,3 +198,15 @@ def test_every_stage_and_every_dependency_has_been_judged() -> None:
     dependencies = {re.split(r"[<>=\[ ]", line)[0] for line in project["dependencies"]}
     assert dependencies - set(recorded()) == set()
     assert not {name for packages in DECIDING.values() for name in packages} & set(HARMLESS)
+
+
+@pytest.mark.parametrize("stage", ["training", "evaluation"])
+def test_a_result_that_is_gone_is_named_with_where_it_was(stage: str, tmp_path: Path) -> None:
+    _, runs = sweep(tmp_path)
+    record(runs, lambda made, number: {})
+    layout = OutputRoot.of(runs[0].job.config)
+    path = layout.store.path(stage, runs[0].nodes[stage].key)
+    shutil.rmtree(path)
+    (first, second), _ = collect(runs, [], layout)
+    assert [told.partition(";")[0] for told in first.gone] == [f"its {stage} is gone ({path})"]
+    assert second.gone == ()

@@ -53,7 +53,7 @@ def test_a_row_whose_other_seeds_failed_is_one_of_survivors(tmp_path: Path) -> N
     lost = MissingRun({"tokenizer": "bytes"}, "failed: the loss of step 40 is not finite", diverged=True)
     assert line(compare(runs, FACTORS, missing=[lost]), "diverged").endswith("than the row is: bytes: 1 beside 3.")
     others = [MissingRun({"tokenizer": name}, "still running") for name in ("unigram", "bytes")]
-    gone = [replace(each, gone=("its checkpoints are gone",)) for each in runs]
+    gone = [replace(each, gone=("its training is gone",)) for each in runs]
     assert not any("diverged" in each for each in notes(compare(gone, FACTORS, missing=others)))
 
 

@@ -154,4 +154,4 @@ def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: Outp
 
 def _gone(name: str, key: str, root: OutputRoot) -> str:
     path, damage = root.store.path(name, key), root.store.damage(name, key)
-    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} are gone ({path}); {_MADE_AGAIN}"
+    return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} is gone ({path}); {_MADE_AGAIN}"
