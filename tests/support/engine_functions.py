@@ -60,3 +60,10 @@ def slow_square(task: Task) -> int:
     task.begin()
     time.sleep(0.5)
     return task.number**2
+
+
+def write_pid(task: Task) -> int:
+    """Say which process this is by a file, and work on for minutes where the number is odd."""
+    (task.directory / f"{os.getpid()}.pid").touch()
+    time.sleep(300 if task.number % 2 else 0.2)
+    return task.number

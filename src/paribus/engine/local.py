@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from paribus.engine.engine import Item, Result
-from paribus.engine.process_ends import out_of_memory_kills
+from paribus.engine.process_ends import end_with_starter, out_of_memory_kills
 from paribus.errors import InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.store.code import changed, hold_to, loaded_code
 
@@ -53,7 +53,8 @@ class LocalEngine:
     def _pool(self, releases_gil: bool) -> Executor:
         if releases_gil:
             return ThreadPoolExecutor(self.workers)
-        return ProcessPoolExecutor(self.workers, mp_context=multiprocessing.get_context("forkserver"))
+        context = multiprocessing.get_context("forkserver")
+        return ProcessPoolExecutor(self.workers, mp_context=context, initializer=end_with_starter)
 
 
 def _death(memory_kills: int) -> ParibusError:

@@ -1,9 +1,12 @@
 """How processes end on Linux: with the one that started them, or killed by the kernel for want of memory."""
 
 import ctypes
+import multiprocessing
+import multiprocessing.connection
 import os
 import signal
 import sys
+import threading
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
@@ -18,6 +21,22 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def end_with_starter() -> None:
+    """End this worker of a pool when the process that started it is gone, also in the middle of its work.
+
+    Workers are children of a server, which lives as long as one of them does; and each holds both ends of the queue
+    that it waits at, so none learns by itself that nobody is left to want its results.
+    """
+    starter = multiprocessing.parent_process()
+    if starter is not None:
+        threading.Thread(target=_end_after, args=(starter.sentinel,), daemon=True).start()
+
+
+def _end_after(sentinel: int) -> None:
+    multiprocessing.connection.wait([sentinel])
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def out_of_memory_kills(counters: Path = VMSTAT) -> int:

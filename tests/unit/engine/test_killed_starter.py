@@ -1,0 +1,49 @@
+"""What becomes of the workers of a process that is killed while it maps."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+MAP = """
+import sys
+from pathlib import Path
+from paribus.engine.local import LocalEngine
+from support.engine_functions import Task, write_pid
+if __name__ == "__main__":
+    numbers = range(0, 8, 2) if sys.argv[2] == "idle" else range(4)
+    for _ in LocalEngine(2).map(write_pid, [Task(Path(sys.argv[1]), number) for number in numbers]):
+        if sys.argv[2] == "idle":
+            sys.stdin.readline()
+"""
+SUPPORT = str(Path(__file__).resolve().parents[2])
+
+
+@pytest.mark.parametrize("workers", ["idle", "working"])
+def test_workers_end_with_the_process_that_wants_their_results(workers: str, tmp_path: Path) -> None:
+    """They would keep memory and cores, and write to what the next attempt writes to."""
+    starter = subprocess.Popen(
+        [sys.executable, "-c", MAP, str(tmp_path), workers],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join([SUPPORT, os.environ.get("PYTHONPATH", "")])},
+        stdin=subprocess.PIPE,
+    )
+    until(lambda: len(list(tmp_path.glob("*.pid"))) == 2, 60)
+    begun = [psutil.Process(int(path.stem)) for path in tmp_path.glob("*.pid")]
+    servers = [process.parent() for process in begun]
+    time.sleep(1)
+    starter.kill()
+    starter.wait()
+    until(lambda: not any(process.is_running() for process in (*begun, *servers) if process), 20)
+
+
+def until(holds: object, seconds: float) -> None:
+    """Wait for a condition, and fail where it does not come."""
+    assert callable(holds)
+    end = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.1)
