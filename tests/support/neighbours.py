@@ -29,7 +29,7 @@ def search(
 ) -> tuple[Embeddings, SearchPlan, Found, float | None]:
     """Embeddings as they were stored, the plan, all lists, and the share of the sample's neighbours that were found."""
     embeddings = Embeddings(write_embeddings(root / "embeddings", vectors))
-    (root / "work").mkdir()
+    (root / "work").mkdir(exist_ok=True)
     config = NeighboursConfig(**settings)  # type: ignore[arg-type]
     plan, blocks, sample = NeighbourSearch(
         embeddings, config, LocalEngine(workers), root / "work", lambda *_: None

@@ -64,7 +64,10 @@ def record(runs: list[PreparedRun], change: Change) -> None:
 
 def made_by(changed: dict[str, str]) -> dict[str, Any]:
     versions = PINNED | {name: version for name, version in changed.items() if name != "python"}
-    return {"result": {}, "provenance": {"packages": versions, "python": changed.get("python", "3.11.7")}}
+    return {
+        "result": {"computed_on": ["cpu in fp32"]},
+        "provenance": {"packages": versions, "python": changed.get("python", "3.11.7")},
+    }
 
 
 def compared(root: Path, change: Change) -> list[RunRecord]:
@@ -201,7 +204,7 @@ def test_every_stage_and_every_dependency_has_been_judged() -> None:
 
 
 @pytest.mark.parametrize("stage", ["training", "evaluation"])
-def test_a_result_that_is_gone_is_named_with_where_it_was(stage: str, tmp_path: Path) -> None:
+def test_a_result_that_is_gone_is_named_with_where_it_was_and_keeps_none_apart(stage: str, tmp_path: Path) -> None:
     _, runs = sweep(tmp_path)
     record(runs, lambda made, number: {})
     layout = OutputRoot.of(runs[0].job.config)
@@ -210,3 +213,4 @@ def test_a_result_that_is_gone_is_named_with_where_it_was(stage: str, tmp_path: 
     (first, second), _ = collect(runs, [], layout)
     assert [told.partition(";")[0] for told in first.gone] == [f"its {stage} is gone ({path})"]
     assert second.gone == ()
+    assert differences([first, second], []) == []

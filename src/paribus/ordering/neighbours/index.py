@@ -14,8 +14,6 @@ from paribus.ordering.neighbours.rule import SearchPlan
 from paribus.store import atomic
 
 SPARE_CANDIDATES = 16
-GPU_CODE_SIZES = (0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
-"""Bytes of a quantized vector that faiss can search on a GPU (0: whole vectors)."""
 _ITERATIONS = 10
 _SEED = 1234
 

@@ -19,7 +19,6 @@ from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.block_search import BlockSearch
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.index import (
-    GPU_CODE_SIZES,
     ExactShard,
     InvertedShard,
     faiss_has_gpu,
@@ -30,7 +29,7 @@ from paribus.ordering.neighbours.index import (
 )
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, RecallSample, share_found
-from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
+from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, GPU_CODE_SIZES, SearchPlan, check_gpu, plan_search
 from paribus.ordering.neighbours.source import ShardSource
 from paribus.store import atomic
 
@@ -58,6 +57,8 @@ class NeighbourSearch:
             documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved)
         )
         plan = self._saved_plan()
+        if plan is not None:
+            check_gpu(plan, self.config)
         starts = range(0, documents, self.config.shard_documents)
         for number, start in enumerate(starts):
             if blocks.are_searched(number + 1) and sample.blocks.are_searched(number + 1):

@@ -18,6 +18,7 @@ SEED = "seed"
 ENVIRONMENT = "environment."
 CODE_VERSION, DIGEST = ENVIRONMENT + "code_version.", ENVIRONMENT + "digest."
 PACKAGES = ENVIRONMENT + "packages."
+COMPUTED_ON = ENVIRONMENT + "computed_on"
 FINGERPRINT = "fingerprints."
 SHARES, SCORED_SHARES = "training.checkpoints", "evaluation.last_checkpoints"
 ABSENT = "nothing"
@@ -54,7 +55,8 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
 
     A factor such as `tokenizer` covers every field below it, `tokenizer.vocab_size` only itself, `corpus` also the
     digest of the corpus and the fingerprint of its files. A field that some runs lack is a difference, except what only
-    runs that need a stage have: its code version, packages and fingerprint. A package that the record of such a stage
+    runs that need a stage have, or have its record: its code version, packages and fingerprint, and what a training was
+    computed on. A package that the record of such a stage
     lacks is a difference, since nothing says that it had no part.
     """
     unequal = {path for _, fields in runs[1:] for path, _ in runs[0][1].items() ^ fields.items()}
@@ -106,6 +108,8 @@ def _of_an_unneeded_stage(path: str, fields: Fields) -> bool:
     """Whether a run with these fields has no part in what the path, which it lacks, describes."""
     if path.startswith(CODE_VERSION):
         return True
+    if path == COMPUTED_ON:
+        path = PACKAGES + "training.torch"
     group = ".".join(path.split(".")[: 3 if path.startswith(PACKAGES) else 2])
     return path.startswith((PACKAGES, FINGERPRINT)) and not any(_within(other, group) for other in fields)
 
