@@ -41,6 +41,7 @@ from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import is_done
 from paribus.pipeline.show.display import Display, duration
 from paribus.pipeline.show.remaining import announce
+from paribus.pipeline.stages import named
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.claim import Claim, acquire, describe, read_holder
@@ -109,7 +110,7 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             stage = node.name
             stages.ensure(node)
     except RepeatedFailureError as error:
-        stages.telling.display.message(f"  {stage:<12} [red]failed[/red] for an earlier run: not tried again")
+        stages.telling.display.message(f"  {named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
     except KeyboardInterrupt:
         return Failure("interrupted", "stopped by a signal; give the same command again to carry on", stage)
@@ -143,7 +144,7 @@ class StageRunner:
                 if not may_be_gone(error) or failed_before(node, self.root):
                     raise
                 message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(classify(error)['message'])}"
-                self.telling.display.message(f"  {node.name:<12} {message}")
+                self.telling.display.message(f"  {named(node.name)} {message}")
         return self._ensure(node, last=True)
 
     def _ensure(self, node: Node, *, last: bool) -> Artifact:
@@ -161,12 +162,12 @@ class StageRunner:
                     waiting = True
             if found is not None:
                 how = "made by another process" if waiting else "cached"
-                self.telling.display.message(f"  [dim]{node.name:<12} {how:<14} {node.key[:12]}[/dim]")
+                self.telling.display.message(f"  [dim]{named(node.name)} {how:<14} {node.key[:12]}[/dim]")
                 self.telling.there(node, found, "cached", 0.0)
                 return found
             if not waiting:
                 holder = describe(read_holder(store.claim_path(node.name, node.key)))
-                self.telling.display.message(f"  [dim]{node.name:<12} is being made by {holder}: waiting[/dim]")
+                self.telling.display.message(f"  [dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
             waiting = True
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
@@ -175,7 +176,7 @@ class StageRunner:
         display = self.telling.display
         refuse_repetition(node, self.root)
         if told := self.root.store.set_aside(held, node.name, node.key):
-            display.message(f"  [yellow]{node.name:<12} damaged: {escape(told)}; made again[/yellow]")
+            display.message(f"  [yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
         self.telling.metrics.clear()
         display.start(node.name, "starting")
         started = time.monotonic()
@@ -186,13 +187,15 @@ class StageRunner:
             # Without the claim, what is there is another's, who went on after this process had been stopped.
             if held.held():
                 self.root.store.discard_output(node.name, node.key)
-            display.finish(f"  {node.name:<12} [red]failed[/red] ({classify(error)['class']})")
+            display.finish(f"  {named(node.name)} [red]failed[/red] ({classify(error)['class']})")
             # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
             if not isinstance(error, SystemExit) and (last or not may_be_gone(error)):
                 note_failure(node, self.root, error)
             raise
         seconds = time.monotonic() - started
-        display.finish(f"  {node.name:<12} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]")
+        display.finish(
+            f"  {named(node.name)} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
+        )
         self.telling.there(node, artifact, "made", seconds)
         return artifact
 

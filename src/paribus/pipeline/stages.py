@@ -1,7 +1,11 @@
-"""The closed list of stages. Adding one touches its room and a line here.
+"""The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers.
 
-A run makes inputs in the order they are listed here, so what may fail cheaply stands before what is dear: the tasks
-before the checkpoints. No run needs `contexts`; `paribus order` does. Only runs with a `finetuning` have its stages.
+The latter are in `store/packages.py`, which `reporting` reads without knowing stages. A stage that takes a GPU is also
+named in `making/devices.py` and `making/gpu_slots.py`. Tests say what of this was forgotten.
+
+The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
+stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
+needs `contexts`; `paribus order` does. Only runs with a `finetuning` have its stages.
 """
 
 from paribus.config.groups.finetuning import NoFinetuning
@@ -40,3 +44,8 @@ EVALUATION, FINETUNING = evaluation.EVALUATION.name, finetuning.FINETUNING.name
 def run_targets(config: RunConfig) -> tuple[str, ...]:
     """The stages that a run is made for, and before them what should fail before anything is trained."""
     return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)
+
+
+def named(stage: str) -> str:
+    """The name of a stage, as wide as the longest, so that what is said after names stands below each other."""
+    return stage.ljust(max(map(len, STAGES)))

@@ -8,6 +8,7 @@ from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import VISIBLE, reserved, visible_gpus
 from paribus.pipeline.making.visible_devices import visible_devices
+from paribus.pipeline.stages import named
 
 SHARED = ("auto", "cuda", "gpu")
 """Devices that leave the choice of the GPU to paribus; who names one, as cuda:1, shares it himself."""
@@ -26,7 +27,7 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
         yield {}
         return
     noun = "GPUs" if count != 1 else "GPU"
-    waiting = f"[dim]{stage:<12} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
+    waiting = f"[dim]{named(stage)} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
     with reserved(count, gpus, Path(config.engine.gpu_locks), lambda: say(waiting)) as taken:
         yield {VISIBLE: ",".join(gpu.name for gpu in taken)}
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 from paribus.errors import DataError
 from paribus.pipeline.graph import Node, changed_files
 from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.stages import named
 from paribus.store import atomic
 from paribus.store.claim import Claim
 from paribus.store.digest import State
@@ -46,7 +47,7 @@ class SourceFiles:
             raise DataError(f"{changed} since the command began; give it again when nobody writes there")
         if doubt := self._doubt(before):
             self._discard_work()
-            say(f"[yellow]{self.node.name:<12} begun anew: {escape(doubt)}[/yellow]")
+            say(f"[yellow]{named(self.node.name)} begun anew: {escape(doubt)}[/yellow]")
         if before:
             self.mark.parent.mkdir(parents=True, exist_ok=True)
             atomic.write_json(self.mark, {"states": before})
