@@ -112,7 +112,7 @@ def row(experiment: Experiment, plan: Plan) -> str:
 
 def total(plans: Sequence[Plan]) -> str:
     """All of them, a training that several share once."""
-    unique = {run.checkpoints.key: run for plan in plans for run in plan.trainings}
+    unique = {run.training.key: run for plan in plans for run in plan.trainings}
     hours = sum(run.hours.value for run in unique.values() if run.hours is not None)
     flops = sum(run.length.flops for run in unique.values())
     shared = sum(len(plan.trainings) for plan in plans) - len(unique)

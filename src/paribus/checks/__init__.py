@@ -5,6 +5,6 @@ field, what is wrong, and what would be right. All of them are found before the 
 command once. Nothing is read but small files that the configuration names (`existing_tokenizer`), and nothing heavy is
 imported: `paribus plan` asks the same questions.
 
-What a stage alone can know, as the number of tokens of a corpus, is refused by the stage, as early as it is known;
-docs/reliability.md lists both. What needs the machine, as a missing GPU, is asked in `pipeline/making/devices.py`.
+What a stage alone can know, as the number of tokens of a corpus, is refused by the stage, as early as it is known:
+docs/reliability.md lists that. What needs the machine, as a missing GPU, is asked in `pipeline/making/devices.py`.
 """

@@ -1,4 +1,4 @@
-"""The verbs of the command line, a file each; `commands` hands over those that take Hydra's overrides.
+"""The verbs of the command line, and what they share; `commands` hands over those that take Hydra's overrides.
 
 In comes what follows the verb, out goes an exit status: 0, 1 where something failed or differs, 2 for a command that
 was refused, 130 for one that was stopped. A verb parses, asks the rooms below, and shows; it computes nothing that a

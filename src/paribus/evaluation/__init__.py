@@ -8,7 +8,8 @@ bits per byte of held-out documents and other sets of texts (`text`), and measur
 `segmenters` scores tokenizers as word segmenters, without a model.
 
 Out comes a row for every checkpoint, task, item and metric, never a mean alone: significance needs the items. Up to
-rounding, a score does not depend on the batch it was computed in. Nothing is asked of a network.
+rounding, a score does not depend on the batch it was computed in. No stage asks a
+network: benchmarks of `evaluation.source=hub` are fetched by the command, before the first one.
 
 The promised names load on first use, so that importing the package costs nothing.
 """

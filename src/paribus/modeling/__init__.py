@@ -5,5 +5,6 @@ FLOPs and bytes by formula, so that `paribus plan` needs no PyTorch; tests hold 
 `match` changes a shape so that arms of other vocabularies have equal parameters: whoever counts or builds asks it.
 
 What must hold: a weight depends on the seed, its name, its shape and its token alone (`initialize`), so that arms of
-one seed start from the same layers. `build` and `families` import PyTorch; import these late.
+one seed start from the same layers. `build`, `decoder`, `device` and `initialize` import PyTorch; import
+these late.
 """

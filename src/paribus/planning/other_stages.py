@@ -39,12 +39,12 @@ class _Estimate:
 
 @dataclass(frozen=True)
 class OtherStages:
-    """All missing artefacts but checkpoints."""
+    """All missing artefacts but those of training."""
 
     before: StageHours
     """Hours of this machine before training."""
     after: StageHours
-    """Device-hours of scores and fine-tuning."""
+    """Device-hours of evaluation and fine-tuning."""
 
     @classmethod
     def of(
@@ -54,7 +54,7 @@ class OtherStages:
         throughputs: Mapping[str, Throughput],
         root: OutputRoot,
     ) -> "OtherStages":
-        """Of the (stage, key) that are `missing`; `throughputs` are those of training by the key of checkpoints."""
+        """Of the (stage, key) that are `missing`; `throughputs` are those of training by their key."""
         wanted, times = set(missing), StageTimes(root)
         nodes = {(node.name, node.key): (run, node) for run in runs for node in run.nodes.values()}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()

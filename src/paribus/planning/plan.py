@@ -55,7 +55,7 @@ class PlannedRun:
     """What one run costs; `length.estimated` names the figures that are not exact yet."""
 
     label: str
-    checkpoints: PlannedStage
+    training: PlannedStage
     length: Length
     parameters: int
     hours: Hours | None
@@ -82,7 +82,7 @@ class PlannedRun:
     @property
     def trained(self) -> bool:
         """Whether nothing of its training is left."""
-        return self.checkpoints.state == "cached"
+        return self.training.state == "cached"
 
     @property
     def refused(self) -> bool:
@@ -111,7 +111,7 @@ class Plan:
     @property
     def trainings(self) -> list[PlannedRun]:
         """A run of each training that is still to be done, each once."""
-        unique = {run.checkpoints.key: run for run in self.runs}
+        unique = {run.training.key: run for run in self.runs}
         return [run for run in unique.values() if not run.trained]
 
     @property
@@ -159,7 +159,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         for label, run in zip(labels(runs), runs, strict=True)
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
-    speeds = {run.checkpoints.key: run.throughput for run in planned}
+    speeds = {run.training.key: run.throughput for run in planned}
     return Plan(
         stages=tuple(stages.values()),
         runs=tuple(planned),
@@ -201,7 +201,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         hours = throughput.hours(length.flops)
     return PlannedRun(
         label=label,
-        checkpoints=stage,
+        training=stage,
         length=length,
         parameters=parameters,
         hours=hours,

@@ -126,7 +126,7 @@ def _run_record(
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["training"]["result"] if "training" in found else {}
     names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
-    scores, finetuned, vocabulary, tokens, checkpoints = (artifacts.get(name) for name in names)
+    scores, finetuned, vocabulary, tokens, trained = (artifacts.get(name) for name in names)
     return RunRecord(
         run_id=record["run_id"],
         config=config,
@@ -141,7 +141,7 @@ def _run_record(
         vocabulary=vocabulary.path if vocabulary else None,
         vocabulary_size=found["vocabulary"]["result"].get("vocab_size") if "vocabulary" in found else None,
         tokens=tokens.path if tokens else None,
-        readings=checkpoints.path / READINGS if checkpoints and (checkpoints.path / READINGS).exists() else None,
+        readings=trained.path / READINGS if trained and (trained.path / READINGS).exists() else None,
         gone=tuple(_gone(name, key, root) for name, key in _without(record, artifacts, root)),
     )
 

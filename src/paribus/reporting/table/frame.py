@@ -26,7 +26,7 @@ class RunRecord:
     environment: Mapping[str, str]
     """Device, precision, `packages.<stage>.<name>` of deciding ones, `code_version.<stage>`, `digest.<stage>`."""
     training: Mapping[str, Any]
-    """Result of the checkpoints: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
+    """Result of the training: tokens, text_bytes, steps, epochs, parameters, flops, device_hours, final_loss."""
     scores: Path | None
     """Directory of the `evaluation` artefact; None where the run has not been evaluated."""
     directory: Path

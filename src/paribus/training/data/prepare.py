@@ -81,7 +81,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
-    # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the scores.
+    # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
         context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
     fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
