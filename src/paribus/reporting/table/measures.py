@@ -112,7 +112,7 @@ class Column:
     better: Better | None = None
     parts: tuple[MeasuredTask, ...] = ()
     field: str = ""
-    """Key of the training's result or the evaluation's statistics; of bits per byte the set of texts, none of held-out."""
+    """Key of a training's result or an evaluation's statistics; of bits per byte the set of texts, none of held-out."""
     main: bool = True
     """Whether it stays where there is little room."""
     decimals: int | None = None
