@@ -14,7 +14,8 @@ import pytest
 from safetensors.numpy import load_file
 
 from paribus.errors import ConfigurationError
-from paribus.training.processes.processes import resolve_processes
+from paribus.training.processes.nodes import SlurmNodes
+from paribus.training.processes.processes import Processes, resolve_processes
 from support.stages import files
 from support.training_inputs import TRAINING, config, execute, write_inputs
 
@@ -31,7 +32,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 SRUN = """#!/bin/sh
 # Starts what follows the options once a node, as SLURM does, on this machine.
 case "$1 $2" in "--nodes=2 --ntasks=2") ;; *) exit 64 ;; esac
-shift 4
+while :; do case "$1" in --*) shift ;; *) break ;; esac; done
 SLURM_NODEID=0 "$@" & SLURM_NODEID=1 "$@" & wait
 """
 
@@ -89,6 +90,31 @@ def test_two_processes_train_as_one_does_up_to_rounding(
     assert said(root / name / "result.json")["devices"] == 2
     reported = [[(name, step) for name, _, step in said(run / "reported.json")] for run in (one, root / name)]
     assert reported[0] == reported[1]
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({}, []),
+        ({"SLURM_CPUS_ON_NODE": "64"}, ["--cpus-per-task=64"]),
+        ({"SLURM_CPUS_ON_NODE": "64", "SLURM_GPUS_ON_NODE": "8"}, ["--cpus-per-task=64", "--gpus-per-node=8"]),
+    ],
+)
+def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_step(
+    given: dict[str, str], asked: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    srun = tmp_path / "srun"
+    srun.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n')
+    srun.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    for name in ("SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    assert SlurmNodes(Processes(8, 2)).run(tmp_path / "job")
+    options = [word for word in (tmp_path / "asked").read_text().split() if word.startswith("--")]
+    assert options[:4] == ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+    assert options[4:] == ["--overlap", *asked]
 
 
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:

@@ -54,9 +54,20 @@ class SlurmNodes:
 
     def run(self, directory: Path) -> bool:
         """By one step of the allocation."""
+        return subprocess.run(["srun", *self._options(), *agent_command(directory)], check=False).returncode == 0
+
+    def _options(self) -> list[str]:
+        """One agent a node, with all that the allocation has there.
+
+        A step gets one CPU a task unless it asks for more, whatever the allocation asked for (since SLURM 22.05). A job
+        of submitit is a step itself, which holds everything: without --overlap this one would wait for its end.
+        """
         nodes = self.processes.nodes
-        one_a_node = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
-        return subprocess.run(["srun", *one_a_node, *agent_command(directory)], check=False).returncode == 0
+        options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--overlap"]
+        for option, variable in (("--cpus-per-task", "SLURM_CPUS_ON_NODE"), ("--gpus-per-node", "SLURM_GPUS_ON_NODE")):
+            if os.environ.get(variable, "").isdecimal():
+                options.append(f"{option}={os.environ[variable]}")
+        return options
 
 
 @dataclass(frozen=True)
