@@ -170,3 +170,12 @@ def test_the_runner_gives_its_arguments_to_paribus_and_the_password_of_a_file_to
     assert refused.returncode != 0
     assert "MLFLOW_TRACKING_PASSWORD_FILE: the password in" in refused.stderr
     assert refused.stdout == ""
+
+
+def test_the_image_for_gpus_has_what_compiled_layers_need_and_tries_it() -> None:
+    steps = instructions()
+    begin = steps.index(("FROM", "base AS torch-cuda"))
+    stage = [arguments for name, arguments in steps[begin : begin + 5] if name in ("RUN", "ARG")]
+    assert re.search(r"install .*\bgcc libc6-dev libibverbs1\b", stage[0])
+    assert "#include <Python.h>" in stage[0] and "get_path" in stage[0]
+    assert stage[1].startswith("TORCH_INDEX=https://") and "${TORCH_INDEX}" in stage[2]

@@ -37,6 +37,7 @@ from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
+from paribus.training.processes.parallel import why_not_compiled
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
@@ -68,6 +69,8 @@ def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
 
 def _train(context: StageContext, accelerator: Any, precision: str, host: Host) -> dict[str, JSON]:
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
+    if told := why_not_compiled(context.config.training, accelerator.device):
+        context.report.message(told)
     data = open_data(context, tokenizer, host)
     config = data.config
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)

@@ -25,6 +25,7 @@ from paribus.pipeline.making.visible_devices import Library, pytorch_build, visi
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.code import loaded_code
+from paribus.training.fit import compiler as compiler_module
 from support.drivers import list_gpus
 from support.plans import TRAINING, planned_run, store_record
 from support.run_config import run_config
@@ -123,10 +124,15 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     assert (tmp_path / "locks").exists() == bool(visible)
 
 
-def test_compiling_for_a_cpu_without_a_compiler_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(devices.shutil, "which", lambda name: None)
-    assert list(found(tmp_path, 0, **training(compile="always"))) == ["training.compile"]
-    assert found(tmp_path, 0, **training(compile="auto")) == {}
+@pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])
+def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
+    device: str, compiler: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(compiler_module.shutil, "which", lambda name: None)
+    told = found(tmp_path, 1, **training(device=device, compile="always"))
+    assert list(told) == ["training.compile"]
+    assert compiler in told["training.compile"]
+    assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
 
 
 def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

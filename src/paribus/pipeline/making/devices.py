@@ -4,7 +4,6 @@ Nothing heavy is imported. PyTorch is asked only where a configuration names CUD
 """
 
 import os
-import shutil
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -18,6 +17,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.making.visible_devices import Library, pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import Failure
+from paribus.training.fit.compiler import lacking
 
 HERE = ("basic", "joblib", "submitit_local")
 """Launchers whose jobs run on the machine that the command was given on."""
@@ -61,9 +61,8 @@ class Devices:
                 "(salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray",
             )
         gpus = self._gpus(training.device)
-        if training.compile == "always" and not gpus and not _has_compiler():
-            message = "always compiles for a CPU with a C++ compiler, and neither CXX nor g++ nor clang++ is here"
-            yield "training.compile", f"{message}; install one, or use auto"
+        if training.compile == "always" and (lack := lacking(gpu=gpus > 0)):
+            yield "training.compile", f"always compiles layers, for which {lack} is not here; install it, or use auto"
         if gpus and training.processes > gpus:
             message = f"{training.processes} need a GPU each, and {_devices_of_cuda(gpus)} can be seen here"
             yield "training.processes", f"{message}; use {gpus} or fewer, or training.device=cpu"
@@ -100,10 +99,6 @@ def _devices(config: RunConfig) -> dict[str, tuple[str, str]]:
     if isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
         devices["embeddings"] = ("embedder.device", config.embedder.device)
     return devices
-
-
-def _has_compiler() -> bool:
-    return any(shutil.which(name) for name in (os.environ.get("CXX", "g++"), "g++", "clang++"))
 
 
 def _devices_of_cuda(count: int) -> str:

@@ -12,6 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.decoder import stacked_layers
+from paribus.training.fit.compiler import lacking
 from paribus.training.step.loss import SummedLoss, SummedPairLoss, make_loss
 from paribus.training.step.optimizer import make_optimizer
 
@@ -49,8 +50,16 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
 
 
 def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
-    """Whether layers are compiled on `device`."""
-    return training.compile == "always" or (training.compile == "auto" and device.type == "cuda")
+    """Whether layers are compiled on `device`: with `auto` on a GPU whose machine has what that needs."""
+    return training.compile == "always" or (
+        training.compile == "auto" and device.type == "cuda" and lacking(gpu=True) is None
+    )
+
+
+def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
+    """What to say of layers that would be compiled if the machine had what that needs; else None."""
+    lack = lacking(gpu=True) if training.compile == "auto" and device.type == "cuda" else None
+    return f"layers are not compiled, which makes training slower: {lack} is not here" if lack else None
 
 
 def _sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
