@@ -75,7 +75,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host) 
     config = data.config
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
-    run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator)
+    run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
     resumed = _newest(run, host)
     run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)

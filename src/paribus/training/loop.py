@@ -18,6 +18,7 @@ from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader
 from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.peaks import peak_flops
+from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.state.checkpoint import Checkpoint, Checkpoints, step_name
 from paribus.training.state.meter import Meter
@@ -49,6 +50,7 @@ class Run:
     metrics: MetricsFile
     report: Reporter
     accelerator: Any
+    host: Host = ALONE
 
     @property
     def main(self) -> bool:
@@ -80,6 +82,7 @@ class _Loop:
     def __init__(self, run: Run, prepared: Prepared, writer: CheckpointWriter, start: int, seconds: float) -> None:
         self.run, self.prepared, self.writer, self.start = run, prepared, writer, start
         self.seconds, self.began = seconds, time.monotonic() - seconds
+        self.saved_at = time.monotonic()
         self.meter = make_meter(run) if run.main else None
         self.skipped = run.metrics.at(start, "train/skipped_steps")
         self.stepper = make_stepper(run, prepared)
@@ -108,9 +111,14 @@ class _Loop:
         if self.meter:
             made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
             self.meter.record(step, batch.indices, **made, skipped=self.skipped)
-        if is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every):
+        if is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every) or self._is_long_ago():
             self._save(step)
         self.writer.check()
+
+    def _is_long_ago(self) -> bool:
+        """Whether the last checkpoint is as many minutes ago as may be lost."""
+        minutes = self.run.training.checkpoint_minutes
+        return minutes is not None and self.run.host.agreed(time.monotonic() - self.saved_at >= 60 * minutes)
 
     def _save(self, step: int) -> None:
         # Waits for the checkpoint before, so that there is one copy at a time.
@@ -118,6 +126,7 @@ class _Loop:
         snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, keep=self.run.main)
         if snapshot:
             self.writer.write(step, snapshot, time.monotonic() - self.began)
+        self.saved_at = time.monotonic()
 
     def _skip(self, batch: Batch, rate: float, problem: str) -> None:
         self.skipped += 1

@@ -281,6 +281,19 @@ def test_a_diverging_run_stops_with_its_step_documents_and_last_checkpoint(
     assert int(said[3]) == len(read)
 
 
+@pytest.mark.parametrize(("minutes", "kept"), [(1e-9, True), (60.0, False), (None, False)])
+def test_a_checkpoint_is_written_after_so_many_minutes_whatever_a_step_takes(
+    inputs: dict[str, Path], tmp_path: Path, minutes: float | None, kept: bool
+) -> None:
+    seldom = {"checkpoint_every": 1000, "checkpoint_minutes": minutes}
+    wild = dataclasses.replace(TRAINING, learning_rate=30.0, gradient_clip=1e9, **seldom)
+    with pytest.raises(NumericalError) as stopped:
+        execute(tmp_path, "run", inputs, config(training=wild))
+    step = int(str(stopped.value).split()[1])
+    told = f"the last checkpoint is {step_name(step - 1)}" if kept else "there is no checkpoint yet"
+    assert told in str(stopped.value)
+
+
 def drawn(inputs: dict[str, Path]) -> Batches:
     corpus, order = EncodedCorpus(inputs["tokens"]), Order(inputs["order"])
     contexts = pack(PACKING, corpus.ids, corpus.offsets, order, VOCAB_SIZE - 1, MODEL.context_length)

@@ -85,4 +85,7 @@ class TrainingConfig:
     checkpoint_every: Positive = execution(
         1_000, doc="Steps between checkpoints that only a killed job goes on from; they are not kept."
     )
+    checkpoint_minutes: PositiveFloat | None = execution(
+        30.0, doc="Minutes after which such a checkpoint is written, however many steps that is; null: by steps alone."
+    )
     log_every: Positive = execution(10, doc="Steps between logged metrics.")

@@ -25,7 +25,7 @@ from paribus.training.data.batches import Batches, Integers, context_sources, co
 from paribus.training.data.budget import amount_of, resolve_budget
 from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
-from paribus.training.processes.host import Host
+from paribus.training.processes.host import ALONE, Host
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
 
@@ -67,7 +67,7 @@ def open_data(context: StageContext, tokenizer: Tokenizer, host: Host) -> Data:
     return Data(config, contexts, traversal, context_targets(contexts), text_bytes, fingerprint)
 
 
-def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any) -> Run:
+def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any, host: Host = ALONE) -> Run:
     """Resolve the budget and open the working directory; nothing is trained yet.
 
     Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
@@ -97,6 +97,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         metrics=MetricsFile(context.work / METRICS),
         report=context.report,
         accelerator=accelerator,
+        host=host,
     )
 
 

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import torch
 import torch.distributed
 
 PATIENCE = timedelta(days=7)
@@ -26,6 +27,18 @@ class Host:
         """Wait until every process is here."""
         if self.group is not None:
             torch.distributed.barrier(group=self.group)
+
+    def agreed(self, claim: bool) -> bool:
+        """What the main process claims, in every process; clocks and disks differ from node to node."""
+        if self.group is None:
+            return claim
+        told = torch.tensor([claim], dtype=torch.uint8)
+        torch.distributed.broadcast(told, src=0, group=self.group)
+        return bool(told.item())
+
+
+ALONE = Host(main=True, group=None)
+"""The host of a training in one process."""
 
 
 def join_host(accelerator: Any) -> Host:
