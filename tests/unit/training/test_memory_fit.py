@@ -97,6 +97,15 @@ def test_available_memory_is_what_the_narrowest_control_group_leaves(tmp_path: P
     assert available_bytes(torch.device("cpu"), 1, tmp_path / "elsewhere") is None
 
 
+def test_memory_that_pytorch_keeps_of_a_model_before_is_free_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    """CUDA's answers after one fine-tuning, of which 1 GiB is still in use: as much is free as before it."""
+    gib = 2**30
+    answers = {"mem_get_info": (20 * gib, 80 * gib), "memory_reserved": 58 * gib, "memory_allocated": gib}
+    for name, answer in answers.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, answer=answer: answer)
+    assert available_bytes(torch.device("cuda", 0), 8) == 77 * gib
+
+
 def test_this_machine_says_what_is_free() -> None:
     free = available_bytes(torch.device("cpu"), 1)
     assert free is None or free > 2**20
