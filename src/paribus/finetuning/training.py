@@ -112,6 +112,9 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)
     except NumericalError as error:
         raise NumericalError(f"fine-tuning on {task} with finetuning.learning_rate: {error}") from error
+    finally:
+        # It keeps what it has prepared, and the next task would find that much less memory.
+        accelerator.free_memory()
     numbers: dict[str, JSON] = {
         "steps": steps,
         "examples": len(rows),

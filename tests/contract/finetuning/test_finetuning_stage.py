@@ -2,6 +2,7 @@
 
 import json
 import math
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from torch.nn.functional import cross_entropy
 
 from paribus.finetuning import run as run_module
+from paribus.finetuning import training as training_module
 from paribus.finetuning.data import read_task
 from paribus.modeling.build import load_model
 from paribus.ordering.traversal.traversal import ShuffledContexts
@@ -101,6 +103,24 @@ def test_a_model_learns_its_task_and_the_artefact_has_every_item_once(root: Path
     reported = json.loads((root / "finetuning.reported.json").read_text())
     assert ["eval/qasper/0shot/f1", sum(values) / 5, STEP] in reported
     assert {name for name, _, _ in reported if name.endswith("loss")} == {"finetuning/qasper/loss"}
+
+
+def test_the_model_of_a_task_is_gone_before_that_of_the_next_is_loaded(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else the second task has that much less memory: on a GPU another micro-batch, or none."""
+    write_task(root, "narrative_qa")
+    loaded: list[weakref.ref[Any]] = []
+
+    def watched(directory: Path) -> Any:
+        assert [one() for one in loaded] == [None] * len(loaded)
+        model = load_model(directory)
+        loaded.append(weakref.ref(model))
+        return model
+
+    monkeypatch.setattr(training_module, "load_model", watched)
+    finetuned(root, tasks=("qasper", "narrative_qa"), epochs=1.0)
+    assert len(loaded) == 2
 
 
 def test_neither_micro_batch_nor_its_padding_changes_a_loss(root: Path) -> None:
