@@ -61,6 +61,16 @@ def test_a_finished_run_that_is_made_again_is_running(run: PreparedRun) -> None:
     assert state.holder["pid"] == os.getpid()
 
 
+def test_a_finished_run_without_one_of_its_artefacts_says_which(run: PreparedRun) -> None:
+    recorded(run).finish(None)
+    path = layout_of(run).store.path("training", run.nodes["training"].key)
+    path.rename(path.with_name("gone"))
+    state = read_state(layout_of(run), run)
+    assert (state.status, state.failure and state.failure.stage) == ("incomplete", "training")
+    assert state.failure is not None
+    assert state.failure.message == f"gone: {path}; the same command makes it again"
+
+
 def test_a_run_of_another_container_is_running_for_as_long_as_its_own_lease_says(run: PreparedRun) -> None:
     recorded(run)
     path = layout_of(run).run_claim(run.run_id)

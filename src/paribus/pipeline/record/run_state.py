@@ -66,7 +66,7 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
     if record["status"] == "running":
         return RunState(LOST, _why_lost(root, run.run_id, record), record, None, note.get("full_disk", False))
     if record["status"] == "done" and not complete:
-        return RunState("incomplete", _damage(root, run), record, None)
+        return RunState("incomplete", _lacking(root, run), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
 
@@ -81,13 +81,16 @@ def _living_holder(path: Path, root: OutputRoot) -> dict[str, Any] | None:
     return read_holder(path) if is_held(path, root.lease_seconds) else None
 
 
-def _damage(root: OutputRoot, run: PreparedRun) -> Failure | None:
-    """What is wrong with the first damaged artefact of a run; None where some are gone."""
+def _lacking(root: OutputRoot, run: PreparedRun) -> Failure | None:
+    """What is wrong with the first damaged artefact of a run, or else which one is gone."""
+    again, gone = "the same command makes it again", None
     for node in run.nodes.values():
+        path = root.store.path(node.name, node.key)
         if problem := root.store.damage(node.name, node.key):
-            message = f"damaged: {root.store.path(node.name, node.key)}: {problem}; the same command makes it again"
-            return Failure("infrastructure", message, node.name)
-    return None
+            return Failure("infrastructure", f"damaged: {path}: {problem}; {again}", node.name)
+        if gone is None and not path.exists():
+            gone = Failure("infrastructure", f"gone: {path}; {again}", node.name)
+    return gone
 
 
 def _why_lost(root: OutputRoot, run_id: str, record: dict[str, Any], why: str | None = None) -> Failure:
