@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
-from paribus.errors import NumericalError
+from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.branches import batches, group_pairs, make_batch
+from paribus.evaluation.prompts.branches import BranchBatch, batches, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit_pair, windows
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
@@ -45,6 +45,40 @@ def test_scores_do_not_depend_on_the_batch_or_on_shared_contexts() -> None:
     together = Scorer(model, batch_size=64).score(pairs).log_probability
     alone = [Scorer(model, batch_size=1).score([pair]).log_probability[0] for pair in pairs]
     np.testing.assert_allclose(together, alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("sequences", [1, 3])
+def test_a_batch_that_does_not_fit_is_halved_and_scores_the_same(
+    sequences: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, pairs, counts = tiny_model(40, CONTEXT_LENGTH), random_pairs(23), list[int]()
+    expected = Scorer(model, batch_size=16).score(pairs)
+    whole, refused = Scorer._hidden, []
+
+    def short(self: Scorer, batch: BranchBatch, device: torch.device) -> torch.Tensor:
+        if len(batch.ids) > sequences:
+            refused.append(len(batch.ids))
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(self, batch, device)
+
+    monkeypatch.setattr(Scorer, "_hidden", short)
+    found = Scorer(model, batch_size=16).score(pairs, counts.append)
+    assert refused and sum(counts) == len(pairs)
+    assert found.log_probability == pytest.approx(expected.log_probability, abs=1e-5)
+    assert found.greedy.tolist() == expected.greedy.tolist()
+    asked = [pair for pair in pairs if len(pair.continuation)]
+    assert sorted(place for place, _ in Scorer(model, batch_size=16).predictions(asked)) == list(range(len(asked)))
+
+
+def test_a_single_sequence_that_does_not_fit_is_an_error_that_says_what_was_done(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def short(self: Scorer, batch: BranchBatch, device: torch.device) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory: 9 GiB")
+
+    monkeypatch.setattr(Scorer, "_hidden", short)
+    with pytest.raises(OutOfMemoryError, match=r"scoring ran out of memory with a single one .*CUDA .* 9 GiB"):
+        Scorer(tiny_model(40, CONTEXT_LENGTH), 4).score(random_pairs(3))
 
 
 def test_a_context_is_computed_once_for_its_choices() -> None:

@@ -9,7 +9,7 @@ import torch
 
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError
-from paribus.evaluation.models.generation import GenerationRequest, Generator
+from paribus.evaluation.models.generation import SPARE_TOKENS, GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from support.evaluations import ByteEncoder, tiny_model
 
@@ -59,6 +59,47 @@ def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
     with torch.inference_mode():
         best = int(model(input_ids=torch.from_numpy(ids)[None]).logits[0, -1].argmax())
     assert first == LetterCoder().decode([best])
+
+
+class CountingCoder(LetterCoder):
+    """Notes how many tokens are decoded at a time."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.decoded: list[int] = []
+
+    def decode(self, ids: Sequence[int]) -> str:
+        self.decoded.append(len(ids))
+        return super().decode(ids)
+
+
+def test_a_stop_string_is_looked_for_in_the_last_tokens_alone() -> None:
+    """Whatever is written before: else a long answer would be decoded anew with each of its tokens."""
+    model, coder = tiny_model(257, 128), CountingCoder()
+    (whole,) = Generator(Scorer(model, 1), coder).write([GenerationRequest("xyz", ("not there",), 60)])
+    assert coder.decoded[-1] == len(whole.text) >= 50
+    assert max(coder.decoded[:-1]) == len("not there") + SPARE_TOKENS
+    coder.decoded.clear()
+    Generator(Scorer(model, 1), coder).write([GenerationRequest("xyz", (), 60)])
+    assert len(coder.decoded) == 1, "nothing is looked for, so the text alone is decoded"
+
+
+@pytest.mark.parametrize("rows", [1, 2, 5])
+def test_a_batch_that_does_not_fit_is_halved_and_writes_the_same(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, texts, counts = tiny_model(257, 64), prompts(9), list[int]()
+    expected = [one.text for one in written(model, texts, batch=9)]
+    whole = Generator._run
+
+    def short(self: Generator, batch: Any) -> list[str]:
+        if len(batch._requests) > rows:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return whole(self, batch)
+
+    monkeypatch.setattr(Generator, "_run", short)
+    requests = [GenerationRequest(text, (), TOKENS) for text in texts]
+    found = Generator(Scorer(model, 9), LetterCoder()).write(requests, counts.append)
+    assert [one.text for one in found] == expected
+    assert sum(counts) == len(texts) and max(counts) <= rows
 
 
 def test_a_prompt_too_long_for_the_context_loses_its_beginning_and_says_so() -> None:

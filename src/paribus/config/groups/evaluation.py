@@ -63,7 +63,7 @@ class EvaluationConfig:
         0.6, doc="Power of its tokens by which a hypothesis' log-probability is divided (Ott et al.: 0.6)."
     )
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
-    batch_size: Positive = execution(32, doc="Requests a forward pass.")
+    batch_size: Positive = execution(32, doc="Requests a forward pass; halved where memory is short.")
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
     def task_shots(self, task: str) -> tuple[int, ...]:

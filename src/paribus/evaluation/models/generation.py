@@ -13,10 +13,14 @@ import torch
 from torch.nn.functional import linear
 from transformers import DynamicCache
 
-from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.errors import NumericalError
+from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
+
+SPARE_TOKENS = 8
+"""Looked at beside as many as a stop string has bytes, since some tokens stand for no byte of text."""
 
 
 class Coder(PromptEncoder, Protocol):
@@ -63,16 +67,14 @@ class Generator:
         order = sorted(range(len(requests)), key=lambda place: -len(encoded[place][0]))
         texts: dict[int, str] = {}
         for start in range(0, len(order), self.scorer.batch_size):
-            places = order[start : start + self.scorer.batch_size]
-            batch = _Batch([requests[place] for place in places], [encoded[place][0] for place in places], self.coder)
-            try:
-                self._run(batch)
-            except (torch.OutOfMemoryError, MemoryError) as error:
-                size = self.scorer.batch_size
-                message = f"writing answers ran out of memory with evaluation.batch_size={size}; halve it ({error})"
-                raise OutOfMemoryError(message) from error
-            texts |= dict(zip(places, batch.texts(), strict=True))
-            progress(len(places))
+
+            def run(places: Sequence[int]) -> list[str]:
+                asked, prompts = [requests[place] for place in places], [encoded[place][0] for place in places]
+                return self._run(_Batch(asked, prompts, self.coder))
+
+            for places, found in computed(run, order[start : start + self.scorer.batch_size], "writing answers"):
+                texts |= dict(zip(places, found, strict=True))
+                progress(len(places))
         return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]
 
     def _encode(self, request: GenerationRequest) -> tuple[Ids, bool]:
@@ -84,7 +86,7 @@ class Generator:
             return np.array([self.coder.eos_id]), False
         return ids[-room:], len(ids) > room
 
-    def _run(self, batch: "_Batch") -> None:
+    def _run(self, batch: "_Batch") -> list[str]:
         """Write the texts of a batch."""
         device, parts = self.scorer.model.device, self.scorer.parts
         ids, mask = (part.to(device) for part in batch.padded())
@@ -100,7 +102,7 @@ class Generator:
             best = logits.argmax(dim=1)
             unfinished = batch.append(best.tolist(), self.scorer.context_length)
             if not unfinished:
-                return
+                return batch.texts()
             if len(unfinished) < len(best):
                 kept = torch.tensor(unfinished, device=device)
                 cache.batch_select_indices(kept)
@@ -143,8 +145,11 @@ class _Batch:
         full = len(self._prompts[row]) + len(written) >= context_length
         if full or len(written) >= request.max_tokens or written[-1] == self._coder.eos_id:
             return True
-        text = self._text(row)
-        return any(stop in text for stop in request.until)
+        # Of what was looked at before, a stop string that ends in the last token can have only its own bytes' worth of
+        # tokens. Where these are cut they may spell something else, so the whole text confirms it.
+        recent = max((len(stop.encode()) for stop in request.until), default=0) + SPARE_TOKENS
+        tail = self._coder.decode(written[-recent:]) if request.until else ""
+        return any(stop in tail and stop in self._text(row) for stop in request.until)
 
     def _text(self, row: int) -> str:
         written = self._written[row]

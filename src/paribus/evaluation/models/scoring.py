@@ -4,7 +4,6 @@ A score does not depend on the batch it is computed in, up to rounding. Imports 
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import linear
 
-from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.errors import NumericalError
+from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
@@ -79,12 +79,10 @@ class Scorer:
         """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
-        for groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
-            batch = make_batch(groups)
-            with self._naming_batch_size():
-                token_scores, best = self._tokens(batch)
-            yield np.array(scored)[batch.members], token_scores, best == batch.targets
-            progress(sum(len(group.members) for group in groups))
+        for batch_of_groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
+            for groups, (batch, token_scores, best) in computed(self._tokens, batch_of_groups, "scoring"):
+                yield np.array(scored)[batch.members], token_scores, best == batch.targets
+                progress(sum(len(group.members) for group in groups))
 
     @torch.inference_mode()
     def predictions(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, NDArray[np.float64]]]:
@@ -93,31 +91,22 @@ class Scorer:
 
         In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
         """
-        for groups in batches(group_pairs(pairs), self.batch_size):
-            yield from self._predictions(groups)
+        for batch in batches(group_pairs(pairs), self.batch_size):
+            for _, found in computed(self._predictions, batch, "scoring"):
+                yield from found
 
-    def _predictions(self, groups: Sequence[Group]) -> Iterator[tuple[int, NDArray[np.float64]]]:
+    def _predictions(self, groups: Sequence[Group]) -> list[tuple[int, NDArray[np.float64]]]:
         batch, device = make_batch(groups), self.model.device
         last = np.flatnonzero(np.append(np.diff(batch.members) != 0, True))
-        with self._naming_batch_size():
-            hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
-            logs = linear(hidden, self.parts.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
+        hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
+        logs = linear(hidden, self.parts.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
         if not np.isfinite(logs).all():
             raise NumericalError(NOT_A_NUMBER)
-        yield from zip(batch.members[last].tolist(), logs, strict=True)
+        return list(zip(batch.members[last].tolist(), logs, strict=True))
 
-    @contextmanager
-    def _naming_batch_size(self) -> Iterator[None]:
-        try:
-            yield
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise OutOfMemoryError(
-                f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
-            ) from error
-
-    def _tokens(self, batch: BranchBatch) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """Log-probability of each scored token, and the most probable token at its place."""
-        device = self.model.device
+    def _tokens(self, groups: Sequence[Group]) -> tuple[BranchBatch, NDArray[np.float64], NDArray[np.int64]]:
+        """The batch of the groups, the log-probability of each scored token, and the most probable one at its place."""
+        batch, device = make_batch(groups), self.model.device
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
         targets = torch.from_numpy(batch.targets).to(device)
@@ -128,7 +117,7 @@ class Scorer:
             chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
             scores.append((chosen - logits.logsumexp(dim=1)).cpu())
             best.append(logits.argmax(dim=1).cpu())
-        return torch.cat(scores).double().numpy(), torch.cat(best).numpy()
+        return batch, torch.cat(scores).double().numpy(), torch.cat(best).numpy()
 
     def _hidden(self, batch: BranchBatch, device: torch.device) -> torch.Tensor:
         ids = torch.from_numpy(batch.ids).to(device)

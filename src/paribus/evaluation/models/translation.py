@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.errors import OutOfMemoryError
+from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
 from paribus.tokenization import Tokenizer
@@ -42,9 +42,11 @@ class Translator:
         found = [""] * len(rows)
         for start in range(0, len(order), self.batch_size):
             places = order[start : start + self.batch_size]
-            for place, ids in zip(places, self._generated([rows[place] for place in places]), strict=True):
-                found[place] = self.tokenizer.decode(ids)
-            progress(start + len(places), len(order))
+            for some, ids in computed(self._generated, [rows[place] for place in places], "translating"):
+                for place, generated in zip(places[: len(some)], ids, strict=True):
+                    found[place] = self.tokenizer.decode(generated)
+                places = places[len(some) :]
+            progress(min(start + self.batch_size, len(order)), len(order))
         return found
 
     def _source(self, source: str) -> Ids:
@@ -55,23 +57,18 @@ class Translator:
         """Ids of the best hypothesis of each source, without the end-of-document token."""
         sources = padded(rows).to(self.model.device)
         end = self.tokenizer.eos_id
-        try:
-            hypotheses = self.model.generate(
-                input_ids=sources.clamp(min=0),
-                attention_mask=(sources >= 0).long(),
-                num_beams=self.beams,
-                length_penalty=self.length_penalty,
-                early_stopping=False,
-                do_sample=False,
-                max_new_tokens=self.context_length - 1,
-                decoder_start_token_id=end,
-                eos_token_id=end,
-                pad_token_id=end,
-            )
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise OutOfMemoryError(
-                f"translating ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
-            ) from error
+        hypotheses = self.model.generate(
+            input_ids=sources.clamp(min=0),
+            attention_mask=(sources >= 0).long(),
+            num_beams=self.beams,
+            length_penalty=self.length_penalty,
+            early_stopping=False,
+            do_sample=False,
+            max_new_tokens=self.context_length - 1,
+            decoder_start_token_id=end,
+            eos_token_id=end,
+            pad_token_id=end,
+        )
         # The first token is the one that targets begin with.
         return [_until(ids[1:], end) for ids in hypotheses.cpu().numpy()]
 

@@ -7,6 +7,7 @@ module late.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, linear
 
-from paribus.errors import NumericalError, OutOfMemoryError
+from paribus.errors import NumericalError
+from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.models.scoring import LOGITS
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
@@ -54,7 +56,8 @@ class TargetScorer:
         nats, total = np.zeros(len(pairs)), int(sizes.sum())
         for start in range(0, len(parts), self.batch_size):
             batch = parts[start : start + self.batch_size]
-            np.add.at(nats, [part.owner for part in batch], self._scored(batch))
+            for some, scored in computed(partial(_nats, self.model), batch, "scoring"):
+                np.add.at(nats, [part.owner for part in some], scored)
             progress(total * (start + len(batch)) // len(parts), total)
         if not np.isfinite(nats).all():
             raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
@@ -67,14 +70,6 @@ class TargetScorer:
             return []
         parts = windows(target, self.tokenizer.eos_id, self.context_length)
         return [_Window(owner, source, part.context, part.continuation) for part in parts]
-
-    def _scored(self, batch: Sequence[_Window]) -> NDArray[np.float64]:
-        try:
-            return _nats(self.model, batch)
-        except (torch.OutOfMemoryError, MemoryError) as error:
-            raise OutOfMemoryError(
-                f"scoring ran out of memory with evaluation.batch_size={self.batch_size}; halve it ({error})"
-            ) from error
 
 
 @torch.inference_mode()
