@@ -6,7 +6,7 @@ from typing import Any
 from paribus.config.schema import RunConfig
 from paribus.evaluation.suites.registry import prompted
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, always, fields, together
+from paribus.stage.spec import Device, Outside, Stage, always, fields, together
 from paribus.store.file_digests import FileDigests
 
 OFFLINE = {
@@ -80,4 +80,5 @@ EVALUATION = Stage(
         "clean_overlap", "fewshot_seed",
     ),
     build=build_scores,
+    device=lambda config: Device("evaluation.device", config.evaluation.device),
 )  # fmt: skip

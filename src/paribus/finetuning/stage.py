@@ -5,7 +5,7 @@ from typing import Any
 
 from paribus.evaluation.stage import OFFLINE
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, always, fields, seeds, together
+from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
 from paribus.store.file_digests import FileDigests
 from paribus.training.seeds import finetuning_seeds
 
@@ -45,4 +45,5 @@ FINETUNING = Stage(
     inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), seeds(finetuning_seeds)),
     build=build,
+    device=lambda config: Device("training.device", config.training.device),
 )

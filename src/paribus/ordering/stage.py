@@ -14,7 +14,7 @@ from paribus.config.groups.ordering import (
 )
 from paribus.config.schema import RunConfig
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, all_but, always, fields, seed_of, together
+from paribus.stage.spec import Device, Outside, Stage, all_but, always, fields, seed_of, together
 from paribus.store.file_digests import FileDigests
 
 _BM25 = ("query_terms", "saturation", "length_normalization")
@@ -85,6 +85,18 @@ def _build_contexts(context: StageContext) -> dict[str, JSON]:
     return build(context)
 
 
+def _device_of_embedder(config: RunConfig) -> Device | None:
+    """Encoders alone have a device."""
+    value = getattr(config.embedder, "device", None)
+    return None if value is None else Device("embedder.device", value)
+
+
+def _device_of_neighbours(config: RunConfig) -> Device:
+    value = config.neighbours.device
+    # Whether auto finds a GPU is for faiss to say, which a search on the CPU should not wait for.
+    return Device("neighbours.device", value, 1 if value == "gpu" else None)
+
+
 EMBEDDINGS = Stage(
     "embeddings",
     code_version=2,
@@ -92,6 +104,7 @@ EMBEDDINGS = Stage(
     identity=fields("embedder"),
     build=_build_embeddings,
     outside=Outside(lambda config: config.embedder, _fingerprint_of_embedder),
+    device=_device_of_embedder,
 )
 NEIGHBOURS = Stage(
     "neighbours",
@@ -99,6 +112,7 @@ NEIGHBOURS = Stage(
     inputs=always("embeddings"),
     identity=fields("neighbours"),
     build=_build_neighbours,
+    device=_device_of_neighbours,
 )
 LEXICAL_NEIGHBOURS = Stage(
     "lexical_neighbours",

@@ -1,7 +1,6 @@
 """The closed list of stages. Adding one touches its room, a line here, and the packages that decide its numbers.
 
-The latter are in `store/packages.py`, which `reporting` reads without knowing stages. A stage that takes a GPU is also
-named in `making/devices.py` and `making/gpu_slots.py`. Tests say what of this was forgotten.
+The latter are in `store/packages.py`, which `reporting` reads without knowing stages; a test tells when they are not.
 
 The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
 stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run

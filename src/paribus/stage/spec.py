@@ -29,6 +29,17 @@ class Outside:
 
 
 @dataclass(frozen=True)
+class Device:
+    """What a stage computes on."""
+
+    path: str
+    """The field that says so."""
+    value: str
+    gpus: int | None = 1
+    """How many GPUs it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
+
+
+@dataclass(frozen=True)
 class Stage:
     """One kind of artefact."""
 
@@ -39,6 +50,8 @@ class Stage:
     identity: Identity
     build: Callable[[StageContext], dict[str, JSON]]
     outside: Outside | None = None
+    device: Callable[[RunConfig], Device | None] = lambda config: None
+    """None where it is a CPU, whatever the configuration says."""
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of what is outside the configuration; DataError where it is missing."""

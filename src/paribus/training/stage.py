@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from paribus.config.schema import RunConfig
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, always, fields, seeds, together
+from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
 from paribus.store.file_digests import FileDigests
 from paribus.training.seeds import training_seeds
 
@@ -20,6 +21,12 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
     return fingerprint(config, digests)
 
 
+def _device(config: RunConfig) -> Device:
+    training = config.training
+    # Of several nodes the scheduler gives whole ones.
+    return Device("training.device", training.device, training.processes if training.nodes == 1 else None)
+
+
 TRAINING = Stage(
     "training",
     code_version=6,
@@ -27,4 +34,5 @@ TRAINING = Stage(
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
     outside=Outside(lambda config: config.start, _fingerprint),
+    device=_device,
 )

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from paribus.config.byte_sizes import divided
-from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import unseen, visible_gpus
@@ -34,10 +33,10 @@ class Devices:
     def problems(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
         store = OutputRoot.of(config).store
-        named = {path: device for stage, (path, device) in _devices(config).items() if stage in nodes}
         needed = [stage for stage, node in nodes.items() if store.find(stage, node.key) is None]
-        for path in dict.fromkeys(_devices(config)[stage][0] for stage in needed if stage in _devices(config)):
-            yield from self._absent(path, named[path])
+        devices = [device for stage in needed if (device := nodes[stage].stage.device(config)) is not None]
+        for path, value in dict.fromkeys((device.path, device.value) for device in devices):
+            yield from self._absent(path, value)
         if "training" in needed:
             yield from self._processes(config.training)
 
@@ -86,19 +85,6 @@ class Devices:
         if library not in self._seen:
             self._seen[library] = self.ask(library)
         return self._seen[library]
-
-
-def _devices(config: RunConfig) -> dict[str, tuple[str, str]]:
-    """Stage -> path and value of the field that says what it computes on."""
-    devices = {
-        "neighbours": ("neighbours.device", config.neighbours.device),
-        "training": ("training.device", config.training.device),
-        "evaluation": ("evaluation.device", config.evaluation.device),
-        "finetuning": ("training.device", config.training.device),
-    }
-    if isinstance(config.embedder, TransformersEmbedder | MiniLMEmbedder):
-        devices["embeddings"] = ("embedder.device", config.embedder.device)
-    return devices
 
 
 def _devices_of_cuda(count: int) -> str:
