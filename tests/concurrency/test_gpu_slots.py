@@ -235,6 +235,9 @@ def test_gpus_are_those_of_the_driver_that_the_environment_leaves_visible(monkey
         ("MIG-x", [Gpu("MIG-x", "MIG-x")]),
         ("", []),
         ("-1", []),
+        ("0,-1,1", [GPUS[0]]),
+        ("NoDevFiles", []),
+        ("1,7,2", [GPUS[1]]),
     ):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
         assert visible_gpus() == expected

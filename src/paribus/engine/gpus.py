@@ -6,12 +6,13 @@ their tickets, so that those who come later, wanting fewer, do not overtake othe
 jobs that want the GPUs it will get.
 """
 
+import itertools
 import math
 import os
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,8 +43,14 @@ def visible_gpus() -> list[Gpu]:
     if chosen is None:
         return listed
     known = {gpu.name: gpu for gpu in listed} | {gpu.uuid: gpu for gpu in listed}
-    names = [name.strip() for name in chosen.split(",") if name.strip() not in ("", "-1")]
+    # CUDA takes the names up to the first that is none: -1, NoDevFiles or a number that is not there hide the rest.
+    names = itertools.takewhile(lambda name: _may_be(name, known), map(str.strip, chosen.split(",")))
     return [Gpu(name, known[name].uuid if name in known else name) for name in names]
+
+
+def _may_be(name: str, known: Mapping[str, Gpu]) -> bool:
+    """Whether a name is one of a GPU, or of a part of one; where the driver lists none, any number."""
+    return name in known or name.startswith(("GPU-", "MIG-")) or (not known and name.isdecimal())
 
 
 def _listed() -> list[Gpu]:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from accelerate.utils import release_memory
 
 from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.finetuning import ScrollsFinetuning
@@ -113,8 +114,10 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     except NumericalError as error:
         raise NumericalError(f"fine-tuning on {task} with finetuning.learning_rate: {error}") from error
     finally:
-        # It keeps what it has prepared, and the next task would find that much less memory.
+        # It keeps what it has prepared, and the next task would find that much less memory. It collects before it lets
+        # go, while a model in bfloat16 or with compiled layers refers to itself: so once more.
         accelerator.free_memory()
+        release_memory()
     numbers: dict[str, JSON] = {
         "steps": steps,
         "examples": len(rows),

@@ -8,6 +8,11 @@ from paribus.engine.gpus import unseen
 from paribus.errors import ConfigurationError
 
 
+def usable_gpus() -> int:
+    """How many GPUs PyTorch can compute on: none where the driver is too old for it, though it still counts them."""
+    return torch.cuda.device_count() if torch.cuda.is_available() else 0
+
+
 def resolve_device(device: str, field: str) -> torch.device:
     """`device`, the value of the config path `field`, as a device that is there; a GPU has its index.
 
@@ -24,7 +29,7 @@ def resolve_device(device: str, field: str) -> torch.device:
         raise ConfigurationError(f"{field} is {device!r}; known are auto, cpu, cuda and cuda:N")
     if device == "cpu":
         return torch.device("cpu")
-    index, count = int(match[1] or 0), torch.cuda.device_count()
+    index, count = int(match[1] or 0), usable_gpus()
     if index >= count:
         raise ConfigurationError(f"{field} is {device!r}, but {count} CUDA devices are visible; try auto")
     # Without an index `torch.cuda.set_device` takes it for none.

@@ -91,16 +91,19 @@ class TrainingMemory:
 
 
 def training_setting(
-    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
+    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool, compiler: bool = True
 ) -> TrainingSetting:
-    """What of a configuration decides the memory of one of `processes` processes."""
+    """What of a configuration decides the memory of one of `processes` processes.
+
+    `compiler` is whether the machine has what compiled layers need; uncompiled ones keep far more.
+    """
     share = max(1, training.global_batch // processes)
     return TrainingSetting(
         micro_batch=min(training.micro_batch, share),
         share=share,
         precision="bf16" if precision == "bf16" else "fp32",
         gpu=gpu,
-        compiled=training.compile == "always" or (training.compile == "auto" and gpu),
+        compiled=training.compile == "always" or (training.compile == "auto" and gpu and compiler),
         documents=documents,
         activation_checkpointing=training.activation_checkpointing,
         processes=processes,

@@ -14,6 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from paribus.errors import ConfigurationError
+from paribus.training.processes import launch
 from paribus.training.processes.nodes import SlurmNodes
 from paribus.training.processes.processes import Processes, resolve_processes
 from support.stages import files
@@ -115,6 +116,28 @@ def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_ste
     options = [word for word in (tmp_path / "asked").read_text().split() if word.startswith("--")]
     assert options[:4] == ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
     assert options[4:] == ["--overlap", *asked]
+
+
+@pytest.mark.parametrize(
+    ("given", "taken"),
+    [
+        ({"NCCL_SOCKET_IFNAME": "lo"}, "lo"),
+        ({"NCCL_SOCKET_IFNAME": "=lo"}, "lo"),
+        ({"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "eth9"}, None),
+        ({"NCCL_SOCKET_IFNAME": "^docker"}, None),
+        ({"NCCL_SOCKET_IFNAME": "not-here"}, None),
+        ({}, None),
+    ],
+)
+def test_gloo_takes_the_network_that_nccl_was_told(
+    given: dict[str, str], taken: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    job = {"processes_a_node": 1, "config": {"training": {"device": "cpu"}}}
+    assert launch._environment(job).get("GLOO_SOCKET_IFNAME") == taken
 
 
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:

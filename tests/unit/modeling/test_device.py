@@ -10,7 +10,7 @@ import torch
 from paribus.config.groups.training import TrainingConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
-from paribus.modeling.device import resolve_device
+from paribus.modeling.device import resolve_device, usable_gpus
 from paribus.training.fit import device as fitted
 from support.drivers import list_gpus
 
@@ -72,13 +72,25 @@ def test_a_pytorch_that_sees_none_of_the_drivers_gpus_is_no_reason_to_use_the_cp
     assert resolve_device("cpu", "evaluation.device").type == "cpu"
 
 
-@pytest.mark.parametrize("visible", ["", "-1"])
+@pytest.mark.parametrize("visible", ["", "-1", "NoDevFiles", "none", "7"])
 def test_gpus_that_the_environment_hides_are_not_missed(
     visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     list_gpus([Gpu("0", "GPU-a")], tmp_path, monkeypatch)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     assert resolve_device("auto", "training.device").type == "cpu"
+
+
+@pytest.mark.parametrize("device", ["cuda", "cuda:1"])
+def test_a_driver_too_old_for_pytorch_has_no_gpu_for_it_however_many_it_counts(
+    device: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is NVML's until CUDA is begun."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    assert usable_gpus() == 0
+    with pytest.raises(ConfigurationError, match=rf"training\.device is '{device}', but 0 CUDA devices are visible"):
+        resolve_device(device, "training.device")
 
 
 def test_a_name_in_the_environment_is_no_gpu_where_there_is_no_driver(

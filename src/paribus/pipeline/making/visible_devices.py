@@ -27,9 +27,9 @@ def visible_devices(library: Library) -> int:
 
 def _count(library: str) -> int:
     if library == "torch":
-        import torch
+        from paribus.modeling.device import usable_gpus
 
-        return torch.cuda.device_count()
+        return usable_gpus()
     import faiss
 
     return int(getattr(faiss, "get_num_gpus", lambda: 0)())

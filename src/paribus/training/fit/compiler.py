@@ -18,4 +18,6 @@ def lacking(*, gpu: bool) -> str | None:
 
 
 def _is_here(variable: str, *names: str) -> bool:
-    return any(shutil.which(name) for name in (os.environ.get(variable, names[0]), *names))
+    """What the variable names is taken as it is, so another compiler is no help where that is missing."""
+    chosen = os.environ.get(variable)
+    return any(map(shutil.which, names if chosen is None else (chosen,)))

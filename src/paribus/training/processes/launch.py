@@ -33,6 +33,7 @@ from paribus.training.processes.group import (
 from paribus.training.processes.nodes import launcher_of_nodes
 from paribus.training.processes.processes import Processes
 
+NETWORKS = Path("/sys/class/net")
 PORTS = range(20_000, 30_000)
 """Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
 
@@ -89,7 +90,14 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
     """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU."""
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
     cpu = job["config"]["training"]["device"] == "cpu"
-    return {"OMP_NUM_THREADS": str(threads)} | ({"ACCELERATE_USE_CPU": "true"} if cpu else {})
+    return {"OMP_NUM_THREADS": str(threads)} | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
+
+
+def _network() -> dict[str, str]:
+    """The network that NCCL was told, for gloo too, which else takes the one of the host's name: loopback for many."""
+    told = os.environ.get("NCCL_SOCKET_IFNAME", "").removeprefix("=")
+    known = told and "GLOO_SOCKET_IFNAME" not in os.environ and (NETWORKS / told).exists()
+    return {"GLOO_SOCKET_IFNAME": told} if known else {}
 
 
 def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -> ParibusError:
