@@ -27,7 +27,7 @@ from paribus.training.data import prefetch
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.device import make_accelerator, resolve_precision
 from paribus.training.processes.host import join_host
-from paribus.training.processes.parallel import is_compiled
+from paribus.training.processes.parallel import compiles
 from paribus.training.step.loss import SummedLoss
 from paribus.training.step.optimizer import make_optimizer
 from paribus.training.step.schedule import learning_rate
@@ -62,7 +62,7 @@ def _bare(config: RunConfig, inputs: Path, watch: Watch, loss: Callable[[Any], L
     model = _model(config, inputs).to(device).train()
     if training.activation_checkpointing:
         model.activation_checkpointing_enable()
-    if is_compiled(training, device):
+    if compiles(training, device):
         for layer in decoder_layers(model):
             layer.compile()
     summed, optimizer, losses = loss(model), make_optimizer(model, training), []

@@ -90,6 +90,11 @@ class TrainingMemory:
         return self.checkpoint + self.batches
 
 
+def is_compiled(training: TrainingConfig, *, gpu: bool, compiler: bool) -> bool:
+    """Whether layers are compiled: with `auto` on a GPU whose machine has the `compiler` that this needs."""
+    return training.compile == "always" or (training.compile == "auto" and gpu and compiler)
+
+
 def training_setting(
     training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool, compiler: bool = True
 ) -> TrainingSetting:
@@ -103,7 +108,7 @@ def training_setting(
         share=share,
         precision="bf16" if precision == "bf16" else "fp32",
         gpu=gpu,
-        compiled=training.compile == "always" or (training.compile == "auto" and gpu and compiler),
+        compiled=is_compiled(training, gpu=gpu, compiler=compiler),
         documents=documents,
         activation_checkpointing=training.activation_checkpointing,
         processes=processes,

@@ -10,7 +10,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.training.fit import compiler
-from paribus.training.processes.parallel import is_compiled, why_not_compiled
+from paribus.training.processes.parallel import compiles, why_not_compiled
 
 GPU, CPU = torch.device("cuda", 0), torch.device("cpu")
 AUTO = TrainingConfig(compile="auto")
@@ -35,8 +35,8 @@ def test_a_gpu_compiles_by_itself_where_there_is_what_triton_needs(
     program: str, headers: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has(monkeypatch, program, headers=headers)
-    assert is_compiled(AUTO, GPU) and not is_compiled(AUTO, CPU)
-    assert not is_compiled(replace(AUTO, compile="never"), GPU)
+    assert compiles(AUTO, GPU) and not compiles(AUTO, CPU)
+    assert not compiles(replace(AUTO, compile="never"), GPU)
     assert why_not_compiled(AUTO, GPU) is None
 
 
@@ -70,7 +70,7 @@ def test_without_it_a_training_goes_on_uncompiled_and_says_what_is_not_here(
     programs: tuple[str, ...], named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has(monkeypatch, *programs, headers=tmp_path)
-    assert not is_compiled(AUTO, GPU)
+    assert not compiles(AUTO, GPU)
     told = why_not_compiled(AUTO, GPU)
     assert told is not None and named in told and told.endswith("is not here")
     assert why_not_compiled(AUTO, CPU) is None

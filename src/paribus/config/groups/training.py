@@ -76,7 +76,7 @@ class TrainingConfig:
     )
     compile: Literal["auto", "always", "never"] = execution(
         "auto",
-        doc="Compile layers with torch.compile; auto does so on a GPU. On a CPU it needs a C++ compiler.",
+        doc="Compile layers with torch.compile; auto: on a GPU beside a C compiler. On a CPU it needs a C++ compiler.",
     )
     activation_checkpointing: bool = execution(
         False,

@@ -12,6 +12,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.decoder import stacked_layers
+from paribus.modeling.memory import is_compiled
 from paribus.training.fit.compiler import lacking
 from paribus.training.step.loss import SummedLoss, SummedPairLoss, make_loss
 from paribus.training.step.optimizer import make_optimizer
@@ -39,7 +40,7 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     model.to(accelerator.device).train()
     if training.activation_checkpointing:
         model.activation_checkpointing_enable()
-    if is_compiled(training, accelerator.device):
+    if compiles(training, accelerator.device):
         for layer in stacked_layers(model):
             layer.compile()
     loss = make_loss(model, document_end, training.label_smoothing)
@@ -49,11 +50,9 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     return Prepared(model, wrapped, make_optimizer(model, training), partial(accelerator.no_sync, wrapped))
 
 
-def is_compiled(training: TrainingConfig, device: torch.device) -> bool:
-    """Whether layers are compiled on `device`: with `auto` on a GPU whose machine has what that needs."""
-    return training.compile == "always" or (
-        training.compile == "auto" and device.type == "cuda" and lacking(gpu=True) is None
-    )
+def compiles(training: TrainingConfig, device: torch.device) -> bool:
+    """Whether layers are compiled on `device` of this machine."""
+    return is_compiled(training, gpu=device.type == "cuda", compiler=lacking(gpu=True) is None)
 
 
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
