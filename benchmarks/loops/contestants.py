@@ -26,7 +26,6 @@ from paribus.training import loop
 from paribus.training.data import prefetch
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.device import make_accelerator, resolve_precision
-from paribus.training.processes.host import join_host
 from paribus.training.processes.parallel import compiles
 from paribus.training.step.loss import SummedLoss
 from paribus.training.step.optimizer import make_optimizer
@@ -89,7 +88,7 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
     """The stage `training` without its export: reading ahead, metrics, checkpoints."""
     _time_parts(watch)
     with Path("/dev/null").open("w", encoding="utf-8") as nowhere:
-        artefacts = {name: inputs / name for name in ("tokens", "order")}
+        artefacts = {name: inputs / name for name in ("tokens", "order", "contexts")}
         reporter = _StepReporter(nowhere, watch)
         context = StageContext(config, artefacts, work / "output", work, reporter, LocalEngine(1))
         accelerator, _ = make_accelerator(config.training)
@@ -102,7 +101,7 @@ def paribus(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[f
 def loop_run(context: StageContext, accelerator: Any) -> loop.Run:
     """What the loop works with, made as the stage makes it."""
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
-    return prepare(context, tokenizer, open_data(context, tokenizer, join_host(accelerator)), accelerator)
+    return prepare(context, tokenizer, open_data(context), accelerator)
 
 
 class _StepReporter(PipeReporter):

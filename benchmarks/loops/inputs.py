@@ -5,12 +5,15 @@ from pathlib import Path
 import numpy as np
 
 from paribus.config.schema import RunConfig
-from paribus.ordering.orders.artifact import Order, write_order
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.text import OrderedText
+from paribus.engine.local import LocalEngine
+from paribus.ordering.contexts.artifact import read_contexts
+from paribus.ordering.contexts.build import build
+from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.orders.artifact import write_order
 from paribus.ordering.traversal.traversal import traverse
+from paribus.stage.context import SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.encoded_corpus import EncodedCorpus, EncodedCorpusWriter
+from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.training.data.batches import Batches
 
 LONGEST = 1000
@@ -19,13 +22,13 @@ ROWS = "rows.npy"
 
 
 def write_inputs(root: Path, config: RunConfig, vocab_size: int, steps: int) -> None:
-    """Artefacts `tokens` and `order` of documents of 1 to 1,000 tokens in random order, enough for `steps` steps.
+    """Artefacts `tokens`, `order` and `contexts` of documents of 1 to 1,000 tokens in random order, for `steps` steps.
 
     `rows.npy` holds the contexts of those steps in the order they are read, context length + 1 tokens each.
     """
     generator, length = np.random.default_rng(0), config.model.context_length
     needed = (steps + 2) * config.training.global_batch * (length + 1) + LONGEST
-    tokenizer, documents = _tokenizer(vocab_size), 0
+    tokenizer, documents = random_tokenizer(vocab_size), 0
     with EncodedCorpusWriter(root / "tokens", tokenizer) as writer:
         while writer.tokens < needed:
             size = int(generator.integers(1, LONGEST))
@@ -34,14 +37,21 @@ def write_inputs(root: Path, config: RunConfig, vocab_size: int, steps: int) -> 
             documents += 1
     (root / "order").mkdir()
     write_order(root / "order", generator.permutation(documents), kept=documents, removed=0)
-    _write_rows(root, config, tokenizer, steps)
+    _measure(root, config)
+    _write_rows(root, config, steps)
 
 
-def _write_rows(root: Path, config: RunConfig, tokenizer: Tokenizer, steps: int) -> None:
-    corpus, order = EncodedCorpus(root / "tokens"), Order(root / "order")
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eos_id, config.model.context_length)
-    text = OrderedText(contexts.documents, corpus.source_bytes, tokenizer.token_byte_lengths())
-    traversal = traverse(config.packing, contexts, text, config.seed_of("contexts"))
+def _measure(root: Path, config: RunConfig) -> None:
+    """The artefact `contexts`."""
+    (root / "contexts").mkdir()
+    artefacts = {name: root / name for name in ("tokens", "order")}
+    build(StageContext(config, artefacts, root / "contexts", root / "work", SilentReporter(), LocalEngine(1)))
+
+
+def _write_rows(root: Path, config: RunConfig, steps: int) -> None:
+    opened = OpenedContexts.open(config, root / "tokens", root / "order")
+    corpus, contexts = opened.corpus, opened.contexts
+    traversal = traverse(config.packing, read_contexts(root / "contexts", contexts), config.seed_of("contexts"))
     batches = Batches(contexts, config.training.global_batch, traversal)
     assert contexts.full and contexts.count >= steps * batches.global_batch
     read = (batches.rows(step) for step in range(steps))
@@ -49,7 +59,7 @@ def _write_rows(root: Path, config: RunConfig, tokenizer: Tokenizer, steps: int)
     np.save(root / ROWS, np.concatenate(whole).astype(corpus.ids.dtype))
 
 
-def _tokenizer(vocab_size: int) -> Tokenizer:
+def random_tokenizer(vocab_size: int) -> Tokenizer:
     """BPE with exactly that many tokens, of words of random letters."""
     generator = np.random.default_rng(1)
     letters = generator.integers(ord("a"), ord("z") + 1, (40_000, 12), dtype=np.uint8)

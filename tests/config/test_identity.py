@@ -27,6 +27,9 @@ def configured(*arguments: str) -> RunConfig:
     return compose_command(parse(["scale=tiny", *arguments])).jobs[0].config
 
 
+STATISTICS = "context_statistics"
+
+
 def keys(config: RunConfig, tmp_path: object) -> dict[str, str]:
     return {name: node.key for name, node in build_graph(config, tmp_path).items()}  # type: ignore[arg-type]
 
@@ -44,10 +47,10 @@ def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
 
 
 def test_an_encoder_leaves_corpus_vocabulary_and_order_alone(tmp_path: object) -> None:
-    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "prompts", "training", "evaluation"}
+    assert changed(tmp_path, "encoder=longest_first") == {"tokens", "contexts", "prompts", "training", "evaluation"}
 
 
-ORDERED = {"order", "training", "evaluation"}
+ORDERED = {"order", "contexts", "training", "evaluation"}
 NEIGHBOURS = {"embeddings", "neighbours"}
 
 
@@ -101,11 +104,25 @@ def test_groups_that_a_run_does_not_use_change_no_key(tmp_path: object, ordering
 
 
 @pytest.mark.parametrize(
-    "overrides",
-    [("packing=best_fit",), ("packing=one_document",), ("packing.attention=document",), ("packing.shuffle=none",)],
+    ("overrides", "measured"),
+    [
+        (("packing=best_fit",), True),
+        (("packing=one_document",), True),
+        (("packing.attention=document",), False),
+        (("packing.shuffle=none",), False),
+        (("packing.stretch_bytes=4KB",), False),
+    ],
 )
-def test_a_packing_changes_only_training_and_what_follows(tmp_path: object, overrides: tuple[str, ...]) -> None:
-    assert changed(tmp_path, *overrides, base=("ordering=in_context",)) == {"training", "evaluation"}
+def test_a_packing_changes_only_training_and_what_follows(
+    tmp_path: object, overrides: tuple[str, ...], measured: bool
+) -> None:
+    found = changed(tmp_path, *overrides, base=("ordering=in_context",))
+    assert found == {"training", "evaluation"} | ({"contexts"} if measured else set())
+
+
+@pytest.mark.parametrize("override", ["seeds.contexts=7", "model.width=96", "budget.tokens=9K"])
+def test_what_contexts_hold_depends_on_no_seed_and_no_model(tmp_path: object, override: str) -> None:
+    assert changed(tmp_path, override) == {"training", "evaluation"}
 
 
 @pytest.mark.parametrize(
@@ -123,7 +140,7 @@ def test_contexts_are_examined_again_where_they_hold_something_else(
     tmp_path: Path, overrides: tuple[str, ...], again: bool
 ) -> None:
     before, after = (
-        build_graph(configured("ordering=sequential", *added), tmp_path, targets=("contexts",))["contexts"].key
+        build_graph(configured("ordering=sequential", *added), tmp_path, targets=(STATISTICS,))[STATISTICS].key
         for added in ((), overrides)
     )
     assert (before != after) is again
@@ -132,7 +149,7 @@ def test_contexts_are_examined_again_where_they_hold_something_else(
 def test_a_tokenizer_leaves_neighbours_and_order_alone(tmp_path: object) -> None:
     for ordering in ("in_context", "lexical"):
         found = changed(tmp_path, "tokenizer=scaffold_bpe", base=(f"ordering={ordering}",))
-        assert found == {"vocabulary", "tokens", "prompts", "training", "evaluation"}
+        assert found == {"vocabulary", "tokens", "contexts", "prompts", "training", "evaluation"}
 
 
 def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
@@ -140,7 +157,7 @@ def test_a_sequential_order_has_no_seed(tmp_path: object) -> None:
 
 
 def test_a_seed_changes_only_order_and_what_follows(tmp_path: object) -> None:
-    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == {"order", "training", "evaluation"}
+    assert changed(tmp_path, "seed=7", base=("ordering=in_context",)) == ORDERED
 
 
 def test_more_shots_do_not_train_again(tmp_path: object) -> None:

@@ -37,11 +37,13 @@ OWNERS = {
     "ordering.query_terms": {"lexical_neighbours"},
     "ordering.saturation": {"lexical_neighbours"},
     "ordering.length_normalization": {"lexical_neighbours"},
-    "packing": {"contexts", "training"},
+    "packing": {"contexts", "context_statistics", "training"},
     "packing.attention": {"training"},
+    "packing.shuffle": {"context_statistics", "training"},
+    "packing.stretch_bytes": {"context_statistics", "training"},
     "model": {"training"},
-    "model.context_length": {"training", "contexts", "prompts"},
-    "model.context_bytes": {"training", "contexts", "prompts"},
+    "model.context_length": {"training", "contexts", "context_statistics", "prompts"},
+    "model.context_bytes": {"training", "contexts", "context_statistics", "prompts"},
     "start": {"training"},
     "budget": {"training"},
     "training": {"training"},
@@ -60,10 +62,10 @@ OWNERS = {
     "finetuning.answer_characters": {"finetuning_data"},
     "finetuning.document_characters": {"finetuning_data"},
     "finetuning.limit": {"finetuning_data"},
-    "seed": {"order", "contexts", "training", "finetuning"},
+    "seed": {"order", "context_statistics", "training", "finetuning"},
     "seeds.weights": {"training"},
     "seeds.order": {"order"},
-    "seeds.contexts": {"contexts", "training", "finetuning"},
+    "seeds.contexts": {"context_statistics", "training", "finetuning"},
     "seeds.dropout": {"training", "finetuning"},
 }
 """The stages that a group, or a field of it, decides by itself; where one needs another, the first is enough."""
@@ -254,4 +256,4 @@ def test_keys_are_the_same_for_any_order_hash_seed_host_directory_store_locale_a
         )
         assert done.returncode == 0, done.stderr
         found.append(json.loads(done.stdout))
-    assert found[0] == found[1] == found[2] and len(found[0]) == 11
+    assert found[0] == found[1] == found[2] and len(found[0]) == 12

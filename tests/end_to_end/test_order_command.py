@@ -67,7 +67,7 @@ def test_every_picture_and_table_is_written_and_no_model_is_trained(ordered: Pat
     assert all(f"| {name} |" in content for name in ORDERINGS.split(","))
     stages = {path.name for path in (ordered / "paribus_runs/artifacts").iterdir()}
     assert {"training", "evaluation", "tasks"} & stages == set()
-    assert "contexts" in stages
+    assert {"contexts", "context_statistics"} <= stages
 
 
 def named_readings(told: str) -> list[tuple[int, int]]:

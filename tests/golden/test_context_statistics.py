@@ -1,4 +1,4 @@
-"""Pinned numbers of the stage `contexts` on a tiny input."""
+"""Pinned numbers of the stage `context_statistics` on a tiny input."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.model import LlamaModel
-from paribus.ordering.packing.build import build
+from paribus.ordering.context_statistics import build
+from paribus.ordering.contexts.build import build as build_contexts
 from support.orders import formula_vectors, stage_context, write_embeddings
 from support.training_inputs import write_inputs
 
@@ -36,7 +37,10 @@ def test_the_statistics_of_contexts_keep_their_values(tmp_path: Path) -> None:
     embeddings = write_embeddings(tmp_path / "embeddings", formula_vectors(40, 16))
     model = LlamaModel(width=8, layers=1, heads=1, ffn_width=8, context_length=200)
     groups = {"model": model}
-    context = stage_context(tmp_path, "contexts", groups=groups, seed=5, embeddings=embeddings, **inputs)
+    contexts = stage_context(tmp_path, "contexts", groups=groups, seed=5, **inputs)
+    build_contexts(contexts)
+    made = {**inputs, "contexts": contexts.output, "embeddings": embeddings}
+    context = stage_context(tmp_path, "context_statistics", groups=groups, seed=5, **made)
     numbers = build(context)
     assert {name: numbers[name] for name in NUMBERS} == NUMBERS
     similar = {name: value for name, value in numbers.items() if name.startswith("similarity")}

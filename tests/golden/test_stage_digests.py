@@ -18,11 +18,12 @@ PINNED = {
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
+    "contexts": (1, "5420ebd14b3db5d0"),
     "tasks": (3, "666d8605e35519b4"),
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {
-    "embeddings", "neighbours", "lexical_neighbours", "duplicates", "contexts", "training", "evaluation",
+    "embeddings", "neighbours", "lexical_neighbours", "duplicates", "context_statistics", "training", "evaluation",
     "finetuning_data", "finetuning",
 }  # fmt: skip
 

@@ -32,12 +32,18 @@ COMMANDS = {
     "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
 }
 FINETUNED = ("finetuning_data", "finetuning")
+OTHERS = ("lexical_neighbours", "context_statistics", *FINETUNED)
+"""Stages that a run of `in_context` has no need of."""
 KILLED = [
-    *(("in_context", stage) for stage in STAGES if stage not in ("lexical_neighbours", "contexts", *FINETUNED)),
+    *(
+        ("in_context", stage)
+        for stage in STAGES
+        if stage not in ("lexical_neighbours", "context_statistics", *FINETUNED)
+    ),
     *(("finetuning", stage) for stage in FINETUNED),
     ("lexical", "lexical_neighbours"),
     ("lexical", "duplicates"),
-    ("statistics", "contexts"),
+    ("statistics", "context_statistics"),
 ]
 DELAYS = (0.0, 0.5, 2.0)
 

@@ -12,6 +12,7 @@ from paribus.config.groups.tokenization import BPETokenizer, LongestFirstEncoder
 from paribus.corpus import build as corpus_stages
 from paribus.engine.engine import Engine
 from paribus.engine.local import LocalEngine
+from paribus.ordering.contexts import build as contexts_stage
 from paribus.ordering.duplicates import build as duplicates_stage
 from paribus.ordering.embed import build as embeddings_stage
 from paribus.ordering.lexical import build as lexical_stage
@@ -73,6 +74,7 @@ class Made:
         self.make("duplicates", duplicates_stage.build, "corpus")
         self.make("lexical_neighbours", lexical_stage.build, "corpus", ordering=LexicalOrdering())
         self.make("order", order_stage.build, "corpus", "duplicates", "embeddings", ordering=ClusterOrdering())
+        self.make("contexts", contexts_stage.build, "tokens", "order")
         return self
 
     def files(self, name: str) -> dict[str, bytes]:

@@ -6,11 +6,13 @@ import numpy as np
 from hypothesis import strategies as st
 
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig
+from paribus.ordering.contexts.measure import Measured, MeasuredContexts
+from paribus.ordering.contexts.readings import sampled_bytes
+from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.seeding import STRETCHES
 from paribus.ordering.traversal.shuffle import permute
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import Traversal, traverse
 
 EOS = 99
@@ -88,9 +90,18 @@ def text_of(contexts: Contexts, token_byte_lengths: np.ndarray) -> OrderedText:
     return OrderedText(documents, source_bytes, token_byte_lengths)
 
 
+def measured(contexts: Contexts, text: OrderedText, *, lossy: bool = False) -> MeasuredContexts:
+    """What the stage `contexts` would say of all contexts."""
+    corpus_bytes = int(text.corpus_begins[-1])
+    found = Measured.of(contexts, text, lossy, sampled_bytes(corpus_bytes), 0, contexts.count)
+    return MeasuredContexts(
+        **vars(found), context_length=contexts.context_length, ordered_bytes=text.bytes, corpus_bytes=corpus_bytes
+    )
+
+
 def traversal_of(packing: PackingConfig, contexts: Contexts, token_byte_lengths: np.ndarray, seed: int) -> Traversal:
     """The sequence in which training reads packed documents."""
-    return traverse(packing, contexts, text_of(contexts, token_byte_lengths), seed)
+    return traverse(packing, measured(contexts, text_of(contexts, token_byte_lengths)), seed)
 
 
 def slow_text_shuffle(places: list[int], text_bytes: int, stretch_bytes: int, seed: int, epoch: int) -> list[int]:

@@ -15,6 +15,7 @@ from paribus.config.groups.model import EncoderDecoderModel, LlamaModel
 from paribus.config.groups.packing import ConcatenatePacking, PackingConfig, PairPacking
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
+from paribus.ordering.contexts.build import build as build_contexts
 from paribus.ordering.orders.artifact import write_order
 from paribus.stage.context import JSON, SilentReporter, StageContext
 from paribus.tokenization import Tokenizer
@@ -96,10 +97,19 @@ def write_pair_inputs(root: Path, number: int = 60) -> dict[str, Path]:
 
 
 def context(root: Path, name: str, inputs: dict[str, Path], run: RunConfig, report: SilentReporter) -> StageContext:
-    """A context whose output is empty and whose work is what was there before."""
+    """A context whose output is empty and whose work is what was there before; its contexts are measured anew."""
     output, work = root / name / "output", root / name / "work"
     shutil.rmtree(output, ignore_errors=True)
-    return context_at(output, work, run, inputs, report=report)
+    given = inputs | {"contexts": measure_contexts(root / name / "contexts", inputs, run)}
+    return context_at(output, work, run, given, report=report)
+
+
+def measure_contexts(directory: Path, inputs: dict[str, Path], run: RunConfig) -> Path:
+    """The artefact `contexts` of a run, below `directory`."""
+    shutil.rmtree(directory, ignore_errors=True)
+    measured = context_at(directory / "output", directory / "work", run, inputs)
+    build_contexts(measured)
+    return measured.output
 
 
 def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | None = None) -> dict[str, JSON]:

@@ -24,7 +24,7 @@ USAGE = """usage: paribus order statistics [overrides]        -m ordering=... fo
 
 DOCUMENT is an id of the corpus, or #N where that is no id: document number N, from 0, of the training split.
 An id that begins with a dash stands after --.
-What is missing of the artefacts up to the order is made; no model is trained.
+What is missing of the artefacts before training is made; no model is trained.
 """
 STATISTICS = "statistics"
 _Action = tuple[Callable[[int, RunConfig, Console], int], Callable[[RunConfig], tuple[str, ...]]]
@@ -67,18 +67,19 @@ def _statistics(command: Command, console: Console) -> int:
 
     composition = compose_command(command)
     for job in composition.jobs:
-        check(job.config, ("contexts",))
+        check(job.config, ("context_statistics",))
     caches = [OutputRoot.of(job.config).cache for job in composition.jobs]
     runs = [
-        PreparedRun(job, build_graph(job.config, cache, targets=("contexts",)))
+        PreparedRun(job, build_graph(job.config, cache, targets=("context_statistics",)))
         for job, cache in zip(composition.jobs, caches, strict=True)
     ]
     rows: dict[str, OrderRow] = {}
     for label, run in zip(_row_labels(runs), runs, strict=True):
-        made = make(run.job.config, ("contexts",))
-        if made["contexts"].key not in rows:
+        made = make(run.job.config, ("context_statistics",))
+        statistics = made["context_statistics"]
+        if statistics.key not in rows:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
-            rows[made["contexts"].key] = OrderRow.read(label, made["contexts"].path, order, embeddings)
+            rows[statistics.key] = OrderRow.read(label, statistics.path, order, embeddings)
     directory = OutputRoot.of(composition.jobs[0].config).path / "orders" / digest(sorted(rows))[:16]
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     table = write_order_report(list(rows.values()), directory, head)
@@ -95,7 +96,7 @@ def _row_labels(runs: Sequence[PreparedRun]) -> list[str]:
 
 
 def _where_needs(config: RunConfig) -> tuple[str, ...]:
-    return ("order", "tokens")
+    return ("contexts",)
 
 
 def _near_needs(config: RunConfig) -> tuple[str, ...]:

@@ -1,27 +1,24 @@
 """One document of an ordered corpus: the steps that read it, what it shares contexts with, and what is near to it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow.parquet as pq
 
-from paribus.config.byte_sizes import in_contexts, in_tokens
+from paribus.config.byte_sizes import in_contexts
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
+from paribus.ordering.contexts.artifact import read_contexts
+from paribus.ordering.contexts.measure import MeasuredContexts
+from paribus.ordering.contexts.opening import OpenedContexts
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.neighbours.lists import NeighbourLists
-from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import traverse
-from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data.batches import Batches, measured_text_bytes
+from paribus.training.data.batches import Batches
 from paribus.training.data.budget import resolve_steps
 
 SHOWN_CHARACTERS = 300
@@ -34,24 +31,22 @@ SHOWN_NEIGHBOURS = 10
 def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     """At which steps document `index` of the training split is read, in which contexts and beside which documents.
 
-    `inputs` are the artefacts corpus, tokens and order, and duplicates where the order has removed some.
+    `inputs` are the artefacts corpus, tokens, order and contexts, and duplicates where the order has removed some.
     """
     corpus = CorpusArtifact(inputs["corpus"])
-    order = Order(inputs["order"])
+    opened = OpenedContexts.open(config, inputs["tokens"], inputs["order"])
+    order, contexts = opened.order, opened.contexts
     described = _describe(index, corpus)
     positions = np.flatnonzero(order.documents == index)
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
-    encoded = EncodedCorpus(inputs["tokens"])
-    context_bytes = config.model.context_bytes
-    config, eos = replace(config, model=in_tokens(config.model, encoded.bytes_per_token)), encoded.tokenizer.eos_id
-    contexts = pack(config.packing, encoded.ids, encoded.offsets, order, eos, config.model.context_length)
-    text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
-    seed = config.seed_of("contexts")
-    traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes)
+    measured = read_contexts(inputs["contexts"], contexts)
+    seed, context_bytes = config.seed_of("contexts"), config.model.context_bytes
+    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
-    batches = Batches(contexts, _batch(config, contexts, encoded), traversal)
-    return "\n".join([*lines, *_readings(index, config, batches, encoded, corpus)]) + "\n"
+    training = in_contexts(config.training, float(measured.text_bytes.mean()))
+    batches = Batches(contexts, training.global_batch, traversal)
+    return "\n".join([*lines, *_readings(index, opened, batches, measured, corpus)]) + "\n"
 
 
 def _places(positions: Sequence[int]) -> str:
@@ -61,16 +56,15 @@ def _places(positions: Sequence[int]) -> str:
 
 
 def _readings(
-    index: int, config: RunConfig, batches: Batches, encoded: EncodedCorpus, corpus: CorpusArtifact
+    index: int, opened: OpenedContexts, batches: Batches, measured: MeasuredContexts, corpus: CorpusArtifact
 ) -> list[str]:
-    contexts = batches.contexts
+    contexts, config = batches.contexts, opened.config
     held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     step_tokens = batches.global_batch * contexts.context_length
-    step_flops = training_flops(config.model, encoded.tokenizer.vocab_size, step_tokens)
-    text_bytes = partial(measured_text_bytes, contexts, encoded.tokenizer, encoded.source_bytes)
-    steps = resolve_steps(config.budget, batches, text_bytes, step_flops)
+    step_flops = training_flops(config.model, opened.corpus.tokenizer.vocab_size, step_tokens)
+    steps = resolve_steps(config.budget, batches, measured.targets, measured.text_bytes, step_flops)
     read = batches.steps_of(held, steps)
     length = f"{steps:,} steps ({steps * batches.global_batch / contexts.count:.3g} epochs)"
     lines = [
@@ -82,14 +76,6 @@ def _readings(
     if len(read) > SHOWN_READINGS:
         lines.append(f"  and {len(read) - SHOWN_READINGS:,} more")
     return [*lines, *_companions(int(held[0]), contexts, corpus)]
-
-
-def _batch(config: RunConfig, contexts: Contexts, encoded: EncodedCorpus) -> int:
-    """Contexts of a step; the text of contexts is read where only bytes say how many."""
-    if config.training.batch_bytes is None:
-        return config.training.global_batch
-    mean = float(measured_text_bytes(contexts, encoded.tokenizer, encoded.source_bytes).mean())
-    return in_contexts(config.training, mean).global_batch
 
 
 def _companions(context: int, contexts: Contexts, corpus: CorpusArtifact) -> list[str]:

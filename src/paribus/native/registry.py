@@ -7,8 +7,8 @@ from dataclasses import dataclass
 class Signature:
     """Where a kernel's code is and the types of its arguments; every kernel returns an int64.
 
-    Types: `i64`, `u64`, `f64`, and pointers `u8*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that calls
-    Python `holds_gil`, the global interpreter lock.
+    Types: `i64`, `u64`, `f64`, and pointers `u8*`, `u16*`, `i32*`, `u32*`, `f32*`, `i64*`, `u64*`, `f64*`. One that
+    calls Python `holds_gil`, the global interpreter lock.
     """
 
     package: str
@@ -71,5 +71,6 @@ KERNELS: dict[str, Signature] = {
     "score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*"),
     "split_agreeing": _ordering("agreement", "u16* u64* i64 i64 i64 i64* i64 i64* i64*"),
     "sort_landings": _ordering("walk", "u32* i64 i64* i64 u64 u32*"),
+    "sum_spans": _ordering("spans", "u16* u32* i64 i64* i64 i64* i64* i64 i64*"),
     "walk": _ordering("walk", "i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
 }

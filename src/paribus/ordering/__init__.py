@@ -2,8 +2,9 @@
 
 A stage each: documents become unit vectors (`embed`), these have nearest neighbours (`neighbours`, or by shared words
 `lexical`), near copies leave (`duplicates`), and documents are put into a sequence (`orders`, a file each, among them
-the traversal of the paper). Training then cuts the sequence into contexts (`packing`) and reads these in a sequence of
-its own (`traversal`), so that related documents share a context and not a batch. Loops are in `kernels`.
+the traversal of the paper). The sequence is cut into contexts (`packing`), and what can be said of these by reading all
+tokens is said once (`contexts`). Training then reads them in a sequence of its own (`traversal`), so that related
+documents share a context and not a batch. Loops are in `kernels`.
 
 What must hold: an order lists every kept document once, or says where it repeats; neither workers nor a kill change it;
 whoever reads one checks it against its digest. Texts decide an order, so all tokenizers of a sweep share it.

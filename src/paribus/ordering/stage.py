@@ -80,7 +80,13 @@ def _build_order(context: StageContext) -> dict[str, JSON]:
 
 
 def _build_contexts(context: StageContext) -> dict[str, JSON]:
-    from paribus.ordering.packing.build import build
+    from paribus.ordering.contexts.build import build
+
+    return build(context)
+
+
+def _build_context_statistics(context: StageContext) -> dict[str, JSON]:
+    from paribus.ordering.context_statistics import build
 
     return build(context)
 
@@ -137,12 +143,21 @@ ORDER = Stage(
 )
 CONTEXTS = Stage(
     "contexts",
-    code_version=3,
-    inputs=always("tokens", "order", "embeddings"),
+    code_version=1,
+    inputs=always("tokens", "order"),
     identity=together(
-        all_but("packing", "attention"),  # which tokens attend to which decides nothing about what a context holds
+        # What attends to what and what is read when decide nothing about what a context holds.
+        all_but("packing", "attention", "shuffle", "stretch_bytes"),
         fields("model", "context_length", "context_bytes"),
-        seed_of("contexts"),
     ),
     build=_build_contexts,
+)
+CONTEXT_STATISTICS = Stage(
+    "context_statistics",
+    code_version=3,
+    inputs=always("tokens", "order", "contexts", "embeddings"),
+    identity=together(
+        all_but("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
+    ),
+    build=_build_context_statistics,
 )

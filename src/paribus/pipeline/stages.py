@@ -4,7 +4,7 @@ The latter are in `store/packages.py`, which `reporting` reads without knowing s
 
 The order of this list decides nothing but that of tables. A run makes the inputs of a stage in the order in which the
 stage declares them, so what may fail cheaply is declared before what is dear: the tasks before the training. No run
-needs `contexts`; `paribus order` does. Only runs with a `finetuning` have its stages.
+needs `context_statistics`; `paribus order` does. Only runs with a `finetuning` have its stages.
 """
 
 from paribus.config.groups.finetuning import NoFinetuning
@@ -29,6 +29,7 @@ STAGES: dict[str, Stage] = {
         ordering.DUPLICATES,
         ordering.ORDER,
         ordering.CONTEXTS,
+        ordering.CONTEXT_STATISTICS,
         TRAINING,
         evaluation.TASKS,
         evaluation.PROMPTS,

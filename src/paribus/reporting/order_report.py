@@ -47,7 +47,7 @@ class OrderRow:
 
     @classmethod
     def read(cls, label: str, directory: Path, order: Mapping[str, Any], embeddings: str) -> "OrderRow":
-        """The `statistics.json` of a `contexts` artefact, with what the record of the order says."""
+        """The `statistics.json` of a `context_statistics` artefact, with what the record of the order says."""
         content = json.loads((directory / "statistics.json").read_text(encoding="utf-8"))
         own = {name: value for name, value in order.items() if isinstance(value, int | float)}
         return cls(label, own | content["numbers"], content["curves"], embeddings)

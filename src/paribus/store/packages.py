@@ -72,6 +72,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     "duplicates": {"datasketch": "its hashes and permutations", "regex": _CUTS, "numpy": _ARITHMETIC, PYTHON: _UNICODE},
     "order": {"numpy": _DRAWS} | dict.fromkeys(FAISS, "the clusters of documents"),
     "contexts": {"numpy": _DRAWS},
+    "context_statistics": {"numpy": _DRAWS},
     "training": {
         "torch": "the arithmetic and random numbers of training",
         "transformers": "the model",

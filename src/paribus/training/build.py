@@ -1,4 +1,4 @@
-"""The stage `training`: (tokens, order) -> the last models of a training run.
+"""The stage `training`: (tokens, order, contexts) -> the last models of a training run.
 
 Output: `step_00000123/` (Hugging Face directory of model and tokenizer, and `tokenizer/`), `state/` (optimizer after
 the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts were read) and `readings.npy` (how
@@ -21,15 +21,14 @@ from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
 from paribus.modeling.memory import training_setting
 from paribus.ordering.arrays import save_array
+from paribus.ordering.contexts.measure import MeasuredContexts
+from paribus.ordering.contexts.readings import READINGS, readings
 from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.traversal.readings import READINGS, readings
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.available import available_bytes
@@ -72,7 +71,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host) 
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     if told := why_not_compiled(context.config.training, accelerator.device):
         context.report.message(told)
-    data = open_data(context, tokenizer, host)
+    data = open_data(context)
     config = data.config
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
@@ -83,8 +82,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host) 
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
-    text = ordered_text(run, context.inputs["tokens"])
-    save_readings(run, text, context.output)
+    save_readings(run, data.measured, context.output)
     return pair_numbers(run) | {
         "steps": run.budget.steps,
         "global_batch": run.batches.global_batch,
@@ -95,7 +93,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host) 
         "batch_bytes": run.budget.text_bytes / run.budget.steps,
         "context_bytes": run.budget.text_bytes / (run.budget.steps * run.batches.global_batch),
         "epochs": run.budget.epochs,
-        "straddling": straddling(run.batches.contexts, text, run.batches.traversal),
+        "straddling": straddling(run.batches.traversal, data.measured),
         "parameters": parameter_count(config.model, tokenizer.vocab_size),
         "flops": run.budget.flops,
         "final_loss": run.metrics.recent("train/loss"),
@@ -180,16 +178,10 @@ def export(run: Run, tokenizer: Path, output: Path) -> None:
     write_json(output / "contexts.json", contexts_record(run))
 
 
-def ordered_text(run: Run, tokens: Path) -> OrderedText:
-    """The text that contexts are made of; `tokens` is the encoded corpus."""
-    corpus = EncodedCorpus(tokens)
-    lengths = corpus.tokenizer.token_byte_lengths()
-    return OrderedText(run.batches.contexts.documents, corpus.source_bytes, lengths)
-
-
-def save_readings(run: Run, text: OrderedText, output: Path) -> None:
+def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
     """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
-    found = readings(run.batches.contexts, text, run.batches.times_read(run.budget.steps))
+    times = run.batches.times_read(run.budget.steps)
+    found = readings(measured.sampled, times, measured.corpus_bytes)
     save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
 
 

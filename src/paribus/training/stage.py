@@ -30,7 +30,7 @@ def _device(config: RunConfig) -> Device:
 TRAINING = Stage(
     "training",
     code_version=6,
-    inputs=always("tokens", "order"),
+    inputs=always("tokens", "order", "contexts"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
     outside=Outside(lambda config: config.start, _fingerprint),

@@ -27,6 +27,7 @@ ARTEFACTS = (
     "duplicates",
     "lexical_neighbours",
     "order",
+    "contexts",
 )
 on_ray = pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs ray")
 

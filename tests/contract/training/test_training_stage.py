@@ -21,9 +21,9 @@ from paribus.errors import ConfigurationError, DataError, NumericalError
 from paribus.evaluation.models.checkpoints import last_checkpoints
 from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count, training_flops
+from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.orders.artifact import Order, write_order
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import traverse
 from paribus.stage.context import SilentReporter
 from paribus.tokenization import Tokenizer
@@ -32,6 +32,7 @@ from paribus.training.build import build
 from paribus.training.data.batches import Batches
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import step_name
+from support.packings import measured
 from support.training_inputs import BUDGET, MODEL, PACKING, STEPS, TRAINING, config, context, execute, write_inputs
 
 VOCAB_SIZE = 257
@@ -298,7 +299,7 @@ def drawn(inputs: dict[str, Path]) -> Batches:
     corpus, order = EncodedCorpus(inputs["tokens"]), Order(inputs["order"])
     contexts = pack(PACKING, corpus.ids, corpus.offsets, order, VOCAB_SIZE - 1, MODEL.context_length)
     text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
-    return Batches(contexts, TRAINING.global_batch, traverse(PACKING, contexts, text, config().seed))
+    return Batches(contexts, TRAINING.global_batch, traverse(PACKING, measured(contexts, text), config().seed))
 
 
 @pytest.mark.parametrize(

@@ -7,17 +7,19 @@ import numpy as np
 import pytest
 
 from paribus.commands.order_documents import SHOWN_PLACES, SHOWN_READINGS, find_document, where
+from paribus.config.groups.budget import BudgetConfig, EqualTextBudget
 from paribus.corpus.artifact import CorpusWriter
 from paribus.errors import ConfigurationError
+from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.orders.artifact import Order, write_order
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import traverse
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.data.batches import Batches
 from support.corpora import write_corpus
-from support.training_inputs import MODEL, STEPS, TRAINING, config, write_inputs
+from support.packings import measured
+from support.training_inputs import BUDGET, MODEL, STEPS, TRAINING, config, measure_contexts, write_inputs
 
 DOCUMENTS = 40
 REPEATED = 3
@@ -33,7 +35,8 @@ def inputs(tmp_path: Path) -> dict[str, Path]:
     others = np.array([number for number in range(DOCUMENTS) if number != REPEATED])
     documents = np.stack([np.full(len(others), REPEATED), others], axis=1).reshape(-1)
     write_order(order, documents, groups=np.arange(0, len(documents) + 1, 2), kept=DOCUMENTS, removed=0)
-    return {**made, "corpus": corpus, "order": order}
+    found = {**made, "corpus": corpus, "order": order}
+    return {**found, "contexts": measure_contexts(tmp_path / "contexts", found, config())}
 
 
 def test_a_list_of_places_says_how_many_it_leaves_out(inputs: dict[str, Path]) -> None:
@@ -49,7 +52,9 @@ def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: d
     eos = encoded.tokenizer.eos_id
     contexts = pack(config().packing, encoded.ids, encoded.offsets, Order(inputs["order"]), eos, MODEL.context_length)
     text = OrderedText(contexts.documents, encoded.source_bytes, encoded.tokenizer.token_byte_lengths())
-    batches = Batches(contexts, TRAINING.global_batch, traverse(config().packing, contexts, text, config().seed))
+    batches = Batches(
+        contexts, TRAINING.global_batch, traverse(config().packing, measured(contexts, text), config().seed)
+    )
     holding = [i for i in range(contexts.count) if REPEATED in {found for found, _ in contexts.documents_of(i)}]
     read = sum(int(index) in holding for step in range(STEPS) for index in batches.indices(step))
     assert read != len(holding)
@@ -59,13 +64,13 @@ def test_readings_are_those_of_contexts_and_are_told_from_the_contexts(inputs: d
     assert f"\n  and {read - SHOWN_READINGS} more\n" in told
 
 
-def test_a_budget_in_tokens_is_resolved_without_reading_the_corpus(
-    inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("budget", [BUDGET, EqualTextBudget(text=800)], ids=["tokens", "text"])
+def test_the_corpus_is_not_read_again_whatever_the_budget(
+    inputs: dict[str, Path], monkeypatch: pytest.MonkeyPatch, budget: BudgetConfig
 ) -> None:
-    expected = where(REPEATED, config(), inputs)
-    assert "which are read" in expected
     monkeypatch.setattr(OrderedDocuments, "read", None)
-    assert where(REPEATED, config(), inputs) == expected
+    monkeypatch.setattr(OrderedDocuments, "summed", None)
+    assert "which are read" in where(REPEATED, config(budget), inputs)
 
 
 def test_an_id_stands_for_its_document_before_it_is_read_as_a_number(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_upgrades_that_can_change_no_number_keep_no_runs_apart(tmp_path: Path) -
         ("torch", "2.0", ["evaluation", "training"]),
         ("transformers", "2.0", ["evaluation", "training"]),
         ("accelerate", "2.0", ["training"]),
-        ("numpy", "2.0", ["evaluation", "order", "training"]),
+        ("numpy", "2.0", ["contexts", "evaluation", "order", "training"]),
         ("lm-eval", "2.0", ["evaluation"]),
         ("faiss-cpu", "2.0", ["order"]),
         ("python", "3.12.0", ["evaluation"]),

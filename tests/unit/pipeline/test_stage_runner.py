@@ -286,7 +286,7 @@ def test_all_attempts_whose_work_an_artefact_has_are_compared(
     node = run.nodes["training"]
     runner_of_stages = stages(run)
     stage_is(monkeypatch)
-    for other in ("corpus", "vocabulary", "tokens", "order"):
+    for other in ("corpus", "vocabulary", "tokens", "order", "contexts"):
         runner_of_stages.ensure(run.nodes[other])
 
     def attempt(version: str, *, leaves: str | None = None) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def before(plan: Plan) -> tuple[float, set[str], set[str]]:
 
 def test_nothing_is_known_of_stages_before_one_was_timed(tmp_path: Path) -> None:
     plan = make_plan([planned_run(tmp_path)])
-    assert before(plan) == (0.0, set(), {"corpus", "vocabulary", "tokens", "tasks", "prompts", "order"})
+    assert before(plan) == (0.0, set(), {"corpus", "vocabulary", "tokens", "tasks", "prompts", "order", "contexts"})
     assert plan.others.after.unknown == ("evaluation",)
     assert "before training: hours not known of corpus, tasks, vocabulary, tokens" in "\n".join(bill(plan))
 
@@ -38,7 +38,7 @@ def test_a_stage_takes_as_long_a_byte_as_its_kind_took_on_another_corpus(tmp_pat
     store_record(run, "vocabulary", {}, key="other", inputs={"corpus": "other"}, seconds=3.0)
     seconds, known, unknown = before(make_plan([run]))
     assert (seconds, known) == (pytest.approx(12.0), {"vocabulary"})
-    assert unknown == {"tokens", "tasks", "prompts", "order"}
+    assert unknown == {"tokens", "tasks", "prompts", "order", "contexts"}
 
 
 def test_the_same_kind_of_tokenizer_says_more_than_another(tmp_path: Path) -> None:

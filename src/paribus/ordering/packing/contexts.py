@@ -14,7 +14,6 @@ from paribus.ordering.packing.documents import Integers, OrderedDocuments
 from paribus.ordering.packing.pieces import ContextPieces
 
 NO_TARGET = -1
-CONTEXTS_AT_ONCE = 1024
 
 
 class Contexts(ABC):
@@ -54,12 +53,16 @@ class Contexts(ABC):
             raise IndexError(f"contexts {chosen.min()} to {chosen.max()} are not in range({self.count})")
         return self._pieces(chosen)
 
-    def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
+    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
         """The pieces of contexts without the tokens that nothing before them in the context leads to."""
         pieces = self.pieces(indices)
         unpredicted = pieces.unpredicted
         unpredicted[pieces.bounds[:-1]] = True
         return ContextPieces(pieces.positions, pieces.starts + unpredicted, pieces.lengths - unpredicted, pieces.bounds)
+
+    def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
+        """The pieces of contexts that a model learns from: their targets, and of rows with a source that too."""
+        return self.target_pieces(indices)
 
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Input tokens and the tokens they predict, -1 where there is none, both (n, context_length) int64."""
@@ -84,19 +87,14 @@ class Contexts(ABC):
         """Tokens that each context predicts, (n,) int64."""
         return self.pieces(indices).targets
 
-    def source_bytes(self, token_byte_lengths: npt.ArrayLike, indices: npt.ArrayLike) -> Integers:
+    def source_bytes(self, token_byte_lengths: Integers, indices: npt.ArrayLike) -> Integers:
         """Bytes of source text that the targets of each context cover, (n,) int64.
 
-        `token_byte_lengths` (vocabulary,) gives the bytes a token stands for; an end-of-document token stands for none.
+        `token_byte_lengths` (vocabulary,) int64 gives the bytes a token stands for, none of a special token.
         """
-        lengths = np.append(np.asarray(token_byte_lengths, dtype=np.int64), 0)
-        lengths[[self.documents.eos_id, NO_TARGET]] = 0
-        chosen = np.asarray(indices, dtype=np.int64)
-        covered = np.empty(len(chosen), dtype=np.int64)
-        for start in range(0, len(chosen), CONTEXTS_AT_ONCE):
-            part = slice(start, start + CONTEXTS_AT_ONCE)
-            covered[part] = lengths[self.rows(chosen[part])[1]].sum(axis=1)
-        return covered
+        pieces = self.target_pieces(indices)
+        stops = pieces.starts + pieces.lengths
+        return pieces.summed(self.documents.summed(token_byte_lengths, pieces.positions, pieces.starts, stops))
 
     def documents_of(self, index: int) -> list[tuple[int, int]]:
         """(document, tokens of it) for the documents a context holds, in its sequence.

@@ -44,6 +44,12 @@ class PairContexts(RaggedContexts):
             self.documents.read(position, int(self._sources[position]), right[row, : targets[row]])
         return left, right
 
+    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
+        """What of each target is predicted, a piece a row."""
+        chosen = self.pieces(indices).positions
+        bounds = np.arange(len(chosen) + 1, dtype=np.int64)
+        return ContextPieces(chosen, self._sources[chosen], self.target_tokens(chosen), bounds)
+
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """What of each pair is read and what is predicted, two pieces a row."""
         chosen = self.pieces(indices).positions

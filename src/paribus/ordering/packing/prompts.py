@@ -6,6 +6,7 @@ import numpy.typing as npt
 from paribus.errors import DataError
 from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
+from paribus.ordering.packing.pieces import ContextPieces
 from paribus.ordering.packing.ragged import RaggedContexts
 
 
@@ -45,6 +46,12 @@ class PromptContexts(RaggedContexts):
             prompt = int(self._prompts[position])
             self.documents.read(position, prompt, targets[row, prompt - 1 : sizes[row]])
         return inputs, targets
+
+    def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
+        """The answers with their ends, a piece a row."""
+        chosen = self.pieces(indices).positions
+        bounds = np.arange(len(chosen) + 1, dtype=np.int64)
+        return ContextPieces(chosen, self._prompts[chosen], self.target_tokens(chosen), bounds)
 
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
         """Tokens that each row predicts, (n,) int64."""

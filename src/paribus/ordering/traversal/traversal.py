@@ -5,11 +5,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from paribus.config.groups.packing import PackingConfig, PairPacking
-from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.packing.documents import Integers
 from paribus.ordering.traversal.shuffle import permute, unpermute
 from paribus.ordering.traversal.stretches import AlongText, Stretches
-from paribus.ordering.traversal.text import OrderedText
 
 CONTEXTS_A_STRETCH = 8
 BYTES_A_TOKEN = 4
@@ -122,43 +121,33 @@ def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
 
 
 def traverse(
-    packing: PackingConfig,
-    contexts: Contexts,
-    text: OrderedText,
-    seed: int,
-    *,
-    context_bytes: int | None = None,
-    places: Integers | None = None,
+    packing: PackingConfig, measured: MeasuredContexts, seed: int, *, context_bytes: int | None = None
 ) -> Traversal:
     """The sequence that `packing.shuffle` names.
 
-    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers; `places` are
-    `OrderedText.places`, where they are known already.
+    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers.
     """
     match packing.shuffle:
         case "none":
-            return Sequential(contexts.count)
+            return Sequential(measured.count)
         case "contexts":
-            return ShuffledContexts(contexts.count, seed)
+            return ShuffledContexts(measured.count, seed)
         case "text":
-            known = text.places(contexts) if places is None else places
-            size = context_bytes or BYTES_A_TOKEN * contexts.context_length
-            return ShuffledText(known, text.bytes, _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size, seed)
+            size = context_bytes or BYTES_A_TOKEN * measured.context_length
+            stretch = _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size
+            return ShuffledText(measured.places, measured.ordered_bytes, stretch, seed)
 
 
 def _stretch_bytes(packing: PackingConfig) -> int | None:
     return None if isinstance(packing, PairPacking) else packing.stretch_bytes
 
 
-def straddling(contexts: Contexts, text: OrderedText, traversal: Traversal) -> float | None:
+def straddling(traversal: Traversal, measured: MeasuredContexts) -> float | None:
     """Share of contexts with text of more than one stretch of the first epoch, of a sample; None without stretches."""
     if not isinstance(traversal, ShuffledText):
         return None
-    taken = min(contexts.count, SAMPLED)
-    pieces = contexts.pieces(np.arange(taken, dtype=np.int64) * contexts.count // taken)
-    first, last = text.bounds(pieces)
+    taken = min(measured.count, SAMPLED)
+    sample = np.arange(taken, dtype=np.int64) * measured.count // taken
+    first, after = measured.places[sample], measured.ends[sample]
     stretches = traversal.stretches(0)
-    begins, ends = stretches.of(first), stretches.of(np.maximum(first, last - 1))
-    lowest = np.minimum.reduceat(begins, pieces.bounds[:-1])
-    highest = np.maximum.reduceat(ends, pieces.bounds[:-1])
-    return float(np.mean(lowest != highest))
+    return float(np.mean(stretches.of(first) != stretches.of(np.maximum(first, after - 1))))

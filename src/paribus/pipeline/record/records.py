@@ -119,7 +119,7 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
 def _run_record(
     record: Mapping[str, Any], config: Mapping[str, Any], labels: Mapping[str, str], directory: Path, root: OutputRoot
 ) -> "RunRecord":
-    from paribus.ordering.traversal.readings import READINGS
+    from paribus.ordering.contexts.readings import READINGS
     from paribus.reporting.table.frame import RunRecord
 
     artifacts = {name: root.store.find(name, stage["key"]) for name, stage in record["stages"].items()}

@@ -11,10 +11,8 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, boundaries
-from paribus.ordering.traversal.text import OrderedText
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
 from paribus.ordering.traversal.traversal import Traversal
-from paribus.tokenization import Tokenizer
 
 Integers = npt.NDArray[np.int64]
 STEPS_AT_ONCE = 64
@@ -79,29 +77,9 @@ class Batches:
         return sorted(found)
 
 
-def context_text_bytes(contexts: Contexts, token_byte_lengths: npt.NDArray[np.integer]) -> Integers:
+def context_text_bytes(contexts: Contexts, token_byte_lengths: Integers) -> Integers:
     """Bytes of source text that the targets of each context cover, int64 (count,)."""
     return _of_each(contexts, lambda indices: contexts.source_bytes(token_byte_lengths, indices))
-
-
-def measured_text_bytes(contexts: Contexts, tokenizer: Tokenizer, source_bytes: npt.ArrayLike) -> Integers:
-    """As `context_text_bytes`; of a tokenizer that loses text, by its share of a document's tokens.
-
-    The tokens of such a one stand for less than was read, so budgets of text would read more of it than others do.
-    `source_bytes` (documents of the corpus,) are the UTF-8 bytes of each text. Pairs are measured by their tokens.
-    """
-    lengths = tokenizer.token_byte_lengths()
-    if not tokenizer.settings.lossy or isinstance(contexts, PairContexts):
-        return context_text_bytes(contexts, lengths)
-    text = OrderedText(contexts.documents, source_bytes, lengths)
-
-    def measure(indices: Integers) -> Integers:
-        pieces = contexts.predicted(indices)
-        begins, ends = text.bounds(pieces)
-        covered = boundaries(ends - begins)
-        return covered[pieces.bounds[1:]] - covered[pieces.bounds[:-1]]
-
-    return _of_each(contexts, measure)
 
 
 def context_targets(contexts: Contexts) -> Integers:

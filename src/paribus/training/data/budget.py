@@ -4,9 +4,7 @@ Whichever is fixed, the others are computed exactly from the contexts that will 
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -19,7 +17,7 @@ from paribus.config.groups.budget import (
 )
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
-from paribus.training.data.batches import Batches, Integers, context_targets
+from paribus.training.data.batches import Batches, Integers
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ def resolve_budget(
     training FLOPs of one global batch. Raises ConfigurationError if the budget is text and the contexts stand for none,
     or if it takes more epochs than `budget.max_epochs`.
     """
-    steps = _steps(budget, batches, lambda: targets, lambda: text_bytes, step_flops)
+    steps = resolve_steps(budget, batches, targets, text_bytes, step_flops)
     resolved = _budget_of(steps, batches, targets, text_bytes, step_flops)
     if budget.max_epochs is not None and resolved.epochs > budget.max_epochs:
         most = math.floor(budget.max_epochs * batches.contexts.count) // batches.global_batch
@@ -84,23 +82,15 @@ def resolve_budget(
     return resolved
 
 
-def resolve_steps(budget: BudgetConfig, batches: Batches, text_bytes: Callable[[], Integers], step_flops: int) -> int:
-    """The steps of `resolve_budget`, however many epochs they are; `text_bytes` is called if the budget is text."""
-    return _steps(budget, batches, partial(context_targets, batches.contexts), text_bytes, step_flops)
-
-
-def _steps(
-    budget: BudgetConfig,
-    batches: Batches,
-    targets: Callable[[], Integers],
-    text_bytes: Callable[[], Integers],
-    step_flops: int,
+def resolve_steps(
+    budget: BudgetConfig, batches: Batches, targets: Integers, text_bytes: Integers, step_flops: int
 ) -> int:
+    """The steps of `resolve_budget`, however many epochs they are."""
     match budget:
         case EqualTokensBudget():
-            return _steps_of_tokens(budget.tokens, batches, targets())
+            return _steps_of_tokens(budget.tokens, batches, targets)
         case EqualTextBudget():
-            return _steps_of_text(budget.text, batches, text_bytes())
+            return _steps_of_text(budget.text, batches, text_bytes)
         case EqualFlopsBudget():
             return -(-budget.flops // step_flops)
         case EqualStepsBudget():

@@ -1,27 +1,22 @@
 """From the artefacts of a run to what training works with."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from paribus.config.byte_sizes import in_contexts, in_tokens
+from paribus.config.byte_sizes import in_contexts
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.packing import within_documents
-from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
-from paribus.ordering.arrays import map_array, save_array
-from paribus.ordering.orders.artifact import Order
+from paribus.ordering.contexts.artifact import read_contexts
+from paribus.ordering.contexts.measure import MeasuredContexts
+from paribus.ordering.contexts.opening import OpenedContexts
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.stage.context import JSON, StageContext
 from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.encoded_corpus import EncodedCorpus
-from paribus.training.data.batches import Batches, Integers, context_sources, context_targets, measured_text_bytes
+from paribus.training.data.batches import Batches, Integers, context_sources
 from paribus.training.data.budget import amount_of, resolve_budget
 from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
@@ -37,34 +32,22 @@ class Data:
     config: RunConfig
     contexts: Contexts
     traversal: Traversal
-    targets: Integers
-    """Tokens that each context predicts, int64 (count,)."""
-    text_bytes: Integers
-    """Bytes of source text of the targets of each context, int64 (count,)."""
+    measured: MeasuredContexts
     fingerprint: dict[str, JSON]
 
 
-def open_data(context: StageContext, tokenizer: Tokenizer, host: Host) -> Data:
-    """Open the encoded text in its order, packed into contexts.
+def open_data(context: StageContext) -> Data:
+    """Open the encoded text in its order, packed into contexts, and what was measured of them; no token is read.
 
     Raises DataError for a corpus smaller than one context.
     """
-    config = context.config
-    corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
-    context_bytes = config.model.context_bytes
-    config = replace(config, model=in_tokens(config.model, corpus.bytes_per_token))
-    length = config.model.context_length
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, tokenizer.eos_id, length, corpus.source_lengths)
-    fingerprint = data_fingerprint(corpus, order, contexts)
-    byte_lengths = tokenizer.token_byte_lengths()
-    kept = _Kept(context.work, digest(fingerprint)[:16], host)
-    text = OrderedText(contexts.documents, corpus.source_bytes, byte_lengths)
-    places = kept.array("places", lambda: text.places(contexts)) if config.packing.shuffle == "text" else None
-    seed = config.seed_of("contexts")
-    traversal = traverse(config.packing, contexts, text, seed, context_bytes=context_bytes, places=places)
-    text_bytes = kept.array("text_bytes", lambda: measured_text_bytes(contexts, tokenizer, corpus.source_bytes))
-    config = replace(config, training=in_contexts(config.training, float(text_bytes.mean())))
-    return Data(config, contexts, traversal, context_targets(contexts), text_bytes, fingerprint)
+    opened = OpenedContexts.open(context.config, context.inputs["tokens"], context.inputs["order"])
+    config, contexts = opened.config, opened.contexts
+    measured = read_contexts(context.inputs["contexts"], contexts)
+    context_bytes = context.config.model.context_bytes
+    traversal = traverse(config.packing, measured, config.seed_of("contexts"), context_bytes=context_bytes)
+    config = replace(config, training=in_contexts(config.training, float(measured.text_bytes.mean())))
+    return Data(config, contexts, traversal, measured, data_fingerprint(opened.corpus, opened.order, contexts))
 
 
 def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator: Any, host: Host = ALONE) -> Run:
@@ -73,11 +56,11 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     Raises ConfigurationError for a budget that takes more epochs than it may. One that leaves fewer checkpoints than
     are to be scored is told.
     """
-    config, targets = data.config, data.targets
+    config, targets, text_bytes = data.config, data.measured.targets, data.measured.text_bytes
     batches = Batches(data.contexts, config.training.global_batch, data.traversal)
     sources = context_sources(data.contexts)
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
-    budget = resolve_budget(config.budget, batches, targets, data.text_bytes, step_flops)
+    budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
@@ -91,7 +74,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         batches=batches,
         dropout_seed=config.seed_of("dropout"),
         targets=targets,
-        text_bytes=data.text_bytes,
+        text_bytes=text_bytes,
         document_end=tokenizer.eos_id if within_documents(config.packing) else None,
         checkpoints=Checkpoints(context.work, frozenset(kept_steps(config.training, budget.steps)), fingerprint),
         metrics=MetricsFile(context.work / METRICS),
@@ -99,24 +82,6 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         accelerator=accelerator,
         host=host,
     )
-
-
-@dataclass(frozen=True)
-class _Kept:
-    """Arrays for which the whole corpus is read: by one process, once, for all processes and resumptions."""
-
-    work: Path
-    data: str
-    """Digest of what they are made of."""
-    host: Host
-
-    def array(self, name: str, make: Callable[[], Integers]) -> Integers:
-        """The array of that name, memory-mapped."""
-        path = self.work / f"{name}_{self.data}.npy"
-        if self.host.main and not path.exists():
-            save_array(path, make())
-        self.host.wait()
-        return map_array(path)
 
 
 def _step_flops(

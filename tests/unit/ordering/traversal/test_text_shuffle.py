@@ -15,15 +15,15 @@ from paribus.config.groups.packing import (
     PairPacking,
 )
 from paribus.errors import DataError
+from paribus.ordering.contexts import readings as sampling
+from paribus.ordering.contexts.readings import readings, sampled_bytes
+from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
-from paribus.ordering.traversal import readings as sampling
-from paribus.ordering.traversal.readings import readings, sampled_bytes
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import ShuffledText, straddling, traverse
 from paribus.reporting.notes.common_text import common_share
 from paribus.training.data.batches import Batches
-from support.packings import EOS, FixedOrder, packed, slow_text_shuffle, text_of
+from support.packings import EOS, FixedOrder, measured, packed, slow_text_shuffle, text_of
 
 BYTE_LENGTHS = np.array([1, 2, 3, 4, 5, *[0] * (EOS - 5)])
 PACKINGS = [ConcatenatePacking(), BestFitPacking(window=4), OneDocumentPacking()]
@@ -53,7 +53,7 @@ def test_every_epoch_reads_contexts_in_the_slow_sequence(
     order = data.draw(st.permutations(range(len(documents))))
     contexts = packed(documents, order, packing=packing)
     text = text_of(contexts, BYTE_LENGTHS)
-    places = text.places(contexts)
+    places = measured(contexts, text).places
     assert places.tolist() == slow_bytes_before(documents, order, contexts)
     traversal = ShuffledText(places, text.bytes, stretch, seed)
     for epoch in (0, 1, 5):
@@ -88,13 +88,19 @@ def cut(token_bytes: int, packing: PackingConfig, context_tokens: int = 16) -> C
     return contexts, OrderedText(contexts.documents, sizes, byte_lengths)
 
 
+def read_of(arm: Cut, times: np.ndarray) -> np.ndarray:
+    """How often each sampled byte was read, by how often each context was."""
+    found = measured(*arm)
+    return readings(found.sampled, times, found.corpus_bytes)
+
+
 def read_at(arm: Cut, packing: PackingConfig, text_bytes: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     """By byte of the corpus how often training predicted it until it has predicted so many bytes, and when last.
 
     Slow: context by context, token by token.
     """
     contexts, text = arm
-    traversal = traverse(packing, contexts, text, seed)
+    traversal = traverse(packing, measured(contexts, text), seed)
     times = np.zeros(int(text.corpus_begins[-1]), dtype=np.int64)
     when, done, sequence = np.full(len(times), -1), 0, traversal.at(np.arange(contexts.count), 0)
     for context in itertools.chain(sequence.tolist()):
@@ -137,11 +143,11 @@ def test_shuffled_contexts_of_different_tokens_have_little_text_in_common() -> N
 def test_neighbours_of_the_order_are_a_window_apart_and_other_epochs_and_seeds_read_otherwise() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     contexts, text = cut(5, packing)
-    traversal = traverse(packing, contexts, text, 0)
+    traversal = traverse(packing, measured(contexts, text), 0)
     place = traversal.places_of(np.arange(contexts.count), 0)
     apart = np.abs(np.diff(place))
     assert 60 < np.median(apart) < 128 and (apart > 32).mean() > 0.99
-    others = [traversal.at(np.arange(300), 1), traverse(packing, contexts, text, 1).at(np.arange(300), 0)]
+    others = [traversal.at(np.arange(300), 1), traverse(packing, measured(contexts, text), 1).at(np.arange(300), 0)]
     for other in others:
         assert len(np.intersect1d(other, traversal.at(np.arange(300), 0))) < 150
 
@@ -151,16 +157,16 @@ def test_readings_are_those_of_every_byte(packing: PackingConfig) -> None:
     arm = cut(5, packing)
     contexts, text = arm
     expected, _ = read_at(arm, packing, 60_000)
-    batches = Batches(contexts, 1, traverse(packing, contexts, text, 0))
+    batches = Batches(contexts, 1, traverse(packing, measured(contexts, text), 0))
     steps = steps_of(arm, packing, 60_000)
-    found = readings(contexts, text, batches.times_read(steps))
+    found = read_of(arm, batches.times_read(steps))
     assert found.tolist() == expected[sampled_bytes(len(expected))].tolist()
 
 
 def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
     """Contexts that training reads until it has predicted so many bytes."""
     contexts, text = arm
-    sequence = traverse(packing, contexts, text, 0).at(np.arange(contexts.count), 0)
+    sequence = traverse(packing, measured(contexts, text), 0).at(np.arange(contexts.count), 0)
     lengths = np.zeros(EOS + 1, dtype=np.int64)
     lengths[:6] = np.arange(6)
     return int(np.searchsorted(np.cumsum(contexts.source_bytes(lengths, sequence)), text_bytes)) + 1
@@ -169,10 +175,10 @@ def steps_of(arm: Cut, packing: PackingConfig, text_bytes: int) -> int:
 def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     arms = [cut(token_bytes, packing) for token_bytes in (3, 8)]
-    times = [Batches(arm[0], 1, traverse(packing, *arm, 0)).times_read(arm[0].count // 3) for arm in arms]
-    exact = common_share(*(readings(*arm, each) for arm, each in zip(arms, times, strict=True)))
+    times = [Batches(arm[0], 1, traverse(packing, measured(*arm), 0)).times_read(arm[0].count // 3) for arm in arms]
+    exact = common_share(*(read_of(arm, each) for arm, each in zip(arms, times, strict=True)))
     monkeypatch.setattr(sampling, "SAMPLED", 20_000)
-    sample = [readings(*arm, each) for arm, each in zip(arms, times, strict=True)]
+    sample = [read_of(arm, each) for arm, each in zip(arms, times, strict=True)]
     assert all(len(each) == 20_000 for each in sample)
     assert common_share(*sample) == pytest.approx(exact, abs=0.02)
 
@@ -180,7 +186,7 @@ def test_a_sample_of_bytes_says_how_much_trainings_have_in_common(monkeypatch: p
 def test_times_read_are_those_of_whole_epochs_and_the_rest() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     contexts, text = cut(8, packing)
-    batches = Batches(contexts, 7, traverse(packing, contexts, text, 3))
+    batches = Batches(contexts, 7, traverse(packing, measured(contexts, text), 3))
     for steps in (0, 1, contexts.count // 7 + 2, 2 * contexts.count // 7 + 1):
         read = [context for step in range(steps) for context in batches.indices(step).tolist()]
         assert batches.times_read(steps).tolist() == np.bincount(read, minlength=contexts.count).tolist()
@@ -195,13 +201,14 @@ def test_common_text_is_of_the_training_that_read_less() -> None:
 def test_straddling_contexts_are_those_with_text_of_two_stretches() -> None:
     packing = ConcatenatePacking(stretch_bytes=1_000)
     contexts, text = cut(5, packing)
-    traversal = traverse(packing, contexts, text, 0)
+    traversal = traverse(packing, measured(contexts, text), 0)
     assert isinstance(traversal, ShuffledText)
     shift = 1_000 - int(np.argmax(traversal.stretches(0).of(np.arange(1_001)) == 1))
-    begins = (np.append(text.places(contexts), text.bytes) + shift).tolist()
+    begins = (np.append(measured(contexts, text).places, text.bytes) + shift).tolist()
     expected = [(end - 1) // 1_000 != begin // 1_000 for begin, end in itertools.pairwise(begins)]
-    assert straddling(contexts, text, traversal) == pytest.approx(np.mean(expected), abs=0.01)
-    assert straddling(contexts, text, traverse(ConcatenatePacking(shuffle="none"), contexts, text, 0)) is None
+    found = measured(contexts, text)
+    assert straddling(traversal, found) == pytest.approx(np.mean(expected), abs=0.01)
+    assert straddling(traverse(ConcatenatePacking(shuffle="none"), found, 0), found) is None
 
 
 def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it() -> None:
@@ -213,15 +220,19 @@ def test_tokens_of_fewer_or_more_bytes_than_the_text_stand_for_their_share_of_it
     assert text.within(np.array([1, 0, 1]), np.array([1, 2, 2])).tolist() == [2, 10, 4]
 
 
-def test_a_long_document_is_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    from paribus.ordering.traversal import text as module
+def test_a_document_of_gigabytes_is_shared_out_without_overflow() -> None:
+    contexts = packed([[1, 2, 1]], length=2)
+    lengths = np.array([0, 3 * 2**30, 2**31])
+    text = OrderedText(contexts.documents, [2**34], lengths)
+    tokens = np.array([1, 2])
+    found = text.within(np.zeros(2, dtype=np.int64), tokens).tolist()
+    assert found == [3 * 2**30 * 2**34 // 2**33, 5 * 2**30 * 2**34 // 2**33]
 
-    random = np.random.default_rng(3)
-    contexts = packed([random.integers(0, 5, 1_000).tolist()], length=7)
-    whole = text_of(contexts, BYTE_LENGTHS)
-    expected = whole.within(np.zeros(1_001, dtype=np.int64), np.arange(1_001))
-    monkeypatch.setattr(module, "TOKENS_AT_ONCE", 13)
-    assert whole.within(np.zeros(1_001, dtype=np.int64), np.arange(1_001)).tolist() == expected.tolist()
+
+def test_a_token_outside_the_vocabulary_is_refused() -> None:
+    contexts = packed([[1, 7, 1]], length=2)
+    with pytest.raises(DataError, match="id 1 of the encoded corpus is 7, and the vocabulary 3"):
+        contexts.source_bytes(np.array([0, 1, 2]), [0])
 
 
 def test_a_corpus_without_text_is_refused() -> None:
@@ -235,7 +246,7 @@ def test_readings_of_pairs_are_those_of_what_a_row_holds() -> None:
     ids, lengths = np.zeros(23, dtype=np.uint16), np.array([1] + [0] * EOS)
     contexts = pack(PairPacking(), ids, [0, 11, 23], FixedOrder(np.array([1, 0])), EOS, 5, [7, 3])
     text = OrderedText(contexts.documents, [11, 12], lengths)
-    found = readings(contexts, text, np.array([1, 2]))
+    found = read_of((contexts, text), np.array([1, 2]))
     # A source has four tokens and its end, a target five or all with its end.
     first, second = [2] * 4 + [0] * 3 + [2] * 4, [1] * 3 + [1] * 5 + [0] * 4
     assert found.tolist() == [*first, *second]

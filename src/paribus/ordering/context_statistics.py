@@ -1,4 +1,4 @@
-"""The stage `contexts`: (tokens, order, embeddings) -> what an ordering and a packing do, as numbers and curves.
+"""The stage `context_statistics`: what an ordering and a packing do, as numbers and curves.
 
 No run needs it; `paribus order statistics` asks for it. It leaves `statistics.json`.
 """
@@ -9,21 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from paribus.config.byte_sizes import in_tokens
 from paribus.config.groups.packing import PairPacking
 from paribus.errors import ConfigurationError
 from paribus.ordering.context_similarity import ContextSimilarity, context_similarity, mean
+from paribus.ordering.contexts.artifact import read_contexts
+from paribus.ordering.contexts.opening import OpenedContexts
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.documents import Integers
 from paribus.ordering.packing.pack import pack
 from paribus.ordering.packing.statistics import packing_statistics
 from paribus.ordering.seeding import MIXED, permutation
-from paribus.ordering.traversal.text import OrderedText
 from paribus.ordering.traversal.traversal import straddling, traverse
 from paribus.stage.context import JSON, StageContext
 from paribus.store import atomic
-from paribus.tokenization.encoded_corpus import EncodedCorpus
 
 STATISTICS = "statistics.json"
 PLACES = 1_000
@@ -40,21 +39,20 @@ class _Mixed:
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Write the statistics of one epoch of contexts and return the single numbers among them."""
-    config, report = context.config, context.report
-    if isinstance(config.packing, PairPacking):
+    report = context.report
+    if isinstance(context.config.packing, PairPacking):
         raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
-    corpus, order = EncodedCorpus(context.inputs["tokens"]), Order(context.inputs["order"])
+    opened = OpenedContexts.open(context.config, context.inputs["tokens"], context.inputs["order"])
+    corpus, order, contexts, packing = opened.corpus, opened.order, opened.contexts, opened.config.packing
+    measured = read_contexts(context.inputs["contexts"], contexts)
     embeddings = Embeddings(context.inputs["embeddings"])
-    length, eos = in_tokens(config.model, corpus.bytes_per_token).context_length, corpus.tokenizer.eos_id
-    contexts = pack(config.packing, corpus.ids, corpus.offsets, order, eos, length)
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)
     report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
-    seed = config.seed_of("contexts")
+    seed = context.config.seed_of("contexts")
     mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
-    shuffled = pack(config.packing, corpus.ids, corpus.offsets, mixed, eos, length)
-    text = OrderedText(contexts.documents, corpus.source_bytes, corpus.tokenizer.token_byte_lengths())
-    traversal = traverse(config.packing, contexts, text, seed, context_bytes=config.model.context_bytes)
+    shuffled = pack(packing, corpus.ids, corpus.offsets, mixed, contexts.documents.eos_id, contexts.context_length)
+    traversal = traverse(packing, measured, seed, context_bytes=context.config.model.context_bytes)
     similar = context_similarity(contexts, shuffled, embeddings, traversal, seed=seed)
     numbers: dict[str, JSON] = {
         "documents": order.kept,
@@ -66,7 +64,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         "cut_share": packed.cut_share,
         "padding": packed.padding,
         "left_out_tokens": packed.left_out_tokens,
-        "straddling": straddling(contexts, text, traversal),
+        "straddling": straddling(traversal, measured),
         **_means(similar),
     }
     curves = {

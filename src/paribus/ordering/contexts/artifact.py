@@ -1,0 +1,68 @@
+"""The artefact `contexts`: arrays with an entry a context, memory-mapped, and how large the text is.
+
+`text_bytes.npy`, `targets.npy`, `places.npy` and `ends.npy` (int64, contexts) and `sampled.npy` (int64, found × 2) are
+those of `Measured`; `contexts.json` has what they must agree with.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paribus.errors import DataError
+from paribus.ordering.arrays import map_array
+from paribus.ordering.contexts.measure import ARRAYS, MeasuredContexts
+from paribus.ordering.packing.contexts import Contexts
+from paribus.store import atomic
+
+SUMMARY = "contexts.json"
+COUNT, SIZES = "contexts", ("context_length", "ordered_bytes", "corpus_bytes")
+
+
+def array_path(directory: Path, name: str) -> Path:
+    """The file of an array of `Measured`."""
+    return directory / f"{name}.npy"
+
+
+def write_summary(directory: Path, **sizes: int) -> None:
+    """Write what the arrays must agree with: how many `contexts`, and a number for each of `SIZES`."""
+    atomic.write_json(directory / SUMMARY, sizes)
+
+
+def read_contexts(path: Path, packed: Contexts) -> MeasuredContexts:
+    """What was measured of the contexts `packed`, memory-mapped from the artefact in directory `path`.
+
+    DataError where its files are cut short or disagree, and where it is of other contexts.
+    """
+    sizes = _sizes(path / SUMMARY)
+    count, length = sizes[COUNT], sizes["context_length"]
+    if (packed.count, packed.context_length) != (count, length):
+        raise DataError(
+            f"{path}: has {count} contexts of {length} tokens, but the tokens in their order are {packed.count} of "
+            f"{packed.context_length}"
+        )
+    found: dict[str, Any] = {name: _map(array_path(path, name), count) for name in ARRAYS}
+    return MeasuredContexts(**found | {name: sizes[name] for name in SIZES})
+
+
+def _sizes(file: Path) -> dict[str, int]:
+    try:
+        sizes = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: no readable sizes of contexts ({error})") from error
+    missing = [name for name in (COUNT, *SIZES) if not isinstance(sizes, dict) or not isinstance(sizes.get(name), int)]
+    if missing:
+        raise DataError(f"{file}: has no whole number for {', '.join(missing)}")
+    return dict(sizes)
+
+
+def _map(file: Path, count: int) -> Any:
+    try:
+        array = map_array(file)
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: no readable array of contexts ({error})") from error
+    right = array.shape[1:] == (2,) if file.stem == "sampled" else array.shape == (count,)
+    if not right or array.dtype != np.int64:
+        raise DataError(f"{file}: is {array.dtype} {array.shape}, but there are {count} contexts")
+    return array

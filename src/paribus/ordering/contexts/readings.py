@@ -1,0 +1,44 @@
+"""How often training read each of a sample of the corpus' bytes: what tells which text two trainings have in common."""
+
+import numpy as np
+
+from paribus.ordering.contexts.text import OrderedText
+from paribus.ordering.packing.documents import Integers
+from paribus.ordering.packing.pieces import ContextPieces, ranges
+from paribus.ordering.seeding import PLACES, seed_sequence
+
+READINGS = "readings.npy"
+SAMPLED = 2**18
+"""Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""
+
+
+def sampled_bytes(corpus_bytes: int) -> Integers:
+    """Bytes of a corpus of `corpus_bytes` that are looked at, ascending int64; the same for all trainings on it."""
+    parts = min(SAMPLED, corpus_bytes)
+    edges = np.arange(parts + 1, dtype=np.int64) * corpus_bytes // parts
+    generator = np.random.Generator(np.random.PCG64(seed_sequence(PLACES, corpus_bytes)))
+    return edges[:-1] + generator.integers(0, np.diff(edges))
+
+
+def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tuple[Integers, Integers]:
+    """Which of the bytes `points` of the corpus, ascending, the pieces of contexts hold.
+
+    Numbers of points, and of each the context, 0 to n - 1, both (found,). Bytes of a token are held with it. Tokens are
+    read only of documents that have a point.
+    """
+    documents = text.documents.order[pieces.positions]
+    begins, ends = text.corpus_begins[documents], text.corpus_begins[documents + 1]
+    kept = np.flatnonzero(np.searchsorted(points, begins) < np.searchsorted(points, ends))
+    first, last = text.spans(pieces.positions[kept], pieces.starts[kept], pieces.lengths[kept])
+    first, last = np.searchsorted(points, begins[kept] + first), np.searchsorted(points, begins[kept] + last)
+    return ranges(first, last), np.repeat(pieces.rows[kept], last - first)
+
+
+def readings(sampled: Integers, times: Integers, corpus_bytes: int) -> Integers:
+    """How often each of `sampled_bytes` was predicted in training that read context c `times[c]` times, int64.
+
+    `sampled` (found, 2) has the number of a byte and a context that holds it. Of pairs what was read counts too.
+    """
+    found = np.zeros(min(SAMPLED, corpus_bytes), dtype=np.int64)
+    np.add.at(found, sampled[:, 0], times[sampled[:, 1]])
+    return found
