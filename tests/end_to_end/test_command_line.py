@@ -44,6 +44,7 @@ def test_a_sweep_makes_each_shared_artefact_once(sweep: Path) -> None:
         "neighbours": 1,
         "duplicates": 1,
         "order": 2,
+        "contexts": 4,
         "training": 4,
         "tasks": 1,
         "prompts": 2,

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from paribus.checks.command import compose_command
 from paribus.commands.more_seeds import with_more_seeds
+from paribus.commands.rest import show_rest
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -49,6 +50,7 @@ def report_command(command: Command, console: Console) -> int:
             return explain(composition, runs, console)
         if command.asks_null:
             return compare_arms_with_themselves(command, composition, runs, console)
+        show_rest(command, composition, runs, console)
         return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
 
 

@@ -18,7 +18,7 @@ from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.equality import run_identity
-from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
@@ -128,7 +128,7 @@ def _short(value: object) -> str:
 
 def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
     roots = OutputRoot.of(original), OutputRoot.of(again)
-    nodes = build_graph(again, roots[1].cache)
+    nodes = needed_for(build_graph(again, roots[1].cache), again.until)
     found = [match(node, roots[0].store, roots[1].store) for node in nodes.values()]
     console.print(_artefacts(found))
     for one in found:

@@ -14,12 +14,12 @@ from rich.console import Console
 
 from paribus.checks.command import checked_run, compose_command
 from paribus.commands.report import show_table
+from paribus.commands.rest import is_made, show_rest, stopped_early
 from paribus.commands.status import show_failures
 from paribus.config.arguments import Command
 from paribus.config.compose import run_with_hydra
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.identity import everything
-from paribus.config.schema import RunConfig
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.invocation import allow_start
@@ -28,14 +28,14 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import RETRIED
-from paribus.pipeline.record.run_state import LOST, RunState, is_done, read_state, settle
+from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
 from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
 from paribus.planning.limit import refuse_over_limit
 from paribus.store.claim import describe
 from paribus.store.code import loaded_code
-from paribus.tracking.events import FILE_NAME, EventLog
+from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
 from paribus.tracking.follower import Follower
 
 EXIT_FAILED, EXIT_INTERRUPTED = 1, 130
@@ -43,7 +43,7 @@ SECONDS_BETWEEN_LOOKS = 0.5
 
 
 def run_command(command: Command, console: Console) -> int:
-    """Run a command's jobs; 0 when every run is done, 130 when stopped by a signal, else 1.
+    """Run a command's jobs; 0 when every run is done, or all of it until a stage, 130 when stopped by a signal, else 1.
 
     FairnessError, before anything runs, where the runs' table would be refused; ConfigurationError where they would
     take more than `plan.max_device_hours`.
@@ -59,17 +59,18 @@ def run_command(command: Command, console: Console) -> int:
     config = runs[0].job.config
     root = OutputRoot.of(config)
     failures: list[str] = []
-    left = [run for run in runs if not is_done(run.run_id, run.nodes, root)]
+    left = [run for run in runs if not is_made(run, root)]
     if not left:
         _show_done(runs, console)
     else:
         root.require_writable()
         write_stages(root, sweep, runs)
-        with _shown_sweep(sweep, config, root, failures) if composition.multirun else nullcontext():
+        with _shown_sweep(sweep, runs, root, failures) if composition.multirun else nullcontext():
             stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
             failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
-    if composition.multirun and not failures:
+    show_rest(command, composition, runs, console)
+    if composition.multirun and not failures and not stopped_early(runs, root):
         show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
 
@@ -77,7 +78,7 @@ def run_command(command: Command, console: Console) -> int:
 def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:
     """Say that nothing is left to do, and which runs these are: other commands take them by their identifiers."""
     noun = "run" if len(runs) == 1 else "runs"
-    console.print(f"{len(runs)} of {len(runs)} {noun} done already")
+    console.print(f"{len(runs)} of {len(runs)} {noun} done{_until(runs)} already")
     for name, run in zip(labels(runs), runs, strict=True):
         console.print(f"  {run.run_id}  {name}", markup=False, soft_wrap=True)
 
@@ -143,15 +144,17 @@ class _Launches:
 
     def _again(self, run: PreparedRun, trouble: str | None, launched: int, elsewhere: set[str]) -> bool:
         """Whether to launch a run again: it was lost, never begun, or somebody else had it and did not finish it."""
+        if is_made(run, self.root):
+            return False
         state, config = read_state(self.root, run), run.job.config
         if state.status == LOST and not self._settled(run, trouble):
             return False
         told = (state.record or {}).get("invocation") == self.sweep.invocation
         helps = state.status == LOST and not state.full_disk
         if trouble is not None:
-            helps = helps or state.status == "interrupted" or (not told and state.status != "done")
+            helps = helps or state.status == "interrupted" or not told
         if run.run_id in elsewhere:
-            helps = state.status != "done" and (state.failure is None or state.failure.failure_class in RETRIED)
+            helps = state.failure is None or state.failure.failure_class in RETRIED
         return helps and launched <= config.retries and config.on_failure != "stop"
 
     def _settled(self, run: PreparedRun, trouble: str | None) -> bool:
@@ -167,27 +170,40 @@ class _Launches:
 
 
 @contextmanager
-def _shown_sweep(sweep: SweepConfig, config: RunConfig, root: OutputRoot, failures: list[str]) -> Iterator[None]:
+def _shown_sweep(
+    sweep: SweepConfig, runs: Sequence[PreparedRun], root: OutputRoot, failures: list[str]
+) -> Iterator[None]:
     """The sweep's own event log, under which the tracker shows its runs; `failures` is filled by then."""
-    path = root.sweep(sweep.id) / FILE_NAME
+    config, path = runs[0].job.config, root.sweep(sweep.id) / FILE_NAME
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
         events.start(sweep.id, sweep.name, described, everything(config.tracking))
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)
         yield
-        events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else "FINISHED")
+        ended = SCHEDULED if stopped_early(runs, root) else "FINISHED"
+        events.end("KILLED" if "interrupted" in failures else "FAILED" if failures else ended)
     Follower(path.parent, config.tracking, root.path).finish(config.tracking.patience)
 
 
 def summarize(runs: Sequence[PreparedRun], root: OutputRoot, console: Console, started: float) -> list[str]:
     """Say how the runs of a command ended; the failure classes of those that did not."""
-    states = [read_state(root, run) for run in runs]
-    done = sum(state.status == "done" for state in states)
+    failed = {name: read_state(root, run) for name, run in _named(runs) if not is_made(run, root)}
     noun = "run" if len(runs) == 1 else "runs"
-    console.print(f"{done} of {len(runs)} {noun} done in {duration(time.time() - started)}")
-    show_failures(dict(zip(labels(runs), states, strict=True)), console)
-    return [_class(state) for state in states if state.status != "done"]
+    done = f"{len(runs) - len(failed)} of {len(runs)} {noun} done{_until(runs)}"
+    console.print(f"{done} in {duration(time.time() - started)}")
+    show_failures(failed, console)
+    return [_class(state) for state in failed.values()]
+
+
+def _until(runs: Sequence[PreparedRun]) -> str:
+    """After which stage the runs of a command end, where that is not the last."""
+    until = runs[0].job.config.until
+    return "" if until is None else f" up to {until}"
+
+
+def _named(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, PreparedRun]]:
+    return zip(labels(runs), runs, strict=True)
 
 
 def _class(state: RunState) -> str:

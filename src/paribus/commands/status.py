@@ -7,45 +7,49 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from paribus.commands.rest import is_made
 from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.run_state import NOT_STARTED, RunState, read_state
+from paribus.pipeline.record.run_state import LOST, NOT_STARTED, STOPPED, RunState, read_state
 from paribus.store.claim import describe
 
-STYLES = {"done": "green", "failed": "red", "interrupted": "red", "running": "yellow"}
+STYLES = {"done": "green", "failed": "red", LOST: "red", "interrupted": "red", "running": "yellow"}
 
 EXPLAINED = ("configuration", "data", "interrupted")
 """Classes of failures whose message says what to change."""
 
 
 def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
-    """Print the state of every run, with the end of the log of each that failed; 0 when all are done, else 1."""
+    """Print the state of every run, with the end of the log of each that failed.
+
+    0 when all are done, or all of them that `until` takes, else 1.
+    """
     table = Table(title="Runs", title_justify="left")
     for heading in ("run", "id", "status", "stages", "why"):
         table.add_column(heading, overflow="fold")
-    states = {}
+    states, left = {}, False
     for name, run in zip(labels(runs), runs, strict=True):
         root = OutputRoot.of(run.job.config)
         state = states[name] = read_state(root, run)
         made = sum(root.store.find(node.name, node.key) is not None for node in run.nodes.values())
+        left |= not is_made(run, root)
         unknown = away(run.nodes) if state is NOT_STARTED else None
         identifier, shown, why = ("—", "unknown", unknown) if unknown else (run.run_id, state.shown, _why(state))
-        status = Text(shown, STYLES.get(shown, "default"))
+        status = Text(shown, STYLES.get(state.status, "default"))
         table.add_row(Text(name), identifier, status, f"{made} of {len(run.nodes)}", Text(why))
     console.print(table)
     for name, state in states.items():
         _show_tail(name, state, console)
-    return 0 if {state.status for state in states.values()} == {"done"} else 1
+    return 1 if left else 0
 
 
 def show_failures(states: Mapping[str, RunState], console: Console) -> None:
-    """Print the runs that are not done, those with one reason together, with the end of the log of one of them."""
+    """Print runs that are not done, those with one reason together, with the end of the log of one of them."""
     alike: dict[tuple[str, str], list[str]] = defaultdict(list)
     for name, state in states.items():
-        if state.status != "done":
-            alike[state.shown, _why(state)].append(name)
+        alike[state.shown, _why(state)].append(name)
     for (shown, why), names in alike.items():
         console.print(f"  {shown}: {', '.join(names)}{f': {why}' if why else ''}", markup=False, soft_wrap=True)
         _show_tail(names[0], states[names[0]], console)
@@ -54,6 +58,8 @@ def show_failures(states: Mapping[str, RunState], console: Console) -> None:
 def _why(state: RunState) -> str:
     if state.holder is not None:
         return f"by {describe(state.holder)}"
+    if state.status == STOPPED:
+        return "paribus run without until makes the rest"
     return state.failure.shown if state.failure is not None else ""
 
 

@@ -20,7 +20,14 @@ from paribus.config.groups.embedding import (
     TfidfEmbedder,
 )
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.config.groups.execution import LocalEngineConfig, RayEngineConfig, ScaleConfig, SweepConfig, TrackingConfig
+from paribus.config.groups.execution import (
+    LocalEngineConfig,
+    RayEngineConfig,
+    RunStage,
+    ScaleConfig,
+    SweepConfig,
+    TrackingConfig,
+)
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.groups.finetuning import FinetuningConfig, NoFinetuning
 from paribus.config.groups.model import ModelConfig
@@ -86,6 +93,10 @@ class RunConfig:
     retries: NonNegative = execution(
         1,
         doc="Times that a stage, or a lost run, is tried again after a failure of class infrastructure or interrupted.",
+    )
+    until: RunStage | None = execution(
+        None,
+        doc="The last stage that is made, with those that it needs; the same command without it makes the others.",
     )
     experiment: ExperimentConfig | None = execution(None, doc="The experiment file this run belongs to.")
     sweep: SweepConfig | None = execution(None, doc="The sweep this run belongs to.")

@@ -63,6 +63,16 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     return nodes[name]
 
 
+def needed_for(nodes: Mapping[str, Node], last: str | None) -> dict[str, Node]:
+    """Of the nodes of a run, stage `last` and those that it needs, inputs before what needs them; all for None."""
+    if last is None:
+        return dict(nodes)
+    needed = {last}
+    for name, node in reversed(list(nodes.items())):
+        needed |= node.inputs.keys() if name in needed else set()
+    return {name: node for name, node in nodes.items() if name in needed}
+
+
 def away(nodes: Mapping[str, Node]) -> str | None:
     """Why the keys of a run, and so its identifier, are provisional; None where they are known.
 

@@ -102,9 +102,10 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
+            problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
-            problems += [Problem(*problem) for problem in devices.problems(job.config, nodes)] if here else []
+            problems += [Problem(*problem) for problem in devices.problems(job.config, runs[-1].wanted)] if here else []
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
@@ -160,10 +161,18 @@ def _unscorable(run: PreparedRun) -> list[Problem]:
     return [Problem("evaluation.last_checkpoints", few)] if few else []
 
 
+def _absent_stage(run: PreparedRun) -> list[Problem]:
+    """A stage to stop after that the run does not have."""
+    until = run.job.config.until
+    if until is None or until in run.nodes:
+        return []
+    return [Problem("until", f"{run_name(run.job.config)} has no stage {until}, only {', '.join(run.nodes)}")]
+
+
 def missing_stages(run: PreparedRun) -> set[str]:
-    """The stages of a run that are still to be made."""
+    """The stages of a run that its command is still to make."""
     store = OutputRoot.of(run.job.config).store
-    return {name for name, node in run.nodes.items() if store.find(name, node.key) is None}
+    return {name for name, node in run.wanted.items() if store.find(name, node.key) is None}
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from paribus.config.compose import Job
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, needed_for
 from paribus.pipeline.output_root import run_id
 
 
@@ -15,6 +15,11 @@ class PreparedRun:
     nodes: dict[str, Node]
     factors: tuple[str, ...] = ()
     """Paths in which the runs of its command differ on purpose."""
+
+    @property
+    def wanted(self) -> dict[str, Node]:
+        """The artefacts that its command is to make: all, or with `until` that stage and what it needs."""
+        return needed_for(self.nodes, self.job.config.until)
 
     @property
     def run_id(self) -> str:

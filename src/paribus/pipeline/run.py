@@ -19,7 +19,7 @@ from rich.markup import escape
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import classify
-from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.invocation import is_stopped, refuse_changed
 from paribus.pipeline.making.attempts import note_attempt
 from paribus.pipeline.making.devices import unfit
@@ -75,7 +75,7 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
         display.message(f"  [dim]in the hands of {describe(read_holder(claim))}: left to it[/dim]")
         return None
     with held:
-        if is_done(identifier, nodes, root):
+        if is_done(identifier, nodes, root, config.until):
             display.message("  [dim]done already[/dim]")
             return None
         return _recorded(config, nodes, root, display, replace(code, packages=loaded_code().packages))
@@ -84,12 +84,13 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
 def _recorded(
     config: RunConfig, nodes: dict[str, Node], root: OutputRoot, display: Display, code: Code
 ) -> Failure | None:
-    """Make all artefacts of a run; its record and the tracker say how that begins and how it ends."""
+    """Make the artefacts of a run, or those until a stage; its record and the tracker say how that begins and ends."""
     recorder = Recorder(config, nodes, root)
     announce(root, config, display)
     follower = Follower(recorder.directory, config.tracking, root.path)
     try:
-        failure = unfit(config, nodes) or run_nodes(nodes, StageRunner(root, Telling(display, recorder), code))
+        wanted = needed_for(nodes, config.until)
+        failure = unfit(config, wanted) or run_nodes(wanted, StageRunner(root, Telling(display, recorder), code))
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))

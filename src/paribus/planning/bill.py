@@ -18,7 +18,10 @@ SECONDS_TO_IMPORT = 6
 
 def bill(plan: Plan) -> Iterator[str]:
     """A line each: training and what its speed is taken from, wall time, scoring, what comes before training."""
-    yield from _training(plan)
+    if plan.until is not None:
+        yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
+    if plan.until is None or any(run.trains for run in plan.runs):
+        yield from _training(plan)
     after, before = plan.others.after, plan.others.before
     if after.known or after.unknown:
         yield f"still to score: {_stages(after, 'device-hours', 'forward FLOPs at the speed of training')}"

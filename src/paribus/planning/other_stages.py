@@ -56,7 +56,7 @@ class OtherStages:
     ) -> "OtherStages":
         """Of the (stage, key) that are `missing`; `throughputs` are those of training by their key."""
         wanted, times = set(missing), StageTimes(root)
-        nodes = {(node.name, node.key): (run, node) for run in runs for node in run.nodes.values()}
+        nodes = {(node.name, node.key): (run, node) for run in runs for node in run.wanted.values()}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()
         for place, (run, node) in nodes.items():
             if place not in wanted or node.name == "training":

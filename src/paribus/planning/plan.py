@@ -76,6 +76,8 @@ class PlannedRun:
     """What is wrong where its steps leave fewer checkpoints than are to be scored."""
     steps_at_least: bool = False
     """Whether a budget of tokens or text takes more steps where contexts are padded."""
+    trains: bool = True
+    """Whether its training is among what is planned."""
     pairs: bool = False
     """Whether rows are pairs, which are taken to be as long as the context."""
 
@@ -102,6 +104,8 @@ class Plan:
     """At hand, for wall time."""
     others: OtherStages
     """Hours of all stages but training."""
+    until: str | None
+    """The last stage that is planned, where that is not the last of the runs."""
     problems: tuple[str, ...]
     orders: str | None
     """That orders of one corpus read documents of their own, where they may."""
@@ -112,7 +116,7 @@ class Plan:
     def trainings(self) -> list[PlannedRun]:
         """A run of each training that is still to be done, each once."""
         unique = {run.training.key: run for run in self.runs}
-        return [run for run in unique.values() if not run.trained]
+        return [run for run in unique.values() if run.trains and not run.trained]
 
     @property
     def flops(self) -> float:
@@ -147,7 +151,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     """The plan of prepared runs; `say` is told of probes, which take their time."""
     config = runs[0].job.config
     root = OutputRoot.of(config)
-    needed = Counter((node.name, node.key) for run in runs for node in run.nodes.values())
+    needed = Counter((node.name, node.key) for run in runs for node in run.wanted.values())
     nodes = unique_nodes(runs)
     stages = {
         (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root), needed[node.name, node.key])
@@ -155,7 +159,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     }
     throughputs = Throughputs(root.cache, say)
     planned = [
-        _run(label, run, stages["training", run.nodes["training"].key], throughputs, root)
+        _run(label, run, stages.get(("training", run.nodes["training"].key)), throughputs, root)
         for label, run in zip(labels(runs), runs, strict=True)
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
@@ -166,6 +170,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         config=config.plan,
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
+        until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem})),
         orders=remark_on_orders(runs, [run.length for run in planned]),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
@@ -182,8 +187,12 @@ def _state(node: Node, root: OutputRoot) -> str:
     return "failed" if root.failure(node).is_file() else "missing"
 
 
-def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Throughputs, root: OutputRoot) -> PlannedRun:
-    config = run.job.config
+def _run(
+    label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
+) -> PlannedRun:
+    """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
+    config, node = run.job.config, run.nodes["training"]
+    stage = planned or PlannedStage(node.name, node.key, _state(node, root), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = root.store.find("training", stage.key)
@@ -197,7 +206,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         text = known_text(run, root)
         source, length = text.source, planned_length(config, size, text)
         config = sized(config, text)
-        throughput = throughputs.of(config, vocabulary)
+        throughput = throughputs.of(config, vocabulary) if planned else Throughput(None, "")
         hours = throughput.hours(length.flops)
     return PlannedRun(
         label=label,
@@ -215,6 +224,7 @@ def _run(label: str, run: PreparedRun, stage: PlannedStage, throughputs: Through
         text_source=source,
         too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
         steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
+        trains=planned is not None,
         pairs=isinstance(config.packing, PairPacking),
     )
 

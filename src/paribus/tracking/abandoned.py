@@ -5,7 +5,7 @@ from pathlib import Path
 from paribus.store.claim import acquire, run_claim
 from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object_if_any
-from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
+from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog, end_stopped
 
 LEASE_SECONDS = 30.0
 """For how long this process may be silent while it closes a log; how long a run may be, its own claim says."""
@@ -16,7 +16,7 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
     """End the log of a run which has no end and which nobody has in hand; whether that was so.
 
     The process of a run holds a claim on it, below the output root `root`, for as long as it lives. The run has failed,
-    unless its record says that it was done by then.
+    unless its record says that it was done by then, or stopped after the stage that was asked for.
     """
     if run_directory.parent.name != "runs" or not (run_directory / FILE_NAME).is_file():
         return False
@@ -26,9 +26,12 @@ def close_abandoned(run_directory: Path, root: Path) -> bool:
     with held, EventLog(run_directory / FILE_NAME) as events:
         if not events.is_open:
             return False
-        if read_object_if_any(run_directory / RUN_RECORD).get("status") == "done":
+        record = read_object_if_any(run_directory / RUN_RECORD)
+        if record.get("status") == "done":
             events.untag(FAILURE_TAG)
             events.end("FINISHED")
+        elif record.get("status") == "stopped":
+            end_stopped(events, str(record.get("until")))
         else:
             events.tag(FAILURE_TAG, _REASON)
             events.end("FAILED")

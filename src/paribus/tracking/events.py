@@ -25,8 +25,10 @@ from paribus.tracking.destination import public_uri
 from paribus.tracking.reader import CORRECTS, EventReader
 
 FILE_NAME = "events.jsonl"
-FAILURE_TAG = "paribus.failure"
-STATUSES = ("FINISHED", "FAILED", "KILLED")
+FAILURE_TAG, STOPPED_TAG = "paribus.failure", "paribus.stopped_after"
+SCHEDULED = "SCHEDULED"
+"""How a run stands whose rest is still to be made, as it was to stop after a stage."""
+STATUSES = ("FINISHED", "FAILED", "KILLED", SCHEDULED)
 Point = tuple[str, int]
 """Name and step of a number."""
 _RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,200}")
@@ -153,7 +155,7 @@ class EventLog:
         self._append("dataset", name=name, digest=digest, source=source)
 
     def end(self, status: str) -> None:
-        """The run ended: FINISHED, FAILED or KILLED (any case). Everything so far is on the disk afterwards."""
+        """The run ended: one of `STATUSES` (any case). Everything so far is on the disk afterwards."""
         if status.upper() not in STATUSES:
             raise ValueError(f"status {status!r} is none of {', '.join(STATUSES)}")
         self._append("end", status=status.upper())
@@ -182,6 +184,13 @@ class EventLog:
         if self._torn:
             reason = f"only {written} of {len(data)} bytes were written"
             raise OSError(errno.ENOSPC, reason, str(self.path))
+
+
+def end_stopped(events: EventLog, until: str) -> None:
+    """End the log of a run that was to stop after a stage: it has not failed, and it is not finished."""
+    events.untag(FAILURE_TAG)
+    events.tag(STOPPED_TAG, until)
+    events.end(SCHEDULED)
 
 
 def json_safe(value: Any) -> Any:

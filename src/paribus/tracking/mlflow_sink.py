@@ -18,6 +18,7 @@ from urllib.parse import quote
 from paribus.errors import ConfigurationError, InfrastructureError
 from paribus.tracking.batches import EventBatch, batches
 from paribus.tracking.destination import Destination
+from paribus.tracking.events import SCHEDULED
 from paribus.tracking.locks import locked
 from paribus.tracking.reader import Event
 from paribus.tracking.replay import Replay, Sent
@@ -227,7 +228,7 @@ class MlflowSink:
             return str(client.create_run(experiment, time, {"mlflow.source.name": "paribus", **tags}, name).info.run_id)
 
     def _update_parent(self, client: Any, replay: Replay, time: int) -> None:
-        """A sweep runs while one of its runs does, and has failed where one of them has."""
+        """A sweep runs while one of its runs does, has failed where one of them has, and is finished where all are."""
         sweep = replay.start.fields["sweep"] if replay.start is not None else None
         if not sweep or _is_sweep(replay):
             return
@@ -235,8 +236,14 @@ class MlflowSink:
         if self._has_child(client, parent, "= 'RUNNING'"):
             client.update_run(parent, status="RUNNING")
         else:
-            failed = self._has_child(client, parent, "!= 'FINISHED'")
-            client.set_terminated(parent, "FAILED" if failed else "FINISHED", end_time=time)
+            client.set_terminated(parent, self._end_of_sweep(client, parent), end_time=time)
+
+    def _end_of_sweep(self, client: Any, parent: str) -> str:
+        """The status of a sweep of which no run runs."""
+        if not self._has_child(client, parent, "!= 'FINISHED'"):
+            return "FINISHED"
+        failed = any(self._has_child(client, parent, f"= '{status}'") for status in ("FAILED", "KILLED"))
+        return "FAILED" if failed else SCHEDULED
 
     def _has_child(self, client: Any, parent: str, status: str) -> bool:
         """Whether a run of a sweep has such a status; one is looked for, so that large sweeps cost no more."""

@@ -181,6 +181,31 @@ def test_runs_of_a_sweep_have_one_parent_that_fails_when_one_of_them_does(root: 
     assert runs["sweep"].info.status == "FAILED"
 
 
+def test_a_sweep_whose_runs_stopped_early_is_neither_finished_nor_failed(root: Path) -> None:
+    write_run(root, "one", sweep="sweep")
+    write_run(root, "two", sweep="sweep", status="SCHEDULED")
+    sync(root, TRACKING)
+    assert {name: run.info.status for name, run in shown(root).items()} == {
+        "one": "FINISHED",
+        "two": "SCHEDULED",
+        "sweep": "SCHEDULED",
+    }
+    write_run(root, "three", sweep="sweep", status="FAILED")
+    sync(root, TRACKING)
+    assert shown(root)["sweep"].info.status == "FAILED"
+
+
+def test_the_rest_of_a_run_that_stopped_early_finishes_it(root: Path) -> None:
+    write_run(root, "one", steps=3, sweep="sweep", status="SCHEDULED")
+    sync(root, TRACKING)
+    first = shown(root)["one"]
+    write_run(root, "one", steps=5, sweep="sweep")
+    sync(root, TRACKING)
+    runs = shown(root)
+    assert runs["one"].info.run_id == first.info.run_id
+    assert {name: run.info.status for name, run in runs.items()} == {"one": "FINISHED", "sweep": "FINISHED"}
+
+
 def test_an_inherited_mlflow_run_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MLFLOW_RUN_ID", "MLFLOW_EXPERIMENT_ID"):
         monkeypatch.setenv(name, "0" * 32)

@@ -43,7 +43,7 @@ def test_the_verb_says_it_in_a_line_and_where_the_traceback_is(
 
 
 def test_a_sweep_whose_runs_are_done_stays_a_success(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "is_done", lambda *_: True)
+    monkeypatch.setattr(sweep, "is_made", lambda *_: True)
     shown = io.StringIO()
     assert sweep.run_command(parse([*SWEEP, f"root={tmp_path}"]), Console(file=shown, width=200)) == 0
     done, *runs, failure = shown.getvalue().splitlines()

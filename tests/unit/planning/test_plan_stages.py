@@ -1,6 +1,8 @@
 """What a plan says of the stages beside training: from those that were timed, and from the items that there are."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -106,3 +108,31 @@ def test_scores_take_as_long_as_those_of_the_same_items_took_here(tmp_path: Path
     assert (scoring.known, scoring.timed) == (("evaluation",), True)
     elsewhere = planned_run(tmp_path, STATED, seed=1)
     assert make_plan([elsewhere]).others.after.unknown == ("evaluation",)
+
+
+def until(run: PreparedRun, stage: Any) -> PreparedRun:
+    return replace(run, job=replace(run.job, config=replace(run.job.config, until=stage)))
+
+
+def test_stages_behind_until_are_neither_planned_nor_counted(tmp_path: Path) -> None:
+    plan = make_plan([until(planned_run(tmp_path), "contexts")])
+    assert {stage.name for stage in plan.stages} == {"corpus", "vocabulary", "tokens", "order", "contexts"}
+    assert (plan.trainings, plan.flops, plan.disk_bytes) == ([], 0, 0)
+    assert plan.device_hours is not None and plan.device_hours.value == 0
+    assert plan.others.after.unknown == ()
+    told = "\n".join(bill(plan))
+    assert "until=contexts: what follows that stage, or does not lead to it, is neither made nor counted" in told
+    assert "to train" not in told
+
+
+def test_a_training_is_counted_where_it_is_the_last_stage(tmp_path: Path) -> None:
+    plan = make_plan([until(planned_run(tmp_path), "training")])
+    assert "training" in {stage.name for stage in plan.stages} and "evaluation" not in {s.name for s in plan.stages}
+    assert len(plan.trainings) == 1 and plan.flops > 0
+    assert "still to train: 1 training" in "\n".join(bill(plan))
+
+
+def test_nothing_is_probed_where_nothing_is_trained(tmp_path: Path) -> None:
+    said: list[str] = []
+    make_plan([until(planned_run(tmp_path, plan=PlanConfig(throughput="probe")), "order")], said.append)
+    assert said == []

@@ -6,6 +6,25 @@ from paribus.config.declare import execution, group
 from paribus.config.groups.types import Name, NonNegative, PathText, Positive, PositiveFloat, Probability, RunId
 from paribus.config.units import Count, Size
 
+RunStage = Literal[
+    "corpus",
+    "vocabulary",
+    "tokens",
+    "embeddings",
+    "neighbours",
+    "lexical_neighbours",
+    "duplicates",
+    "order",
+    "contexts",
+    "training",
+    "tasks",
+    "prompts",
+    "evaluation",
+    "finetuning_data",
+    "finetuning",
+]
+"""The stages that runs may have."""
+
 
 @group
 class TrackingConfig:

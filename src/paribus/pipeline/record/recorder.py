@@ -21,7 +21,7 @@ from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import RUN_RECORD
 from paribus.tracking.destination import public_uri
-from paribus.tracking.events import FAILURE_TAG, FILE_NAME, EventLog
+from paribus.tracking.events import FAILURE_TAG, FILE_NAME, STOPPED_TAG, EventLog, end_stopped
 from paribus.tracking.text_axes import AXES, Point, TextAxes
 
 NO_TABLE_TAG = "paribus.table"
@@ -46,6 +46,7 @@ class Recorder:
             "identity": run_identity(config, nodes),
             "code_versions": {name: node.stage.code_version for name, node in nodes.items()},
             "stages": {},
+            "until": config.until,
             "failure": None,
             "host": socket.gethostname(),
             "pid": os.getpid(),
@@ -72,6 +73,7 @@ class Recorder:
             {"id": sweep.id, "name": sweep.name} if sweep else None,
             everything(self.config.tracking),
         )
+        self.events.untag(STOPPED_TAG)
         for path, value in leaves(identity(self.config)):
             if value != {}:
                 self.events.parameter(path, value)
@@ -114,9 +116,13 @@ class Recorder:
             self.events.correct(points, lambda name, step: name.startswith(prefix))
 
     def finish(self, failure: Failure | None) -> None:
-        """Close the run: done, or failed for a reason."""
+        """Close the run: done, stopped after the stage that was asked for, or failed for a reason."""
         if failure is not None:
             _close(self.directory, self.record, failure, self.events)
+        elif self.config.until is not None and self._is_left():
+            self.record |= {"status": "stopped", "ended": time.time()}
+            atomic.write_json(self.directory / RUN_RECORD, self.record)
+            end_stopped(self.events, self.config.until)
         else:
             # Before the record says done, since nobody takes a finished run in hand again.
             self._log_numbers()
@@ -125,6 +131,10 @@ class Recorder:
             self.events.untag(FAILURE_TAG)
             self.events.end("FINISHED")
         self.events.close()
+
+    def _is_left(self) -> bool:
+        """Whether an artefact of the run is still to be made."""
+        return any(self.store.find(node.name, node.key) is None for node in self.nodes.values())
 
     def _log_numbers(self) -> None:
         """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run.

@@ -14,7 +14,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import read_run_record
-from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.record.run_state import STOPPED, read_state
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.file_names import RUN_RECORD
 
@@ -58,6 +58,8 @@ def _unfinished(record: Mapping[str, Any], run: PreparedRun, root: OutputRoot) -
     failure, state = record["failure"], read_state(root, run)
     if state.failure and state.shown == "failed":
         return f"failed: {state.failure.message}"
+    if state.status == STOPPED:
+        return f"{state.shown}; paribus run without until makes the rest"
     if failure:
         return f"{record['status']}: {failure['message']}"
     if record["status"] == "running":

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, needed_for
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import Failure
@@ -14,15 +14,16 @@ from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.claim import acquire, is_held, read_holder
 from paribus.store.json_file import read_object_if_any
 
-LOST = "lost"
+LOST, STOPPED = "lost", "stopped"
 
 
 @dataclass(frozen=True)
 class RunState:
     """`status` is that of the record, `not started` without one, `unreadable` where nobody can read it.
 
-    It is `lost` where the record says running and the process is gone, `incomplete` where it says done and an artefact
-    is gone or damaged. `full_disk` where a lost run left word that there was no room to record how it ended.
+    It is `stopped` where the run was to end after a stage, and did; `lost` where the record says running and the
+    process is gone; `incomplete` where it says done or stopped and an artefact is gone or damaged. `full_disk` where a
+    lost run left word that there was no room to record how it ended.
     """
 
     status: str
@@ -33,19 +34,29 @@ class RunState:
 
     @property
     def shown(self) -> str:
-        """The status for people: a lost run has failed."""
+        """The status for people: a lost run has failed, a stopped one says where."""
+        if self.status == STOPPED and self.record is not None:
+            return f"stopped after {self.record['until']}"
         return "failed" if self.status == LOST else self.status
 
 
 NOT_STARTED = RunState("not started", None, None, None)
 
 
-def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot) -> bool:
-    """Whether a run is recorded as done and every artefact of it is there."""
-    record = read_run_record(root.run(identifier))
-    if record is None or record["status"] != "done":
+def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until: str | None) -> bool:
+    """Whether a run, or all of it that stage `until` takes, is recorded as done and every artefact of that is there."""
+    record, wanted = read_run_record(root.run(identifier)), needed_for(nodes, until)
+    if record is None or not (record["status"] == "done" or (until is not None and _is_behind(record, nodes, until))):
         return False
-    return all(root.store.find(node.name, node.key) for node in nodes.values())
+    return all(root.store.find(node.name, node.key) for node in wanted.values())
+
+
+def _is_behind(record: Mapping[str, Any], nodes: Mapping[str, Node], until: str) -> bool:
+    """Whether a run that is not done stopped, or failed, no sooner than behind stage `until`."""
+    if record["status"] == STOPPED:
+        return until in needed_for(nodes, record["until"])
+    stage = (record["failure"] or {}).get("stage")
+    return bool(stage) and stage not in needed_for(nodes, until)
 
 
 def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
@@ -57,16 +68,17 @@ def read_state(root: OutputRoot, run: PreparedRun) -> RunState:
     record, holder = read_run_record(directory), _living_holder(path, root)
     if record is not None and record["status"] == "running" and holder is None and read_run_record(directory) != record:
         return read_state(root, run)  # its process ended it between the two looks, or another began
-    complete = record is not None and record["status"] == "done" and is_done(run.run_id, run.nodes, root)
-    if holder is not None and not complete:
+    last = record["until"] if record is not None and record["status"] == STOPPED else None
+    complete = is_done(run.run_id, run.nodes, root, last)
+    if holder is not None and (last is not None or not complete):
         return RunState("running", None, record, holder)
     note = _note(root, run.run_id)
     if record is None:
         return RunState("failed", Failure.from_json(note), None, None) if note else NOT_STARTED
     if record["status"] == "running":
         return RunState(LOST, _why_lost(root, run.run_id, record), record, None, note.get("full_disk", False))
-    if record["status"] == "done" and not complete:
-        return RunState("incomplete", _lacking(root, run), record, None)
+    if record["status"] in ("done", STOPPED) and not complete:
+        return RunState("incomplete", _lacking(root, needed_for(run.nodes, last)), record, None)
     failure = Failure.from_json(record["failure"]) if record["failure"] else None
     return RunState(record["status"], failure, record, None)
 
@@ -81,10 +93,10 @@ def _living_holder(path: Path, root: OutputRoot) -> dict[str, Any] | None:
     return read_holder(path) if is_held(path, root.lease_seconds) else None
 
 
-def _lacking(root: OutputRoot, run: PreparedRun) -> Failure | None:
-    """What is wrong with the first damaged artefact of a run, or else which one is gone."""
+def _lacking(root: OutputRoot, nodes: Mapping[str, Node]) -> Failure | None:
+    """What is wrong with the first damaged artefact, or else which one is gone."""
     again, gone = "the same command makes it again", None
-    for node in run.nodes.values():
+    for node in nodes.values():
         path = root.store.path(node.name, node.key)
         if problem := root.store.damage(node.name, node.key):
             return Failure("infrastructure", f"damaged: {path}: {problem}; {again}", node.name)

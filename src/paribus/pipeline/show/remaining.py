@@ -18,8 +18,8 @@ STAGES_FILE = "stages.json"
 
 
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
-    """Every artefact of several runs once, in the order it is first needed."""
-    return list({(node.name, node.key): node for run in runs for node in run.nodes.values()}.values())
+    """Every artefact that is wanted of several runs once, in the order it is first needed."""
+    return list({(node.name, node.key): node for run in runs for node in run.wanted.values()}.values())
 
 
 def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Iterable[PreparedRun]) -> None:

@@ -1,0 +1,36 @@
+"""What a command leaves to be made where `until` ends its runs early."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from paribus.commands.retyped import retyped
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_state import STOPPED, is_done, read_state
+
+UNTIL = "until"
+
+
+def is_made(run: PreparedRun, root: OutputRoot) -> bool:
+    """Whether nothing of what a command wants of a run is left to be made."""
+    return is_done(run.run_id, run.nodes, root, run.job.config.until)
+
+
+def stopped_early(runs: Sequence[PreparedRun], root: OutputRoot) -> list[PreparedRun]:
+    """The runs that ended after the stage that they were to end after."""
+    return [run for run in runs if read_state(root, run).status == STOPPED]
+
+
+def show_rest(command: Command, composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
+    """Say what is left of runs that stopped, and the command that makes it; nothing where none did."""
+    root = OutputRoot.of(composition.jobs[0].config)
+    if not (left := stopped_early(runs, root)):
+        return
+    nodes = [node for run in left for node in run.nodes.values()]
+    stages = dict.fromkeys(node.name for node in nodes if root.store.find(node.name, node.key) is None)
+    given = retyped(command, without=UNTIL, multirun=composition.multirun)
+    told = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
+    console.print(told, markup=False, soft_wrap=True)

@@ -1,0 +1,212 @@
+"""Runs that end after a stage: which artefacts are made, what the record says, and that the rest is made later."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from rich.console import Console
+
+from paribus.config.groups.execution import RunStage, TrackingConfig
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.pipeline import run as running
+from paribus.pipeline.graph import build_graph, needed_for
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepare import missing_stages
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.recorder import Recorder
+from paribus.pipeline.record.records import collect
+from paribus.pipeline.record.run_state import is_done, read_state
+from paribus.pipeline.run import perform
+from paribus.pipeline.show.display import Display
+from paribus.pipeline.stages import STAGES
+from paribus.store.claim import acquire
+from paribus.store.code import loaded_code
+from paribus.tracking.abandoned import close_abandoned
+from paribus.tracking.events import EventLog
+from support.plans import planned_run
+
+BEFORE_TRAINING = {"corpus", "vocabulary", "tokens", "order", "contexts"}
+Made = Callable[[str | None], list[str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> PreparedRun:
+    return planned_run(tmp_path / "root", tracking=TrackingConfig(kind="none"))
+
+
+@pytest.fixture
+def make(run: PreparedRun, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Performs the run until a stage; the stages that this makes."""
+    made: list[str] = []
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        made.append(job["stage"])
+        (Path(job["output"]) / "data").write_text("content", encoding="utf-8")
+        return {"documents": 1}
+
+    monkeypatch.setattr(running, "execute", execute)
+
+    def until(stage: str | None) -> list[str]:
+        made.clear()
+        assert perform(asked(run, stage), Display(Console(file=io.StringIO())), loaded_code()) is None
+        return list(made)
+
+    return until
+
+
+def asked(run: PreparedRun, until: str | None) -> RunConfig:
+    return replace(run.job.config, until=until)  # type: ignore[arg-type]
+
+
+def prepared(run: PreparedRun, until: str | None) -> PreparedRun:
+    return replace(run, job=replace(run.job, config=asked(run, until)))
+
+
+def root_of(run: PreparedRun) -> OutputRoot:
+    return OutputRoot.of(run.job.config)
+
+
+def done(run: PreparedRun, until: str | None) -> bool:
+    return is_done(run.run_id, run.nodes, root_of(run), until)
+
+
+def events(run: PreparedRun) -> list[dict[str, Any]]:
+    path = root_of(run).run(run.run_id) / "events.jsonl"
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def states(run: PreparedRun) -> list[str]:
+    return [event.get("status", "start") for event in events(run) if event["event"] in ("start", "end")]
+
+
+def stopped_after(run: PreparedRun) -> list[str | None]:
+    return [event["value"] for event in events(run) if event.get("name") == "paribus.stopped_after"]
+
+
+def test_every_stage_that_a_run_may_have_can_be_the_last() -> None:
+    assert set(get_args(RunStage)) == set(STAGES) - {"context_statistics"}
+    assert list(get_args(RunStage)) == [name for name in STAGES if name != "context_statistics"]
+
+
+def test_a_stage_needs_what_leads_to_it_alone(run: PreparedRun) -> None:
+    assert set(needed_for(run.nodes, "contexts")) == BEFORE_TRAINING
+    assert set(needed_for(run.nodes, "prompts")) == {"corpus", "vocabulary", "tokens", "tasks", "prompts"}
+    assert list(needed_for(run.nodes, None)) == list(run.nodes)
+    assert list(needed_for(run.nodes, "training")) == [
+        name for name in run.nodes if name in {*BEFORE_TRAINING, "training"}
+    ]
+
+
+def test_until_is_no_identity(run: PreparedRun) -> None:
+    config = asked(run, "tokens")
+    nodes = build_graph(config, root_of(run).cache, tolerate_missing=True)
+    assert {name: node.key for name, node in nodes.items()} == {name: node.key for name, node in run.nodes.items()}
+
+
+def test_a_run_stops_after_its_stage_and_the_same_command_makes_the_rest(run: PreparedRun, make: Made) -> None:
+    assert set(make("contexts")) == BEFORE_TRAINING
+    state = read_state(root_of(run), run)
+    assert (state.status, state.shown, state.failure) == ("stopped", "stopped after contexts", None)
+    assert (states(run), stopped_after(run)) == (["start", "SCHEDULED"], ["contexts"])
+    assert make("training") == ["training"]
+    assert read_state(root_of(run), run).shown == "stopped after training"
+    assert set(make(None)) == {"tasks", "prompts", "evaluation"}
+    assert read_state(root_of(run), run).shown == "done"
+    assert states(run) == ["start", "SCHEDULED", "start", "SCHEDULED", "start", "FINISHED"]
+    assert stopped_after(run) == ["contexts", None, "training", None]
+
+
+def test_stages_that_do_not_lead_there_are_not_made(run: PreparedRun, make: Made) -> None:
+    assert "order" not in make("prompts")
+    assert set(make("order")) == {"order"}
+
+
+def test_what_is_made_already_is_not_looked_at_again(run: PreparedRun, make: Made) -> None:
+    make("training")
+    before = events(run)
+    assert make("training") == make("contexts") == []
+    assert events(run) == before
+    assert [done(run, until) for until in ("corpus", "training", "prompts", "evaluation", None)] == [
+        True,
+        True,
+        *[False] * 3,
+    ]
+    make(None)
+    assert make("training") == []
+    assert all(done(run, until) for until in ("corpus", "training", "evaluation", None))
+    assert read_state(root_of(run), run).status == "done"
+
+
+def test_the_last_stage_of_a_run_finishes_it(run: PreparedRun, make: Made) -> None:
+    make("evaluation")
+    assert read_state(root_of(run), run).status == "done"
+    assert states(run)[-1] == "FINISHED"
+
+
+def test_a_run_that_failed_behind_the_stage_stays_as_it_is(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch, make: Made
+) -> None:
+    make("training")
+    execute = running.execute
+
+    def fails(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        if job["stage"] == "evaluation":
+            raise DataError("no items")
+        return dict(execute(job, *others, **options))
+
+    monkeypatch.setattr(running, "execute", fails)
+    failure = perform(asked(run, None), Display(Console(file=io.StringIO())), loaded_code())
+    assert failure is not None and failure.stage == "evaluation"
+    assert done(run, "training") and not done(run, "evaluation") and not done(run, None)
+    assert make("training") == []
+    assert read_state(root_of(run), run).status == "failed"
+
+
+def test_a_stopped_run_without_one_of_its_artefacts_is_incomplete(run: PreparedRun, make: Made) -> None:
+    make("contexts")
+    path = root_of(run).store.path("order", run.nodes["order"].key)
+    path.rename(path.with_name("elsewhere"))
+    state = read_state(root_of(run), run)
+    assert state.status == "incomplete"
+    assert state.failure is not None and state.failure.message.startswith(f"gone: {path}")
+    assert make("contexts") == ["order"]
+    assert read_state(root_of(run), run).shown == "stopped after contexts"
+
+
+def test_a_stopped_run_that_somebody_has_in_hand_is_running(run: PreparedRun, make: Made) -> None:
+    make("contexts")
+    held = acquire(root_of(run).run_claim(run.run_id), 30.0)
+    assert held is not None
+    with held:
+        assert read_state(root_of(run), run).status == "running"
+
+
+def test_only_what_is_wanted_is_missing(run: PreparedRun) -> None:
+    assert missing_stages(prepared(run, "tokens")) == {"corpus", "vocabulary", "tokens"}
+
+
+def test_a_report_says_what_makes_the_rest(run: PreparedRun, make: Made) -> None:
+    make("training")
+    records, missing = collect([run], [], root_of(run))
+    assert records == []
+    assert [each.reason for each in missing] == [
+        "seed 0: stopped after training; paribus run without until makes the rest"
+    ]
+
+
+def test_a_stopped_run_whose_log_has_no_end_is_no_failure(run: PreparedRun, make: Made) -> None:
+    make("contexts")
+    again = Recorder(asked(run, "contexts"), run.nodes, root_of(run))
+    again.events.close()
+    again.events = EventLog(again.directory / "elsewhere.jsonl")  # killed before the end was written
+    again.finish(None)
+    assert states(run)[-1] == "start"
+    assert close_abandoned(again.directory, root_of(run).path)
+    assert states(run)[-1] == "SCHEDULED"
+    assert stopped_after(run)[-1] == "contexts"
+    assert [event for event in events(run) if event.get("name") == "paribus.failure"] == []
