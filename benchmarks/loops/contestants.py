@@ -15,8 +15,7 @@ from loops.inputs import ROWS
 from loops.watch import Watch
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.modeling.build import build_model
-from paribus.modeling.decoder import decoder_layers
+from paribus.modeling.build import build_model, save_model
 from paribus.modeling.device import resolve_device
 from paribus.pipeline.making.child import PipeReporter
 from paribus.stage.context import StageContext
@@ -27,7 +26,7 @@ from paribus.training.data import prefetch
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.device import make_accelerator, resolve_precision
 from paribus.training.processes.parallel import compiles
-from paribus.training.step.loss import SummedLoss
+from paribus.training.step.loss import SummedLoss, compile_loss
 from paribus.training.step.optimizer import make_optimizer
 from paribus.training.step.schedule import learning_rate
 
@@ -37,40 +36,45 @@ Loss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 def bare(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
-    """The model step alone with the loss of paribus, on batches that lie on the device."""
-    return _bare(config, inputs, watch, SummedLoss)
+    """The model step alone with the decoder and the loss of paribus, on batches that lie on the device."""
+    training, device = config.training, resolve_device(config.training.device, "training.device")
+    model = _model(config, inputs).to(device).train()
+    model.computes_in = torch.bfloat16 if resolve_precision(training.precision, device) == "bf16" else torch.float32
+    model.activation_checkpointing = training.activation_checkpointing
+    loss = SummedLoss(model)
+    if compiles(training, device):
+        compile_loss(loss)
+    return _bare(config, inputs, watch, model, loss, autocast=False)
 
 
 def bare_logits(config: RunConfig, inputs: Path, work: Path, watch: Watch) -> list[float]:
-    """The model step alone with the loss of transformers, which makes all logits."""
-
-    def loss(model: Any) -> Loss:
-        def summed(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
-            labels = targets.contiguous()
-            given = {"labels": labels, "shift_labels": labels, "num_items_in_batch": 1}
-            result: torch.Tensor = model(input_ids=tokens, use_cache=False, **given).loss
-            return result
-
-        return summed
-
-    return _bare(config, inputs, watch, loss)
-
-
-def _bare(config: RunConfig, inputs: Path, watch: Watch, loss: Callable[[Any], Loss]) -> list[float]:
+    """The model step alone with the model and the loss of transformers, which makes all logits."""
     training, device = config.training, resolve_device(config.training.device, "training.device")
-    model = _model(config, inputs).to(device).train()
+    model = _in_transformers(config, inputs, work).to(device).train()
     if training.activation_checkpointing:
-        model.activation_checkpointing_enable()
+        model.gradient_checkpointing_enable()
     if compiles(training, device):
-        for layer in decoder_layers(model):
+        for layer in model.base_model.layers:
             layer.compile()
-    summed, optimizer, losses = loss(model), make_optimizer(model, training), []
+
+    def loss(tokens: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        labels = targets.contiguous()
+        given = {"labels": labels, "shift_labels": labels, "num_items_in_batch": 1}
+        result: torch.Tensor = model(input_ids=tokens, use_cache=False, **given).loss
+        return result
+
     half = resolve_precision(training.precision, device) == "bf16"
+    return _bare(config, inputs, watch, model, loss, autocast=half)
+
+
+def _bare(config: RunConfig, inputs: Path, watch: Watch, model: Any, summed: Loss, *, autocast: bool) -> list[float]:
+    training, device = config.training, resolve_device(config.training.device, "training.device")
+    optimizer, losses = make_optimizer(model, training), []
     rows = torch.from_numpy(np.load(inputs / ROWS).astype(np.int64)).to(device)
     for step, batch in enumerate(rows.split(training.global_batch)):
         total = torch.zeros((), device=device)
         for part in batch.split(training.micro_batch):
-            with torch.autocast(device.type, torch.bfloat16, enabled=half):
+            with torch.autocast(device.type, torch.bfloat16, enabled=autocast):
                 mean = summed(part[:, :-1], part[:, 1:]) / batch[:, 1:].numel()
             mean.backward()
             total += mean.detach()
@@ -152,7 +156,7 @@ def _trainer(config: RunConfig, inputs: Path, work: Path, watch: Watch, *, compi
     from transformers import Trainer, TrainerCallback, TrainingArguments
 
     training, device = config.training, resolve_device(config.training.device, "training.device")
-    model = _model(config, inputs).to(device)
+    model = _in_transformers(config, inputs, work).to(device)
     losses: list[list[torch.Tensor]] = [[]]
 
     class Heard(Trainer):  # type: ignore[misc]
@@ -208,6 +212,16 @@ class _Rows(torch.utils.data.Dataset[dict[str, torch.Tensor]]):
 def _model(config: RunConfig, inputs: Path) -> Any:
     tokenizer = Tokenizer.load(inputs / "tokens" / "tokenizer")
     return build_model(config.model, tokenizer.vocab_size, config.seed, eos_id=tokenizer.eos_id)
+
+
+def _in_transformers(config: RunConfig, inputs: Path, work: Path) -> Any:
+    """The same weights in the class of transformers."""
+    from transformers import AutoModelForCausalLM
+
+    directory = work / "in_transformers"
+    directory.mkdir(parents=True)
+    save_model(_model(config, inputs), directory)
+    return AutoModelForCausalLM.from_pretrained(directory, attn_implementation="sdpa")
 
 
 CONTESTANTS: dict[str, Callable[[RunConfig, Path, Path, Watch], list[float]]] = {

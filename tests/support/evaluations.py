@@ -60,7 +60,7 @@ def brute_force(model: Any, context: list[int], continuation: list[int]) -> tupl
     total, greedy, ids = 0.0, True, list(context)
     for token in continuation:
         with torch.inference_mode():
-            logits = model(input_ids=torch.tensor([ids])).logits[0, -1].double()
+            logits = model.logits(torch.tensor([ids]))[0, -1].double()
         total += float(torch.log_softmax(logits, 0)[token])
         greedy &= int(logits.argmax()) == token
         ids.append(token)

@@ -73,7 +73,7 @@ PROMPTS = Stage(
 )
 EVALUATION = Stage(
     "evaluation",
-    code_version=6,
+    code_version=7,
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",

@@ -41,7 +41,7 @@ FINETUNING_DATA = Stage(
 )
 FINETUNING = Stage(
     "finetuning",
-    code_version=2,
+    code_version=3,
     inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), seeds(finetuning_seeds)),
     build=build,

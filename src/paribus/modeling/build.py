@@ -1,4 +1,7 @@
-"""Build, save and load a model as a Hugging Face directory. Imports torch: import this module late."""
+"""Build, save and load a model as a Hugging Face directory. Imports torch: import this module late.
+
+A model is a `Decoder`, or of encoder_decoder the class of transformers.
+"""
 
 import json
 from collections.abc import Sequence
@@ -7,17 +10,19 @@ from typing import Any
 
 import torch
 
-from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.families import MODEL_TYPES, model_class, transformers_config
+from paribus.modeling.decoder.architecture import KINDS, architecture_of
+from paribus.modeling.decoder.decoder import VOCABULARY, Decoder
+from paribus.modeling.decoder.files import load_decoder, save_decoder
+from paribus.modeling.decoder.names import places
 from paribus.modeling.initialize import initialize
 from paribus.modeling.match import resolve_model
 from paribus.modeling.problems import check_shape
+from paribus.modeling.weight_files import CONFIG
 
-WHOLE = "1TB"
-"""Weights are one file, however large."""
-WEIGHTS = "model.safetensors"
-"""That file."""
+MODEL_TYPES = (*KINDS, "marian")
+"""Values of `model_type` in the `config.json` of a checkpoint that can be loaded."""
 
 
 def build_model(
@@ -28,7 +33,7 @@ def build_model(
     eos_id: int | None = None,
     tokens: Sequence[bytes] | None = None,
 ) -> Any:
-    """A transformers model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
+    """A model with `vocab_size` tokens in float32 on the CPU, its weights set by `initialize`.
 
     `tokens` are their distinct names by id, by which their rows are drawn; where nothing is to be compared, none.
     The global random state is neither read nor changed. An encoder-decoder needs `eos_id`. Raises ConfigurationError
@@ -36,33 +41,74 @@ def build_model(
     """
     check_shape(model)
     resolved = resolve_model(model, vocab_size)
-    config = transformers_config(resolved, vocab_size, eos_id)
-    with torch.random.fork_rng(devices=[]):
-        built = model_class(config.model_type)(config).float()
-    initialize(built, resolved, seed, tokens)
-    return built
+    if isinstance(resolved, EncoderDecoderModel):
+        from paribus.modeling import marian
+
+        built = marian.build(resolved, vocab_size, eos_id)
+        trained = {name: weight for name, weight in built.named_parameters() if weight.requires_grad}
+        initialize(trained, resolved, seed, marian.VOCABULARY, tokens)
+        return built
+    decoder = Decoder(architecture_of(resolved, vocab_size, eos_id))
+    parameters = dict(decoder.named_parameters())
+    sought = list(places(decoder.architecture))
+    named = {place.name: parameters[place.parameter][place.rows] for place in sought}
+    vocabulary = [place.name for place in sought if place.parameter in VOCABULARY]
+    initialize(named, resolved, seed, vocabulary, tokens)
+    return decoder
 
 
 def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
     """Write `config.json` and `model.safetensors` (float32) of an unwrapped model into `directory`.
 
-    `weights`, if given, are written in place of the model's own.
+    `weights`, if given, are written in place of the model's own, by the names of its parameters.
     """
-    model.save_pretrained(directory, state_dict=weights, max_shard_size=WHOLE)
+    if isinstance(model, Decoder):
+        save_decoder(model, directory, weights)
+    else:
+        from paribus.modeling import marian
+
+        marian.save(model, directory, weights)
 
 
 def load_model(directory: Path) -> Any:
     """The model saved in `directory`, in float32 on the CPU; only safetensors files are read, and no code.
 
-    Raises DataError for a directory without a readable `config.json`, ConfigurationError for a family unknown here.
+    Raises DataError for a directory whose files cannot be read, ConfigurationError for a family unknown here.
     """
-    return model_class(_model_type(directory)).from_pretrained(
-        directory, dtype=torch.float32, use_safetensors=True, local_files_only=True, attn_implementation="sdpa"
-    )
+    if _model_type(directory) in KINDS:
+        return load_decoder(directory)
+    from paribus.modeling import marian
+
+    return marian.load(directory)
+
+
+def is_encoder_decoder(model: Any) -> bool:
+    """Whether a model reads a source before it predicts a target."""
+    return not isinstance(model, Decoder)
+
+
+def vocabulary_size(model: Any) -> int:
+    """Tokens that an unwrapped model knows."""
+    return model.architecture.vocab_size if isinstance(model, Decoder) else int(model.config.vocab_size)
+
+
+def stacked_layers(model: Any) -> list[torch.nn.Module]:
+    """All layers of an unwrapped model, first to last; of an encoder-decoder the encoder's, then the decoder's."""
+    if isinstance(model, Decoder):
+        return list(model.layers)
+    return [*model.model.encoder.layers, *model.model.decoder.layers]
+
+
+def recompute_activations(model: Any) -> None:
+    """Let the layers of an unwrapped model keep their input only, and compute the rest again in the backward pass."""
+    if isinstance(model, Decoder):
+        model.activation_checkpointing = True
+    else:
+        model.gradient_checkpointing_enable()
 
 
 def _model_type(directory: Path) -> str:
-    path = directory / "config.json"
+    path = directory / CONFIG
     try:
         found = json.loads(path.read_text(encoding="utf-8"))["model_type"]
     except (OSError, ValueError, KeyError, TypeError) as error:

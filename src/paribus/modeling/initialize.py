@@ -6,8 +6,7 @@ wherever their ids lie. Imports torch: import this module late.
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import torch
 
@@ -22,23 +21,28 @@ Fill = Callable[[torch.Tensor, torch.Generator], object]
 """Sets a tensor, or rows of one, to random numbers."""
 
 
-def initialize(built: Any, model: ModelConfig, seed: int, tokens: Sequence[bytes] | None = None) -> None:
-    """Set every trained parameter: norms to 1, biases to 0, matrices as `model.initialization` says.
+def initialize(
+    tensors: Mapping[str, torch.Tensor],
+    model: ModelConfig,
+    seed: int,
+    vocabulary: Collection[str],
+    tokens: Sequence[bytes] | None = None,
+) -> None:
+    """Set `tensors`, by the names of transformers: norms to 1, biases to 0, matrices as `model.initialization` says.
 
-    `tokens` are distinct names of the vocabulary's tokens by id. The rows of the embedding and of the output layer are
-    drawn by them; without names the whole matrices are drawn, so that a row depends on its id.
+    Those named in `vocabulary` have a row for each token. `tokens` are distinct names of these by id, by which their
+    rows are drawn; without names whole matrices are drawn, so that a row depends on its id.
     """
-    of_tokens = [layer.weight for layer in (built.get_input_embeddings(), built.get_output_embeddings())]
     with torch.no_grad():
-        for name, parameter in built.named_parameters():
-            if parameter.ndim == 1:
-                parameter.fill_(0.0 if name.endswith("bias") else 1.0)
-            elif parameter.requires_grad:
-                fill = _fill(parameter, name, model)
-                if tokens is not None and any(parameter is weight for weight in of_tokens):
-                    _draw_rows(parameter, name, fill, seed, tokens)
-                else:
-                    fill(parameter, torch.Generator().manual_seed(_number(f"{seed}:{name}".encode())))
+        for name, tensor in tensors.items():
+            if tensor.ndim == 1:
+                tensor.fill_(0.0 if name.endswith("bias") else 1.0)
+                continue
+            fill = _fill(tensor, name, model)
+            if tokens is not None and name in vocabulary:
+                _draw_rows(tensor, name, fill, seed, tokens)
+            else:
+                fill(tensor, torch.Generator().manual_seed(_number(f"{seed}:{name}".encode())))
 
 
 def _draw_rows(matrix: torch.Tensor, name: str, fill: Fill, seed: int, tokens: Sequence[bytes]) -> None:

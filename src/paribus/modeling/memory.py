@@ -7,6 +7,7 @@ this, so nothing heavy may be imported here.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from paribus.config.groups.model import DecoderModel, EncoderDecoderModel, ModelConfig
@@ -16,9 +17,9 @@ from paribus.modeling.activations import (
     BOOL,
     FLOAT32,
     INT64,
-    Arithmetic,
     Kept,
-    cast_parameters,
+    cast_elements,
+    final_norm_elements,
     kept_per_token,
     rotary_bytes,
 )
@@ -26,8 +27,8 @@ from paribus.modeling.counts import parameter_count
 from paribus.modeling.match import resolve_model
 from paribus.modeling.shape import stack_parameters
 
-LOSS_TOKENS = 1024
-"""Tokens whose logits exist at the same time."""
+LOSS_TOKENS: Mapping[str, int] = MappingProxyType({"cpu": 1024, "gpu": 4096})
+"""Tokens whose logits exist at the same time: few enough for a CPU's caches, many enough to occupy a GPU."""
 BATCHES = 4
 """Batches that exist at once: the current one, two that are ready, and one that is being read."""
 MOMENTS = 2
@@ -43,7 +44,6 @@ class TrainingSetting:
     """Contexts of a step."""
     precision: Literal["fp32", "bf16"] = "fp32"
     gpu: bool = False
-    compiled: bool = False
     documents: bool = False
     """Whether a mask keeps attention within documents."""
     activation_checkpointing: bool = False
@@ -56,11 +56,9 @@ class TrainingSetting:
         return self.parallel == "fsdp" and self.processes > 1
 
     @property
-    def arithmetic(self) -> Arithmetic:
-        """What matrices are multiplied in, and how they come to that."""
-        if self.precision == "fp32":
-            return "fp32"
-        return "cast" if self.sharded else "autocast"
+    def number(self) -> int:
+        """Bytes of a number in activations and the residual stream."""
+        return FLOAT32 if self.precision == "fp32" else BFLOAT16
 
 
 @dataclass(frozen=True)
@@ -90,17 +88,12 @@ class TrainingMemory:
         return self.checkpoint + self.batches
 
 
-def is_compiled(training: TrainingConfig, *, gpu: bool, compiler: bool) -> bool:
-    """Whether layers are compiled: with `auto` on a GPU whose machine has the `compiler` that this needs."""
-    return training.compile == "always" or (training.compile == "auto" and gpu and compiler)
-
-
 def training_setting(
-    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool, compiler: bool = True
+    training: TrainingConfig, precision: str, processes: int, *, gpu: bool, documents: bool
 ) -> TrainingSetting:
     """What of a configuration decides the memory of one of `processes` processes.
 
-    `compiler` is whether the machine has what compiled layers need; uncompiled ones keep far more.
+    Whether layers are compiled does not: they keep the same.
     """
     share = max(1, training.global_batch // processes)
     return TrainingSetting(
@@ -108,7 +101,6 @@ def training_setting(
         share=share,
         precision="bf16" if precision == "bf16" else "fp32",
         gpu=gpu,
-        compiled=is_compiled(training, gpu=gpu, compiler=compiler),
         documents=documents,
         activation_checkpointing=training.activation_checkpointing,
         processes=processes,
@@ -156,10 +148,9 @@ class _Parts:
 
     def __init__(self, model: DecoderModel, vocab_size: int, how: TrainingSetting) -> None:
         self.model, self.how, self.vocab_size = model, how, vocab_size
-        self.kept: Kept = kept_per_token(model, how.arithmetic, gpu=how.gpu, compiled=how.compiled)
+        self.kept: Kept = kept_per_token(model, how.number)
         self.tokens = how.micro_batch * model.context_length
-        self.number = FLOAT32 if how.precision == "fp32" else BFLOAT16
-        """Bytes of a number in a matrix product."""
+        self.number = how.number
         self.table = vocab_size * model.width
         """Elements of a matrix with a row for each token."""
         self.layer_parameters = stack_parameters(model) // model.layers
@@ -171,10 +162,18 @@ class _Parts:
         return ddp or self.how.micro_batch < self.how.share
 
     @property
+    def masked(self) -> bool:
+        """Whether a mask of all pairs of tokens keeps attention within documents."""
+        return self.how.documents and not (self.how.gpu and self.number == BFLOAT16)
+
+    @property
     def layer(self) -> int:
-        """Saved in one layer: activations, matrices cast by autocast, the mask as numbers that are added."""
-        casts = BFLOAT16 * cast_parameters(self.model) if self.how.arithmetic == "autocast" else 0
-        mask = self.number * self.tokens * self.model.context_length if self.how.documents else 0
+        """Saved in one layer: activations, weights that are cast, the mask as numbers that are added.
+
+        Sharded weights arrive cast and are let go; on a GPU documents are no mask in bfloat16.
+        """
+        casts = BFLOAT16 * cast_elements(self.model) if self.number == BFLOAT16 and not self.how.sharded else 0
+        mask = self.number * self.tokens * self.model.context_length if self.masked else 0
         return self.tokens * self.kept.layer + casts + mask
 
     @property
@@ -182,22 +181,22 @@ class _Parts:
         """Saved in all layers, and beside them: token ids, the norm at the end, rotations and the mask itself."""
         checkpointed = self.how.activation_checkpointing
         layer = self.tokens * self.kept.layer_input if checkpointed else self.layer
-        mask = BOOL * self.tokens * self.model.context_length if self.how.documents else 0
-        rotations = rotary_bytes(self.model, self.how.arithmetic)
-        return self.model.layers * layer + self.tokens * (self.kept.final + INT64) + rotations + mask
+        mask = BOOL * self.tokens * self.model.context_length if self.masked else 0
+        rotations = rotary_bytes(self.model)
+        norm = BFLOAT16 * final_norm_elements(self.model) if self.number == BFLOAT16 else 0
+        return self.model.layers * layer + self.tokens * (self.kept.final + INT64) + rotations + norm + mask
 
     @property
     def loss(self) -> int:
-        """With all activations: the gradients of the hidden states and of the output matrix, and a chunk.
+        """With all activations: the hidden states, their gradients and those of the output matrix, and a chunk.
 
         The loss computes gradients in the forward pass, from a chunk's logits and the exponentials of them. In bfloat16
         the output matrix and a chunk's share of its gradient are there too.
         """
-        width, chunk = self.model.width, min(self.tokens, LOSS_TOKENS)
-        hidden = (BFLOAT16 if self.how.arithmetic == "cast" else FLOAT32) * self.tokens * width
-        matrices = FLOAT32 * self.table + (0 if self.how.precision == "fp32" else 2 * BFLOAT16 * self.table)
-        logits = chunk * (2 * FLOAT32 * self.vocab_size + self.number * width)
-        return self.activations + hidden + matrices + logits + self._gathered()
+        chunk = min(self.tokens, LOSS_TOKENS["gpu" if self.how.gpu else "cpu"])
+        hidden = 2 * self.number * self.tokens * self.model.width
+        matrices = FLOAT32 * self.table + (2 * BFLOAT16 * self.table if self.number == BFLOAT16 else 0)
+        return self.activations + hidden + matrices + chunk * 2 * FLOAT32 * self.vocab_size + self._gathered()
 
     @property
     def backward(self) -> int:
@@ -225,11 +224,11 @@ class _Parts:
     def _gathered(self, *, backward: bool = False) -> int:
         """FSDP: vocabulary matrices, the layer that computes and the next one; then also their gradients to be summed.
 
-        Gradients are summed over processes in float32.
+        Gradients are summed over processes in float32, in which the matrices of the vocabulary travel too.
         """
         if not self.how.sharded:
             return 0
         tables = self.table * (1 if self.model.tied_embeddings else 2)
         layers = 2 * self.number * self.layer_parameters
         reduced = (self.number + FLOAT32) * self.layer_parameters if backward else 0
-        return self.number * tables + layers + reduced
+        return FLOAT32 * tables + layers + reduced

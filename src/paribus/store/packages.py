@@ -75,7 +75,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     "context_statistics": {"numpy": _DRAWS},
     "training": {
         "torch": "the arithmetic and random numbers of training",
-        "transformers": "the model",
+        "transformers": "the model of encoder_decoder",
         "accelerate": "how gradients and precision are handled",
         "numpy": _DRAWS,
     },

@@ -32,7 +32,6 @@ from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.available import available_bytes
-from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.loop import Run, train
@@ -128,7 +127,6 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
         accelerator.num_processes,
         gpu=device.type == "cuda",
         documents=within_documents(config.packing),
-        compiler=lacking(gpu=True) is None,
     )
     on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     free = gather_object([available_bytes(device, on_this_node)])

@@ -12,6 +12,7 @@ from typing import Any
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import NumericalError
+from paribus.modeling.build import vocabulary_size
 from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget
@@ -153,7 +154,7 @@ def make_meter(run: Run) -> Meter:
 
 def make_stepper(run: Run, prepared: Prepared) -> Stepper:
     """What makes one step of `run`."""
-    limit, vocabulary = run.training.loss_limit, prepared.model.config.vocab_size
+    limit, vocabulary = run.training.loss_limit, vocabulary_size(prepared.model)
     return Stepper(
         accelerator=run.accelerator,
         prepared=prepared,

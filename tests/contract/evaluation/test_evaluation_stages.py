@@ -137,7 +137,7 @@ def test_embeddings_of_the_last_checkpoint_are_measured_and_projected_by_class_o
     assert about["checkpoint"] == 20
     assert about["tokens"] == {"used": len(used), "unused": bpe.vocab_size - 1 - len(used)}
     model = load_model(context.inputs["training"] / "step_00000020")
-    for side, weights in (("input", model.get_input_embeddings()), ("output", model.get_output_embeddings())):
+    for side, weights in (("input", model.embedding), ("output", model.output)):
         unit = torch.nn.functional.normalize(weights.weight.detach()[used])
         expected = float(torch.pdist(unit.double()).square().mul(-2).exp().mean().log())
         assert about["uniformity"][side]["used"] == pytest.approx(expected, abs=1e-4)

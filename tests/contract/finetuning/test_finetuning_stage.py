@@ -78,7 +78,7 @@ def test_the_loss_is_that_of_the_answer_and_the_end_of_document_alone(root: Path
         prompt = b"What colour?\n\n" + data.documents[question.document].encode()[:room] + asked
         row = [*prompt, *f" {question.answers[0]}".encode(), 256]
         with torch.inference_mode():
-            logits = model(input_ids=torch.tensor([row[:-1]])).logits[0].double()
+            logits = model.logits(torch.tensor([row[:-1]]))[0].double()
         scored = range(len(prompt) - 1, len(row) - 1)
         total += sum(float(cross_entropy(logits[column], torch.tensor(row[column + 1]))) for column in scored)
         predicted += len(scored)

@@ -24,7 +24,7 @@ def test_a_gpt_neox_is_trained_within_documents_kept_and_scored(tmp_path: Path) 
     assert result["flops"] == training_flops(MODEL, 257, BUDGET.tokens)
     assert result["final_loss"] < np.log(257) - 0.5
     trained = load_model(tmp_path / "run" / "output" / "step_00000014").eval()
-    assert trained.config.model_type == "gpt_neox"
+    assert trained.architecture.kind == "gpt_neox"
     context, choices = np.array(list(b"all else")), [list(b" being"), list(b" equal"), list(b" q")]
     scores = Scorer(trained, batch_size=4).score([Pair(context, np.array(choice)) for choice in choices])
     expected = [brute_force(trained, context.tolist(), choice)[0] for choice in choices]

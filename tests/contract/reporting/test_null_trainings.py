@@ -46,7 +46,7 @@ def bits_of(checkpoint: Path, texts: list[str]) -> list[float]:
         for start in range(0, len(tokens) - 1, 15):
             window = torch.tensor([tokens[start : start + 16]])
             with torch.inference_mode():
-                predicted = model(window).logits[0, :-1].log_softmax(-1)
+                predicted = model.logits(window)[0, :-1].log_softmax(-1)
             nats -= float(predicted.gather(1, window[0, 1:, None]).sum())
         found.append(nats / math.log(2))
     return found

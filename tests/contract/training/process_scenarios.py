@@ -19,10 +19,13 @@ from paribus.errors import ParibusError
 from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
+HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SCENARIOS: dict[str, tuple[Any, Any]] = {
     "ddp": (dataclasses.replace(TRAINING, processes=2, micro_batch=2), BUDGET),
     "fsdp": (dataclasses.replace(TRAINING, processes=1, nodes=2, micro_batch=2, parallel="fsdp"), BUDGET),
+    "ddp_bf16": (dataclasses.replace(HALF, processes=2), BUDGET),
+    "fsdp_bf16": (dataclasses.replace(HALF, processes=2, parallel="fsdp"), BUDGET),
     "long": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
 }

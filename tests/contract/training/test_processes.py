@@ -73,6 +73,28 @@ def one(root: Path) -> Path:
     return root / "one"
 
 
+@pytest.fixture(scope="module")
+def one_bf16(root: Path) -> Path:
+    execute(
+        root,
+        "one_bf16",
+        {stage: root / stage for stage in ("tokens", "order")},
+        config(training=dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")),
+    )
+    return root / "one_bf16"
+
+
+@pytest.mark.parametrize("name", ["ddp_bf16", "fsdp_bf16"])
+def test_in_bfloat16_processes_and_shards_compute_as_one_process_does(root: Path, one_bf16: Path, name: str) -> None:
+    assert trained(root, name) == ""
+    losses = [[line["train/loss"] for line in metrics(root, run)] for run in ("one_bf16", name)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-6)
+    alone, together = (
+        load_file(root / run / "output" / "step_00000014" / "model.safetensors") for run in ("one_bf16", name)
+    )
+    assert all(np.allclose(together[key], alone[key], rtol=1e-3, atol=1e-5) for key in alone)
+
+
 @pytest.mark.parametrize("name", ["ddp", "fsdp"])
 def test_two_processes_train_as_one_does_up_to_rounding(
     root: Path, one: Path, allocation: dict[str, str], name: str

@@ -66,7 +66,6 @@ def test_the_artefact_has_the_files_of_the_design(trained: tuple[Path, dict[str,
     last = sorted(path.name for path in (output / "step_00000014").iterdir())
     assert last == [
         "config.json",
-        "generation_config.json",
         "model.safetensors",
         "tokenizer",
         "tokenizer.json",
@@ -78,8 +77,8 @@ def test_a_checkpoint_is_a_model_with_its_tokenizer(trained: tuple[Path, dict[st
     checkpoint = trained[0] / "output" / "step_00000014"
     tokenizer = Tokenizer.load(checkpoint / "tokenizer")
     model = load_model(checkpoint)
-    assert model.config.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
-    assert model.config.eos_token_id == tokenizer.eos_id
+    assert model.architecture.vocab_size == tokenizer.vocab_size == VOCAB_SIZE
+    assert model.architecture.eos_id == tokenizer.eos_id
     text = "A text, as transformers reads it."
     assert AutoTokenizer.from_pretrained(checkpoint)(text)["input_ids"] == tokenizer.encode(text).tolist()
 

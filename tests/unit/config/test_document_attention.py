@@ -9,6 +9,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.packing import BestFitPacking, ConcatenatePacking, PackingConfig
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
+from paribus.modeling.decoder.decoder import Decoder
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pack import pack
 from paribus.training.step.loss import SummedLoss, document_attention
@@ -32,11 +33,11 @@ def tensors(contexts: Contexts) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.tensor(inputs), torch.tensor(targets)
 
 
-def alone(model: torch.nn.Module, contexts: Contexts, index: int) -> list[tuple[slice, torch.Tensor]]:
+def alone(model: Decoder, contexts: Contexts, index: int) -> list[tuple[slice, torch.Tensor]]:
     """Logits (tokens, vocabulary) of each piece of a context read by itself, and where it stands in the row."""
     pieces, inputs = contexts.pieces([index]), tensors(contexts)[0][index]
     places = [slice(a, min(a + n, LENGTH)) for a, n in zip(pieces.columns, pieces.lengths, strict=True) if a < LENGTH]
-    return [(place, model(input_ids=inputs[place][None]).logits[0]) for place in places]
+    return [(place, model.logits(inputs[place][None])[0]) for place in places]
 
 
 def test_a_token_attends_to_those_before_it_up_to_the_last_document_end_before_it() -> None:
@@ -51,8 +52,8 @@ def test_a_token_attends_to_those_before_it_up_to_the_last_document_end_before_i
 def test_logits_of_a_packed_row_are_those_of_each_document_alone(packing: PackingConfig) -> None:
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, _ = tensors(contexts)
-    together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOS)).logits
-    across = model(input_ids=inputs).logits
+    together = model.logits(inputs, document_attention(inputs, EOS))
+    across = model.logits(inputs)
     largest = 0.0
     for index in range(contexts.count):
         for place, logits in alone(model, contexts, index):
@@ -67,9 +68,9 @@ def test_in_bfloat16_they_differ_by_no_more_than_its_rounding(packing: PackingCo
     model, contexts = build_model(MODEL, 32, 0), packed(packing)
     inputs, _ = tensors(contexts)
     exact = [logits for index in range(contexts.count) for _, logits in alone(model, contexts, index)]
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        together = model(input_ids=inputs, attention_mask=document_attention(inputs, EOS)).logits
-        by_itself = [(together[i, place], x) for i in range(contexts.count) for place, x in alone(model, contexts, i)]
+    model.computes_in = torch.bfloat16
+    together = model.logits(inputs, document_attention(inputs, EOS))
+    by_itself = [(together[i, place], x) for i in range(contexts.count) for place, x in alone(model, contexts, i)]
     difference = torch.cat([row - logits for row, logits in by_itself]).square().mean().sqrt()
     rounding = torch.cat([row[1] - logits for row, logits in zip(by_itself, exact, strict=True)]).square().mean().sqrt()
     assert difference < 1.5 * rounding

@@ -96,7 +96,7 @@ def test_greedy_says_whether_every_token_is_the_most_probable() -> None:
     model, ids = tiny_model(40, CONTEXT_LENGTH), [3, 1, 4]
     for _ in range(6):
         with torch.inference_mode():
-            ids.append(int(model(input_ids=torch.tensor([ids])).logits[0, -1].argmax()))
+            ids.append(int(model.logits(torch.tensor([ids]))[0, -1].argmax()))
     other = [*ids[:-1], (ids[-1] + 1) % 40]
     pairs = [Pair(np.array(ids[:3]), np.array(ids[3:])), Pair(np.array(ids[:3]), np.array(other[3:]))]
     assert Scorer(model, 4).score(pairs).greedy.tolist() == [True, False]
@@ -104,7 +104,7 @@ def test_greedy_says_whether_every_token_is_the_most_probable() -> None:
 
 def test_a_model_that_gives_no_number_is_an_error() -> None:
     model = tiny_model(40, CONTEXT_LENGTH)
-    model.lm_head.weight.data.fill_(float("nan"))
+    model.output.weight.data.fill_(float("nan"))
     with pytest.raises(NumericalError, match="not a number"):
         Scorer(model, 4).score(random_pairs(3))
 

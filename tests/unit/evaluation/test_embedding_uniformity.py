@@ -77,9 +77,9 @@ def test_each_family_s_embeddings_are_read_from_its_checkpoint(
     save_model(built, tmp_path)
     found = read_embeddings(tmp_path)
     assert set(found) == sides
-    assert (found["input"] == built.get_input_embeddings().weight.detach().numpy()).all()
+    assert (found["input"] == built.embedding.weight.detach().numpy()).all()
     if "output" in sides:
-        assert (found["output"] == built.get_output_embeddings().weight.detach().numpy()).all()
+        assert (found["output"] == built.output.weight.detach().numpy()).all()
 
 
 def test_a_checkpoint_without_known_embeddings_is_refused(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from paribus.errors import NumericalError
 from paribus.evaluation.models.generation import SPARE_TOKENS, GenerationRequest, Generator
 from paribus.evaluation.models.scoring import Scorer
 from support.evaluations import ByteEncoder, tiny_model
+from support.transformers_models import in_transformers
 
 TOKENS = 12
 
@@ -36,11 +37,11 @@ def written(model: Any, texts: Sequence[str], *, batch: int, until: tuple[str, .
 @pytest.mark.parametrize("family", [LlamaModel, GPTNeoXModel])
 def test_texts_are_those_of_transformers_generate_whatever_the_batch(family: Any) -> None:
     model, coder, texts = tiny_model(257, 64, family=family), LetterCoder(), prompts(9)
-    expected = []
+    theirs, expected = in_transformers(model), []
     for text in texts:
         ids = torch.from_numpy(coder.encode(text))[None]
         options = {"max_new_tokens": TOKENS, "do_sample": False, "eos_token_id": coder.eos_id, "pad_token_id": 0}
-        new = model.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
+        new = theirs.generate(ids, attention_mask=torch.ones_like(ids), **options)[0, ids.shape[1] :].tolist()
         expected.append(coder.decode([identity for identity in new if identity != coder.eos_id]))
     for batch in (1, 4, 9):
         assert [one.text for one in written(model, texts, batch=batch)] == expected
@@ -57,7 +58,7 @@ def test_a_text_ends_before_its_first_stop_string_or_end_of_document() -> None:
     ending = Generator(Scorer(model, 1), LetterCoder())
     first = ending.write([GenerationRequest(texts[0], (), 1)])[0].text
     with torch.inference_mode():
-        best = int(model(input_ids=torch.from_numpy(ids)[None]).logits[0, -1].argmax())
+        best = int(model.logits(torch.from_numpy(ids)[None])[0, -1].argmax())
     assert first == LetterCoder().decode([best])
 
 
@@ -119,6 +120,6 @@ def test_an_empty_prompt_is_the_end_of_document_token() -> None:
 def test_a_model_that_gives_no_numbers_is_refused() -> None:
     model = tiny_model(257, 64)
     with torch.no_grad():
-        model.lm_head.weight[3, 0] = float("nan")
+        model.output.weight[3, 0] = float("nan")
     with pytest.raises(NumericalError, match="not a number"):
         written(model, ["x"], batch=1)

@@ -18,7 +18,7 @@ def tokenizer(algorithm: str, size: int, special: tuple[str, ...] = (END,)) -> T
 
 def rows(made: Tokenizer, seed: int = 0) -> dict[bytes, torch.Tensor]:
     """Row of the embedding by what its id decodes to, which special tokens have too."""
-    weight = initial_model(config(seed=seed), made).get_input_embeddings().weight.detach()
+    weight = initial_model(config(seed=seed), made).embedding.weight.detach()
     found = {made.decode_bytes([number]): weight[number] for number in range(made.vocab_size)}
     assert len(found) == made.vocab_size
     return found
@@ -53,6 +53,6 @@ def test_a_special_token_and_a_text_token_of_one_spelling_are_two() -> None:
     made = Tokenizer.train(["a a b"] * 3, vocab_size=260, special_tokens=(" a", END))
     names = [made.decode_bytes([number]) for number in range(made.vocab_size)]
     assert names.count(b" a") == 2
-    weight = initial_model(config(), made).get_input_embeddings().weight.detach()
+    weight = initial_model(config(), made).embedding.weight.detach()
     first, second = (weight[number] for number, name in enumerate(names) if name == b" a")
     assert not torch.equal(first, second)

@@ -1,7 +1,6 @@
 """The memory of training, by formula and as autograd and the allocator have it."""
 
 import dataclasses
-from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ import torch
 from paribus.config.groups.model import DecoderModel
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import optimizer_bytes, parameter_count
-from paribus.modeling.decoder import decoder_layers
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
 from paribus.training.step.loss import SummedLoss
 from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
@@ -32,22 +30,22 @@ def predicted(model: Any, how: TrainingSetting, vocab_size: int = VOCABULARY) ->
     return memory
 
 
-def prepared(model: DecoderModel, how: TrainingSetting) -> torch.nn.Module:
+def prepared(model: DecoderModel, how: TrainingSetting, *, compiled: bool = False) -> torch.nn.Module:
     built = build_model(model, VOCABULARY, 0).train()
+    built.computes_in = torch.bfloat16 if how.precision == "bf16" else torch.float32
     if how.sharded and how.precision == "bf16":
-        built = built.to(torch.bfloat16)
-    if how.activation_checkpointing:
-        built.activation_checkpointing_enable()
-    if how.compiled:
+        built.layers.to(torch.bfloat16)
+    built.activation_checkpointing = how.activation_checkpointing
+    if compiled:
         torch._dynamo.reset()
-        for layer in decoder_layers(built):
+        for layer in built.layers:
             layer.compile(backend="aot_eager_decomp_partition")
     return SummedLoss(built, 0 if how.documents else None)
 
 
-def saved_bytes(model: DecoderModel, how: TrainingSetting) -> int:
+def saved_bytes(model: DecoderModel, how: TrainingSetting, *, compiled: bool = False) -> int:
     """Bytes of the storages that autograd saves in a forward pass, parameters and the loss' own gradients apart."""
-    loss = prepared(model, how)
+    loss = prepared(model, how, compiled=compiled)
     own = {parameter.untyped_storage().data_ptr() for parameter in loss.parameters()}
     storages: dict[int, int] = {}
 
@@ -58,19 +56,16 @@ def saved_bytes(model: DecoderModel, how: TrainingSetting) -> int:
         return tensor
 
     tokens = torch.randint(0, VOCABULARY, (how.micro_batch, model.context_length))
-    half = how.precision == "bf16" and not how.sharded
-    precision = torch.autocast("cpu", torch.bfloat16) if half else nullcontext()
-    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), precision:
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
         result = loss(tokens, tokens)
     assert result.requires_grad
-    number = 2 if how.sharded and how.precision == "bf16" else 4
-    return sum(storages.values()) - number * (tokens.numel() + VOCABULARY) * model.width
+    return sum(storages.values()) - (how.number * tokens.numel() + 4 * VOCABULARY) * model.width
 
 
 HOW = {
     "fp32": {},
-    "autocast": {"precision": "bf16"},
-    "cast": {"precision": "bf16", "processes": 2, "parallel": "fsdp"},
+    "bf16": {"precision": "bf16"},
+    "bf16_sharded": {"precision": "bf16", "processes": 2, "parallel": "fsdp"},
 }
 
 
@@ -93,14 +88,14 @@ def test_a_mask_is_kept_once_as_it_is_and_as_numbers_in_every_layer(model: Decod
 @pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
 def test_with_activation_checkpointing_layers_keep_their_inputs(model: DecoderModel) -> None:
     again = dataclasses.replace(ONE_PROCESS, activation_checkpointing=True)
-    rotations = 2 * 4 * model.context_length * (model.width // model.heads if model is LLAMA else 8)
+    rotations = 4 * model.context_length * (model.width // model.heads if model is LLAMA else 8)
     assert predicted(model, again).activations - rotations == saved_bytes(model, again)
 
 
 @pytest.mark.parametrize("model", [LLAMA, MODELS["gpt_neox"]], ids=["llama", "gpt_neox"])
 def test_compiled_layers_keep_what_the_partition_of_their_graphs_keeps(model: DecoderModel) -> None:
-    compiled = dataclasses.replace(ONE_PROCESS, micro_batch=8, precision="bf16", compiled=True)
-    assert predicted(model, compiled).activations == pytest.approx(saved_bytes(model, compiled), rel=0.02)
+    half = dataclasses.replace(ONE_PROCESS, micro_batch=8, precision="bf16")
+    assert predicted(model, half).activations == pytest.approx(saved_bytes(model, half, compiled=True), rel=0.02)
 
 
 def test_weights_gradients_and_moments_are_float32() -> None:

@@ -6,9 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.memory import training_memory, training_setting
 from paribus.training.fit import compiler
 from paribus.training.processes.parallel import compiles, why_not_compiled
 
@@ -55,14 +53,6 @@ def test_a_variable_that_names_none_is_no_compiler_though_others_are_there(
     monkeypatch.setenv("CC", "gone")
     monkeypatch.setenv("CXX", "gone")
     assert compiler.lacking(gpu=True) and compiler.lacking(gpu=False)
-
-
-def test_layers_that_are_not_compiled_are_reckoned_with_the_memory_they_take() -> None:
-    model = LlamaModel(width=1024, heads=16, ffn_width=2816, layers=24)
-    how = [training_setting(AUTO, "bf16", 1, gpu=True, documents=False, compiler=there) for there in (True, False)]
-    memory = [training_memory(model, 32_000, setting) for setting in how]
-    assert memory[0] is not None and memory[1] is not None
-    assert memory[1].activations > 1.2 * memory[0].activations
 
 
 @pytest.mark.parametrize(("programs", "named"), [((), "a C compiler"), (("gcc",), "Python.h")])

@@ -4,9 +4,14 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy, linear
 
-from paribus.training.step.cross_entropy import TOKENS_AT_ONCE, summed_cross_entropy
+from paribus.modeling.memory import LOSS_TOKENS
+from paribus.training.step.cross_entropy import (
+    fused_loss_and_difference,
+    loss_and_difference,
+    summed_cross_entropy,
+)
 
-TOKENS, WIDTH, VOCABULARY = 2 * TOKENS_AT_ONCE + 100, 16, 64
+TOKENS, WIDTH, VOCABULARY = 2 * LOSS_TOKENS["cpu"] + 100, 16, 64
 
 
 def drawn(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -34,17 +39,33 @@ def test_loss_and_gradients_are_those_of_all_logits() -> None:
         torch.testing.assert_close(ours.double(), exact, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize("autocast", [True, False], ids=["autocast", "cast"])
-def test_in_bfloat16_sums_are_in_float32(autocast: bool) -> None:
-    hidden, output, targets = drawn(torch.float32 if autocast else torch.bfloat16)
-    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
-        loss = summed_cross_entropy(hidden, output, targets)
+@pytest.mark.parametrize("weights", [torch.float32, torch.bfloat16])
+def test_in_bfloat16_sums_are_in_float32(weights: torch.dtype) -> None:
+    hidden, output, targets = drawn(torch.bfloat16)
+    output = output.detach().to(weights).requires_grad_()
+    loss = summed_cross_entropy(hidden, output, targets)
     assert loss.dtype == torch.float32
     found = [loss, *torch.autograd.grad(loss / 3, [hidden, output])]
     exact = expected(hidden.bfloat16(), output.bfloat16(), targets)
     assert abs(float(loss.detach()) / float(exact[0]) - 1) < 2e-4
     for ours, sought in zip(found[1:], exact[1:], strict=True):
         assert float((ours.double() - sought).norm() / sought.norm()) < 5e-3
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_what_is_compiled_gives_the_same(dtype: torch.dtype) -> None:
+    hidden, output, targets = (tensor[:300] for tensor in drawn(dtype))
+    logits = (hidden @ output.T).detach()
+    compiled = torch.compile(fused_loss_and_difference, backend="aot_eager")
+    expected = loss_and_difference(logits.clone(), targets)
+    for found, sought in zip(compiled(logits, targets), expected, strict=True):
+        assert found.dtype == sought.dtype
+        torch.testing.assert_close(found, sought, rtol=1e-5, atol=1e-6)
+    given = [
+        torch.autograd.grad(summed_cross_entropy(hidden, output, targets, of_logits=of), hidden)
+        for of in (loss_and_difference, compiled)
+    ]
+    torch.testing.assert_close(*given)
 
 
 def test_targets_that_are_not_there_have_no_gradient() -> None:

@@ -11,13 +11,13 @@ from typing import Protocol
 import numpy as np
 import torch
 from torch.nn.functional import linear
-from transformers import DynamicCache
 
 from paribus.errors import NumericalError
 from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
+from paribus.modeling.decoder.cache import Cache
 
 SPARE_TOKENS = 8
 """Looked at beside as many as a stop string has bytes, since some tokens stand for no byte of text."""
@@ -88,15 +88,14 @@ class Generator:
 
     def _run(self, batch: "_Batch") -> list[str]:
         """Write the texts of a batch."""
-        device, parts = self.scorer.model.device, self.scorer.parts
-        ids, mask = (part.to(device) for part in batch.padded())
-        positions = (mask.cumsum(1) - 1).clamp(min=0)
-        cache = DynamicCache(config=self.scorer.model.config)
+        model = self.scorer.model
+        ids, read = (part.to(model.device) for part in batch.padded())
+        positions = (read.cumsum(1) - 1).clamp(min=0)
+        cache = Cache(model.architecture, len(ids), batch.longest, model.device, model.computes_in)
+        mask = _backwards(read)
         while True:
-            output = parts.base(
-                input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache, use_cache=True
-            )
-            logits = linear(output.last_hidden_state[:, -1], parts.output_weight).float()
+            hidden = model(ids, positions, mask, cache)[:, -1]
+            logits = linear(hidden, model.output_weight.to(hidden.dtype)).float()
             if not torch.isfinite(logits).all():
                 raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
             best = logits.argmax(dim=1)
@@ -104,11 +103,20 @@ class Generator:
             if not unfinished:
                 return batch.texts()
             if len(unfinished) < len(best):
-                kept = torch.tensor(unfinished, device=device)
-                cache.batch_select_indices(kept)
-                best, mask, positions = best[kept], mask[kept], positions[kept]
+                kept = torch.tensor(unfinished, device=model.device)
+                cache.keep(kept)
+                best, read, positions = best[kept], read[kept], positions[kept]
             ids, positions = best[:, None], positions[:, -1:] + 1
-            mask = torch.cat([mask, mask.new_ones(len(best), 1)], dim=1)
+            read = torch.cat([read, read.new_ones(len(best), 1)], dim=1)
+            mask = read[:, None, None, :]
+
+
+def _backwards(read: torch.Tensor) -> torch.Tensor:
+    """The mask of tokens that attend to those before them that are `read`, bool (rows, length); padding to itself."""
+    length = read.shape[1]
+    itself = torch.eye(length, dtype=torch.bool, device=read.device)
+    before = torch.ones(length, length, dtype=torch.bool, device=read.device).tril()
+    return (before & read[:, None, :] | itself)[:, None]
 
 
 class _Batch:
@@ -120,13 +128,19 @@ class _Batch:
         self._rows = list(range(len(requests)))
         """Rows that are not finished."""
 
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest row as it is padded, when all is written."""
+        most = max(request.max_tokens for request in self._requests)
+        return max(map(len, self._prompts)) + most
+
     def padded(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Ids and mask of the prompts, both (rows, longest prompt), padded on the left."""
+        """Ids, int64, and which of them are of a prompt, bool; both (rows, longest prompt), padded on the left."""
         shape = (len(self._prompts), max(map(len, self._prompts)))
-        ids, mask = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
+        ids, read = np.zeros(shape, np.int64), np.zeros(shape, np.bool_)
         for row, prompt in enumerate(self._prompts):
-            ids[row, -len(prompt) :], mask[row, -len(prompt) :] = prompt, 1
-        return torch.from_numpy(ids), torch.from_numpy(mask)
+            ids[row, -len(prompt) :], read[row, -len(prompt) :] = prompt, True
+        return torch.from_numpy(ids), torch.from_numpy(read)
 
     def append(self, tokens: Sequence[int], context_length: int) -> list[int]:
         """Add a token to each unfinished row; their places among those rows that are unfinished still."""

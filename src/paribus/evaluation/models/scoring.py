@@ -1,11 +1,10 @@
-"""Log-probabilities of continuations under a causal language model of `transformers`.
+"""Log-probabilities of continuations under a `Decoder`.
 
 A score does not depend on the batch it is computed in, up to rounding. Imports torch: import this module late.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -17,7 +16,7 @@ from paribus.evaluation.models.batch_memory import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
-from paribus.modeling.decoder import decoder_parts
+from paribus.modeling.decoder.decoder import Decoder
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
@@ -37,11 +36,10 @@ class PairScores:
 class Scorer:
     """Scores pairs with a causal language model on the model's device."""
 
-    def __init__(self, model: Any, batch_size: int) -> None:
+    def __init__(self, model: Decoder, batch_size: int) -> None:
         self.model = model
-        self.parts = decoder_parts(model)
         self.batch_size = batch_size
-        self.context_length = int(model.config.max_position_embeddings)
+        self.context_length = model.architecture.context_length
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> PairScores:
@@ -99,7 +97,7 @@ class Scorer:
         batch, device = make_batch(groups), self.model.device
         last = np.flatnonzero(np.append(np.diff(batch.members) != 0, True))
         hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
-        logs = linear(hidden, self.parts.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
+        logs = linear(hidden, self.model.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
         if not np.isfinite(logs).all():
             raise NumericalError(NOT_A_NUMBER)
         return list(zip(batch.members[last].tolist(), logs, strict=True))
@@ -110,10 +108,10 @@ class Scorer:
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
         targets = torch.from_numpy(batch.targets).to(device)
-        chunk = max(1, LOGITS // int(self.model.config.vocab_size))
+        chunk = max(1, LOGITS // self.model.architecture.vocab_size)
         scores, best = [], []
         for start in range(0, len(targets), chunk):
-            logits = linear(hidden[start : start + chunk], self.parts.output_weight).float()
+            logits = linear(hidden[start : start + chunk], self.model.output_weight).float()
             chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
             scores.append((chosen - logits.logsumexp(dim=1)).cpu())
             best.append(logits.argmax(dim=1).cpu())
@@ -121,11 +119,12 @@ class Scorer:
 
     def _hidden(self, batch: BranchBatch, device: torch.device) -> torch.Tensor:
         ids = torch.from_numpy(batch.ids).to(device)
-        extra: dict[str, torch.Tensor] = {}
+        hidden: torch.Tensor
         if batch.branched:
-            branch = torch.from_numpy(batch.branch).to(device)
-            extra = {"position_ids": torch.from_numpy(batch.positions).to(device), "attention_mask": _mask(branch)}
-        hidden: torch.Tensor = self.parts.base(input_ids=ids, use_cache=False, **extra).last_hidden_state
+            positions, branch = (torch.from_numpy(part).to(device) for part in (batch.positions, batch.branch))
+            hidden = self.model(ids, positions, _mask(branch))
+        else:
+            hidden = self.model(ids)
         return hidden
 
 

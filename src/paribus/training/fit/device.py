@@ -46,7 +46,6 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
         torch.cuda.set_device(device)
     accelerator = Accelerator(
         cpu=device.type == "cpu",
-        mixed_precision="no" if precision == "fp32" else precision,
         kwargs_handlers=[
             DistributedDataParallelKwargs(gradient_as_bucket_view=True),
             InitProcessGroupKwargs(timeout=COLLECTIVE),

@@ -24,7 +24,6 @@ from paribus.modeling.counts import training_flops
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.training.data.prefetch import Batch
 from paribus.training.fit.available import available_bytes
-from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import explained_memory_errors, make_accelerator
 from paribus.training.fit.fit import fit
 from paribus.training.processes.parallel import prepare
@@ -66,8 +65,7 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
 def _micro_batch(config: RunConfig, vocab_size: int, accelerator: Any, precision: str) -> int:
     """The one that training would use in the memory there is."""
     gpu, documents = accelerator.device.type == "cuda", within_documents(config.packing)
-    compiler = lacking(gpu=True) is None
-    how = training_setting(config.training, precision, 1, gpu=gpu, documents=documents, compiler=compiler)
+    how = training_setting(config.training, precision, 1, gpu=gpu, documents=documents)
     if training_memory(config.model, vocab_size, how) is None:
         raise ConfigurationError("there is no formula for the memory of encoder_decoder")
     return fit(config.model, vocab_size, how, available_bytes(accelerator.device, 1)).micro_batch

@@ -1,5 +1,6 @@
 """A model and its optimizer made ready for the device and for one or several processes."""
 
+import dataclasses
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -11,10 +12,11 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.modeling.decoder import stacked_layers
-from paribus.modeling.memory import is_compiled
+from paribus.modeling.build import recompute_activations, stacked_layers
+from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.fit.compiler import lacking
-from paribus.training.step.loss import SummedLoss, SummedPairLoss, make_loss
+from paribus.training.fit.device import resolve_precision
+from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
 from paribus.training.step.optimizer import make_optimizer
 
 
@@ -23,7 +25,7 @@ class Prepared:
     """What is trained."""
 
     model: Any
-    """The transformers model inside."""
+    """The model inside."""
     wrapped: Any
     """Called with inputs and targets, gives the summed loss."""
     optimizer: Any
@@ -32,18 +34,19 @@ class Prepared:
 
 
 def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: int | None) -> Prepared:
-    """Move a transformers model to the device, compile and wrap it, and make its optimizer.
+    """Move a model to the device, compile and wrap it, and make its optimizer.
 
     DDP is accelerate's. FSDP2 is PyTorch's `fully_shard` called directly, since accelerate trains with DDP on CPUs
     where it is asked for FSDP: what runs on GPUs could not be tested on CPUs.
     """
     model.to(accelerator.device).train()
     if training.activation_checkpointing:
-        model.activation_checkpointing_enable()
+        recompute_activations(model)
+    half = resolve_precision(training.precision, accelerator.device) == "bf16"
+    computes_in = torch.bfloat16 if half else torch.float32
+    loss = make_loss(model, document_end, training.label_smoothing, computes_in)
     if compiles(training, accelerator.device):
-        for layer in stacked_layers(model):
-            layer.compile()
-    loss = make_loss(model, document_end, training.label_smoothing)
+        compile_loss(loss)
     if training.parallel == "fsdp" and accelerator.num_processes > 1:
         return _sharded(accelerator, loss, training)
     wrapped = accelerator.prepare_model(loss)
@@ -52,7 +55,9 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
 
 def compiles(training: TrainingConfig, device: torch.device) -> bool:
     """Whether layers are compiled on `device` of this machine."""
-    return is_compiled(training, gpu=device.type == "cuda", compiler=lacking(gpu=True) is None)
+    if training.compile == "auto":
+        return device.type == "cuda" and lacking(gpu=True) is None
+    return training.compile == "always"
 
 
 def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | None:
@@ -62,11 +67,16 @@ def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | No
 
 
 def _sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
+    """The arithmetic of one process: a layer casts its weights to the type that it computes in, so they travel in it.
+
+    Embeddings and the output matrix travel in float32, as they are summed; autocast casts weights by itself.
+    """
     mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
-    half = accelerator.mixed_precision == "bf16"
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16 if half else None, reduce_dtype=torch.float32)
+    whole = MixedPrecisionPolicy(reduce_dtype=torch.float32, cast_forward_inputs=False)
+    decoder = isinstance(loss.model, Decoder)
+    policy = dataclasses.replace(whole, param_dtype=loss.model.computes_in) if decoder else whole
     for layer in stacked_layers(loss.model):
         fully_shard(layer, mesh=mesh, mp_policy=policy)
-    fully_shard(loss, mesh=mesh, mp_policy=policy)
+    fully_shard(loss, mesh=mesh, mp_policy=whole)
     # Gradients are summed after each backward pass: kept whole until the last one, they would take the memory saved.
     return Prepared(loss.model, loss, make_optimizer(loss.model, training), nullcontext)

@@ -8,13 +8,15 @@ from typing import Any
 
 import torch
 
+from paribus.modeling.build import is_encoder_decoder
+
 SHARES = ("dropout", "attention_dropout", "activation_dropout", "hidden_dropout")
-"""What the families' configurations call the shares that are dropped."""
+"""What the configuration of transformers calls the shares that are dropped."""
 
 
 def has_dropout(model: Any) -> bool:
-    """Whether a transformers model draws random numbers when it is trained."""
-    return any(getattr(model.config, name, 0.0) for name in SHARES)
+    """Whether a model draws random numbers when it is trained; no decoder does."""
+    return is_encoder_decoder(model) and any(getattr(model.config, name, 0.0) for name in SHARES)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,10 @@ from typing import Any
 
 import torch
 
-from paribus.modeling.decoder import decoder_parts
-from paribus.training.step.cross_entropy import summed_cross_entropy
+from paribus.modeling.build import is_encoder_decoder, stacked_layers
+from paribus.modeling.decoder.attention import Documents, Mask
+from paribus.modeling.decoder.decoder import Decoder
+from paribus.training.step.cross_entropy import LossAndDifference, fused_loss_and_difference, summed_cross_entropy
 
 
 class SummedLoss(torch.nn.Module):
@@ -15,19 +17,27 @@ class SummedLoss(torch.nn.Module):
     of their own document.
     """
 
-    def __init__(self, model: Any, document_end: int | None = None, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: Decoder, document_end: int | None = None, label_smoothing: float = 0.0) -> None:
         super().__init__()
         self.model, self.document_end, self.label_smoothing = model, document_end, label_smoothing
+        self.of_logits: LossAndDifference | None = None
 
     def forward(self, inputs: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The sum, float32 scalar, of predicting `targets`, -1 where there is none, from `inputs`; int64 (rows, L).
 
         Inputs that are -1 stand after the end of a row, where nothing is predicted.
         """
-        mask = None if self.document_end is None else document_attention(inputs, self.document_end)
-        decoder, output = decoder_parts(self.model)
-        hidden = decoder(input_ids=inputs.clamp(min=0), attention_mask=mask, use_cache=False).last_hidden_state
-        return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten(), self.label_smoothing)
+        hidden = self.model(inputs.clamp(min=0), mask=self._mask(inputs))
+        output, flat = self.model.output_weight, hidden.flatten(0, 1)
+        return summed_cross_entropy(flat, output, targets.flatten(), self.label_smoothing, self.of_logits)
+
+    def _mask(self, inputs: torch.Tensor) -> Mask:
+        """Flash attention knows where documents end, on a GPU and in bfloat16; elsewhere a mask says it."""
+        if self.document_end is None:
+            return None
+        if inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16:
+            return document_bounds(inputs, self.document_end)
+        return document_attention(inputs, self.document_end)
 
 
 class SummedPairLoss(torch.nn.Module):
@@ -37,38 +47,61 @@ class SummedPairLoss(torch.nn.Module):
     own tokens but the last.
     """
 
-    def __init__(self, model: Any, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: Any, label_smoothing: float = 0.0, computes_in: torch.dtype = torch.float32) -> None:
         super().__init__()
-        self.model, self.label_smoothing = model, label_smoothing
+        self.model, self.label_smoothing, self.computes_in = model, label_smoothing, computes_in
+        self.of_logits: LossAndDifference | None = None
 
     def forward(self, sources: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         """The sum, float32 scalar, of `targets` (rows, T) given `sources` (rows, S); int64, -1 is padding."""
         begin = targets.new_full((len(targets), 1), self.model.config.decoder_start_token_id)
-        hidden = self.model.model(
-            input_ids=sources.clamp(min=0),
-            attention_mask=sources >= 0,
-            decoder_input_ids=torch.cat([begin, targets[:, :-1].clamp(min=0)], dim=1),
-            use_cache=False,
-        ).last_hidden_state
+        half = self.computes_in != torch.float32
+        with torch.autocast(sources.device.type, dtype=torch.bfloat16, enabled=half):
+            hidden = self.model.model(
+                input_ids=sources.clamp(min=0),
+                attention_mask=sources >= 0,
+                decoder_input_ids=torch.cat([begin, targets[:, :-1].clamp(min=0)], dim=1),
+                use_cache=False,
+            ).last_hidden_state
+        states = hidden.flatten(0, 1).to(self.computes_in)
         output = self.model.lm_head.weight
-        return summed_cross_entropy(hidden.flatten(0, 1), output, targets.flatten(), self.label_smoothing)
+        return summed_cross_entropy(states, output, targets.flatten(), self.label_smoothing, self.of_logits)
 
 
-def make_loss(model: Any, document_end: int | None, label_smoothing: float) -> SummedLoss | SummedPairLoss:
-    """The loss of a transformers model of a known family; `document_end` as `SummedLoss` takes it."""
-    if model.config.is_encoder_decoder:
-        return SummedPairLoss(model, label_smoothing)
+def make_loss(
+    model: Any, document_end: int | None, label_smoothing: float, computes_in: torch.dtype
+) -> SummedLoss | SummedPairLoss:
+    """The loss of a model, which computes in float32 or bfloat16; `document_end` as `SummedLoss` takes it."""
+    if is_encoder_decoder(model):
+        return SummedPairLoss(model, label_smoothing, computes_in)
+    model.computes_in = computes_in
     return SummedLoss(model, document_end, label_smoothing)
+
+
+def compile_loss(loss: SummedLoss | SummedPairLoss) -> None:
+    """Compile the layers one by one, and what the loss computes of logits."""
+    for layer in stacked_layers(loss.model):
+        layer.compile()
+    loss.of_logits = torch.compile(fused_loss_and_difference)
 
 
 def document_attention(inputs: torch.Tensor, eos_id: int) -> torch.Tensor:
     """The mask of tokens that attend to those of their own document only, bool (rows, 1, L, L), true where they do.
 
     `inputs` (rows, L) are token ids; a document ends with the end-of-document token `eos_id`, which belongs to it.
-    transformers hands a mask of four dimensions to attention as it is, so it must be causal itself. Padding is a
-    document a token. Every token attends to itself at least, so no row of the softmax is empty.
+    Padding of such tokens is a document a token. Every token attends to itself at least, so no row of the softmax is
+    empty.
     """
     ends = inputs == eos_id
     document = ends.cumsum(dim=1) - ends.long()
     same = document[:, :, None] == document[:, None, :]
     return same.tril()[:, None]
+
+
+def document_bounds(inputs: torch.Tensor, eos_id: int) -> Documents:
+    """Where the documents of `inputs` (rows, L) begin; every row begins one."""
+    begins = torch.ones_like(inputs, dtype=torch.bool)
+    begins[:, 1:] = inputs[:, :-1] == eos_id
+    starts = begins.flatten().nonzero().flatten()
+    bounds = torch.cat([starts, starts.new_tensor([inputs.numel()])])
+    return Documents(bounds.int(), inputs.shape[1])

@@ -31,7 +31,7 @@ def test_bits_are_those_of_one_forward_pass_a_token_over_the_same_windows() -> N
 
 def test_a_uniform_model_needs_log2_of_the_vocabulary_a_token() -> None:
     model, encoder = tiny_model(257, CONTEXT_LENGTH), ByteEncoder(crossing=())
-    model.lm_head.weight.data.zero_()
+    model.output.weight.data.zero_()
     result = document_bits(Scorer(model, 4), encoder, TEXTS)
     assert result.bits_per_byte == pytest.approx(math.log2(257), rel=1e-6)
 
@@ -39,7 +39,7 @@ def test_a_uniform_model_needs_log2_of_the_vocabulary_a_token() -> None:
 def test_fewer_tokens_of_the_same_text_are_divided_by_the_same_bytes() -> None:
     encoder = ByteEncoder(crossing=(b"ab",))
     model = tiny_model(encoder.vocab_size, CONTEXT_LENGTH)
-    model.lm_head.weight.data.zero_()
+    model.output.weight.data.zero_()
     result = document_bits(Scorer(model, 4), encoder, ["ab" * 50])
     assert result.bits_per_byte == pytest.approx(math.log2(258) / 2, rel=1e-6)
 

@@ -1,0 +1,141 @@
+"""What a decoder computes, apart from its weights: from the group `model` or a `config.json`, and to one."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from paribus.config.groups.model import DecoderModel, GPTNeoXModel, LlamaModel
+
+Kind = Literal["llama", "gpt_neox"]
+KINDS: tuple[Kind, ...] = ("llama", "gpt_neox")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Shape and constants of a decoder."""
+
+    kind: Kind
+    vocab_size: int
+    width: int
+    ffn_width: int
+    layers: int
+    heads: int
+    context_length: int
+    norm_epsilon: float
+    rope_theta: float = 10_000.0
+    rotary_fraction: float = 1.0
+    """Share of each head that is rotated, the first part of it."""
+    parallel_residual: bool = False
+    tied_embeddings: bool = False
+    initializer_range: float = 0.02
+    eos_id: int | None = None
+    """The end-of-document token, where transformers stops to generate."""
+
+    @property
+    def head_width(self) -> int:
+        """Components of a head."""
+        return self.width // self.heads
+
+    @property
+    def rotated(self) -> int:
+        """Components of each head that carry a rotary position, rounded down as transformers does."""
+        return int(self.head_width * self.rotary_fraction)
+
+    def adopted(self, **changes: Any) -> "Architecture":
+        """The same with other values."""
+        return dataclasses.replace(self, **changes)
+
+
+def architecture_of(model: DecoderModel, vocab_size: int, eos_id: int | None) -> Architecture:
+    """That of the group `model` as written, with `vocab_size` tokens."""
+    common: dict[str, Any] = {
+        "vocab_size": vocab_size,
+        "width": model.width,
+        "ffn_width": model.ffn_width,
+        "layers": model.layers,
+        "heads": model.heads,
+        "context_length": model.context_length,
+        "rope_theta": model.rope_theta,
+        "tied_embeddings": model.tied_embeddings,
+        "initializer_range": model.initializer_range,
+        "eos_id": eos_id,
+    }
+    match model:
+        case LlamaModel():
+            return Architecture("llama", norm_epsilon=1e-6, **common)
+        case GPTNeoXModel():
+            neox: dict[str, Any] = {
+                "rotary_fraction": model.rotary_fraction,
+                "parallel_residual": model.parallel_residual,
+            }
+            return Architecture("gpt_neox", norm_epsilon=1e-5, **neox, **common)
+
+
+def read_architecture(stored: Mapping[str, Any]) -> Architecture:
+    """That of a `config.json`, of transformers 4 or 5; KeyError for what it must say and does not."""
+    rope = stored.get("rope_parameters") or {}
+    kind: Kind = stored["model_type"]
+    common: dict[str, Any] = {
+        "vocab_size": stored["vocab_size"],
+        "width": stored["hidden_size"],
+        "ffn_width": stored["intermediate_size"],
+        "layers": stored["num_hidden_layers"],
+        "heads": stored["num_attention_heads"],
+        "context_length": stored["max_position_embeddings"],
+        "rope_theta": rope.get("rope_theta", stored.get("rope_theta", stored.get("rotary_emb_base", 10_000.0))),
+        "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
+        "initializer_range": stored.get("initializer_range", 0.02),
+        "eos_id": stored.get("eos_token_id"),
+    }
+    if kind == "llama":
+        return Architecture(kind, norm_epsilon=stored.get("rms_norm_eps", 1e-6), **common)
+    return Architecture(
+        kind,
+        norm_epsilon=stored.get("layer_norm_eps", 1e-5),
+        rotary_fraction=rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25)),
+        parallel_residual=stored.get("use_parallel_residual", True),
+        **common,
+    )
+
+
+def config_json(architecture: Architecture) -> dict[str, Any]:
+    """What `config.json` says, so that transformers builds the same model; weights beside it are float32."""
+    rope: dict[str, Any] = {"rope_theta": architecture.rope_theta, "rope_type": "default"}
+    common = {
+        "attention_dropout": 0.0,
+        "bos_token_id": None,
+        "dtype": "float32",
+        "eos_token_id": architecture.eos_id,
+        "hidden_size": architecture.width,
+        "initializer_range": architecture.initializer_range,
+        "intermediate_size": architecture.ffn_width,
+        "max_position_embeddings": architecture.context_length,
+        "model_type": architecture.kind,
+        "num_attention_heads": architecture.heads,
+        "num_hidden_layers": architecture.layers,
+        "pad_token_id": None,
+        "rope_parameters": rope,
+        "tie_word_embeddings": architecture.tied_embeddings,
+        "use_cache": False,
+        "vocab_size": architecture.vocab_size,
+    }
+    if architecture.kind == "llama":
+        return common | {
+            "architectures": ["LlamaForCausalLM"],
+            "attention_bias": False,
+            "head_dim": architecture.head_width,
+            "hidden_act": "silu",
+            "mlp_bias": False,
+            "num_key_value_heads": architecture.heads,
+            "rms_norm_eps": architecture.norm_epsilon,
+        }
+    return common | {
+        "architectures": ["GPTNeoXForCausalLM"],
+        "attention_bias": True,
+        "hidden_act": "gelu",
+        "hidden_dropout": 0.0,
+        "layer_norm_eps": architecture.norm_epsilon,
+        "rope_parameters": rope | {"partial_rotary_factor": architecture.rotary_fraction},
+        "use_parallel_residual": architecture.parallel_residual,
+    }
