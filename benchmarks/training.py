@@ -55,7 +55,10 @@ def main(given: argparse.Namespace) -> int:
     if given.output:
         given.output.write_text(report, encoding="utf-8")
     if given.json:
-        found = [{"shape": vars(one.shape), "problem": one.problem, "answers": one.answers} for one in results]
+        found = [
+            {"shape": vars(one.shape), "flops": one.flops, "problem": one.problem, "answers": one.answers}
+            for one in results
+        ]
         given.json.write_text(json.dumps({"device": device, "results": found}), encoding="utf-8")
     return 0 if all(one.right for one in results if not one.problem) else 1
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import Command
+from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.memory import TrainingSetting, training_setting
@@ -21,9 +22,10 @@ LEAST_TOKENS = 2048
 
 @dataclass(frozen=True)
 class Shape:
-    """A named size of the group `model`, and the batches it is trained with."""
+    """A size of the group `model`, and the batches it is trained with."""
 
     name: str
+    """That of the size, unless `overrides` say another."""
     vocab_size: int
     micro_batch: int
     global_batch: int
@@ -34,6 +36,8 @@ class Shape:
     """Steps between two looks at the clock, and in a turn."""
     checkpointing: bool = False
     """Whether activations are computed again instead of kept."""
+    overrides: tuple[str, ...] = ()
+    """What else is set in the configuration."""
 
     @property
     def step_tokens(self) -> int:
@@ -60,6 +64,11 @@ GPU = {
     "468m": Shape("468m", 32_000, 32, 128, 1024, 40, 5),
     "1.2b": Shape("1.2b", 32_000, 16, 64, 1024, 40, 5),
     "6.7b": Shape("6.7b", 32_000, 8, 32, 2048, 20, 5),
+    "6.7b_8_layers": Shape("6.7b_8_layers", 32_000, 8, 32, 2048, 20, 5, overrides=("model=6.7b", "model.layers=8")),
+    "468m_128k": Shape("468m_128k", 128_000, 16, 64, 1024, 40, 5, overrides=("model=468m",)),
+    "468m_documents": Shape(
+        "468m_documents", 32_000, 4, 16, 8192, 20, 5, overrides=("model=468m", "packing.attention=document")
+    ),
 }
 GPU_DEFAULT = ("468m", "1.2b", "6.7b")
 
@@ -67,7 +76,7 @@ GPU_DEFAULT = ("468m", "1.2b", "6.7b")
 def configuration(shape: Shape, steps: int, device: str, *overrides: str) -> RunConfig:
     """The configuration of a run of `steps` steps, as a user's overrides make it."""
     given = (
-        f"model={shape.name}",
+        *([] if any(one.startswith("model=") for one in shape.overrides) else [f"model={shape.name}"]),
         f"model.context_length={shape.context_length}",
         "budget=equal_steps",
         f"budget.steps={steps}",
@@ -79,6 +88,7 @@ def configuration(shape: Shape, steps: int, device: str, *overrides: str) -> Run
         "training.checkpoint_every=1000000",
         "training.keep_checkpoints=1",
         "evaluation.last_checkpoints=1",
+        *shape.overrides,
         *overrides,
     )
     return compose_command(Command(flags=(), overrides=given)).jobs[0].config
@@ -113,7 +123,9 @@ def fit_together(shape: Shape, memory: float, processes: int, *, half: bool, gpu
 
 def _how(shape: Shape, *, half: bool, gpu: bool) -> tuple[RunConfig, TrainingSetting]:
     config = configuration(shape, 10, "cpu")
-    return config, training_setting(config.training, "bf16" if half else "fp32", 1, gpu=gpu, documents=False)
+    return config, training_setting(
+        config.training, "bf16" if half else "fp32", 1, gpu=gpu, documents=within_documents(config.packing)
+    )
 
 
 def _logits(shape: Shape) -> float:

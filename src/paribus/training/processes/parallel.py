@@ -48,7 +48,7 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     if compiles(training, accelerator.device):
         compile_loss(loss)
     if training.parallel == "fsdp" and accelerator.num_processes > 1:
-        return _sharded(accelerator, loss, training)
+        return sharded(accelerator, loss, training)
     wrapped = accelerator.prepare_model(loss)
     return Prepared(model, wrapped, make_optimizer(model, training), partial(accelerator.no_sync, wrapped))
 
@@ -66,7 +66,7 @@ def why_not_compiled(training: TrainingConfig, device: torch.device) -> str | No
     return f"layers are not compiled, which makes training slower: {lack} is not here" if lack else None
 
 
-def _sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
+def sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: TrainingConfig) -> Prepared:
     """The arithmetic of one process: a layer casts its weights to the type that it computes in, so they travel in it.
 
     Embeddings and the output matrix travel in float32, as they are summed; autocast casts weights by itself.

@@ -1,0 +1,1 @@
+"""What `gpu_acceptance.py` measures, a step a process."""

@@ -1,0 +1,95 @@
+"""Training steps on random tokens in this process, without the artefacts of a run."""
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from paribus.config.groups.model import ModelConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.modeling.build import build_model
+from paribus.training.data.prefetch import Batch
+from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.step.step import Stepper
+
+EOS = 0
+
+
+@dataclass(frozen=True)
+class Alone:
+    """What of an accelerator one process needs, on any device, several of them in a process."""
+
+    device: torch.device
+    num_processes: int = 1
+
+    def prepare_model(self, model: Any) -> Any:
+        """Nothing is to be prepared."""
+        return model
+
+    def no_sync(self, model: Any) -> Any:
+        """Nothing is synchronized."""
+        return nullcontext()
+
+    def backward(self, loss: torch.Tensor) -> None:
+        """The backward pass."""
+        loss.backward()
+
+    def reduce(self, value: torch.Tensor, how: str) -> torch.Tensor:
+        """The sum over one process."""
+        return value
+
+    def clip_grad_norm_(self, parameters: list[torch.nn.Parameter], limit: float) -> torch.Tensor:
+        """Clip gradients; their norm before."""
+        return torch.nn.utils.clip_grad_norm_(parameters, limit)
+
+
+def stepper(
+    model: ModelConfig, vocab_size: int, training: TrainingConfig, device: torch.device, *, documents: bool = False
+) -> Stepper:
+    """What makes steps of a model whose weights are those of seed 0."""
+    built = build_model(model, vocab_size, 0, eos_id=EOS)
+    prepared = prepare(Alone(device), built, training, EOS if documents else None)
+    return stepping(Alone(device), prepared, training)
+
+
+def stepping(accelerator: Any, prepared: Prepared, training: TrainingConfig) -> Stepper:
+    """What makes steps of what is prepared."""
+    parameters = list(prepared.model.parameters())
+    return Stepper(accelerator, prepared, parameters, training.micro_batch, training.gradient_clip, math.inf)
+
+
+def batches(rows: int, length: int, vocab_size: int, steps: int) -> Iterator[Batch]:
+    """Random tokens, the same for all, one in 200 of which ends a document; every token predicts the next."""
+    random = np.random.default_rng(0)
+    for step in range(steps):
+        tokens = torch.from_numpy(random.integers(1, vocab_size, (rows, length + 1)))
+        tokens[torch.from_numpy(random.random(tokens.shape) < 0.005)] = EOS
+        yield Batch(step, np.arange(rows), tokens[:, :-1].clone(), tokens[:, 1:].clone(), rows * length)
+
+
+def losses(stepped: Stepper, rows: int, length: int, vocab_size: int, steps: int) -> list[float]:
+    """Losses of steps at a learning rate that makes them differ."""
+    return [stepped.step(batch, 1e-3).loss for batch in batches(rows, length, vocab_size, steps)]
+
+
+def seconds_a_step(stepped: Stepper, batch: Batch, warmup: int, steps: int) -> list[float]:
+    """Of each of `steps` steps after `warmup`, to the end of the work on the device."""
+    found = []
+    for _ in range(warmup + steps):
+        synchronize(stepped.accelerator.device)
+        began = time.perf_counter()
+        stepped.step(batch, 1e-5)
+        synchronize(stepped.accelerator.device)
+        found.append(time.perf_counter() - began)
+    return found[warmup:]
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done what it was told."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

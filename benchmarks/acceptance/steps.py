@@ -1,0 +1,109 @@
+"""The steps in their order, and what runs one: in a process with a time limit, so that no failure stops another."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from acceptance.given import ROOT, Given
+from paribus.config.groups.execution import EngineConfig
+from paribus.pipeline.making.execute import child_environment
+
+LAST_LINES = 12
+
+
+@dataclass(frozen=True)
+class Step:
+    """One of them."""
+
+    module: str
+    """Of `measures`."""
+    about: str
+    limit_s: float
+    part: int = 1
+    """Which call makes it, of three that take less than nine minutes each on an H100."""
+
+
+STEPS = (
+    Step("environment", "versions, peak of matrix products, copies", 60),
+    Step("gpu_tests", "pytest -m gpu", 240),
+    Step("losses", "losses of every family beside the CPU's", 120),
+    Step("groups", "a group of one process by DDP and FSDP2", 90),
+    Step("compiling", "first step, compiled cold and warm", 180, 2),
+    Step("memory", "peak of training beside the prediction", 150, 2),
+    Step("speed", "468M, 1.2B and the width of 6.7B beside transformers", 200, 2),
+    Step("long", "128K tokens of vocabulary; documents in contexts of 8,192", 120, 2),
+    Step("shares", "where the time of a step goes", 60, 3),
+    Step("checkpoints", "how long a checkpoint holds up training", 60, 3),
+    Step("interrupted", "a killed training that goes on", 120, 3),
+    Step("whole_runs", "paribus run, again, and two at once", 240, 3),
+    Step("scoring", "scores beside lm-eval's model class", 120, 3),
+)
+
+
+@dataclass
+class Outcome:
+    """What became of a step."""
+
+    step: str
+    about: str
+    state: str
+    """`passed`, `wrong`, `failed` or `too long`."""
+    seconds: float
+    numbers: dict[str, Any]
+    wrong: list[str]
+    """What is not as it must be, or the last lines that the process said."""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it."""
+        return asdict(self)
+
+
+def run(step: Step, given: Given) -> Outcome:
+    """Run a step in a process of its own; it and all that it started are ended after its time limit."""
+    work = Path(given.directory) / step.module
+    work.mkdir(parents=True)
+    files, said = (work / "given.json", work / "answer.json"), work / "said.txt"
+    inside = work / "work"
+    inside.mkdir()
+    replace(given, directory=str(inside), limit_s=step.limit_s).write(files[0])
+    command = [sys.executable, "-m", "acceptance.child", step.module, *map(str, files)]
+    began, state = time.monotonic(), "passed"
+    with said.open("wb") as log:
+        process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+        try:
+            process.wait(step.limit_s)
+        except subprocess.TimeoutExpired:
+            state = "too long"
+        finally:
+            _end(process)
+    seconds = time.monotonic() - began
+    if state == "passed" and files[1].exists():
+        answer = json.loads(files[1].read_text(encoding="utf-8"))
+        state = "wrong" if answer["wrong"] else "passed"
+        return Outcome(step.module, step.about, state, seconds, answer["numbers"], answer["wrong"])
+    last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LAST_LINES:]
+    failed = "failed" if state == "passed" else state
+    return Outcome(step.module, step.about, failed, seconds, {}, last)
+
+
+def environment() -> dict[str, str]:
+    """That of a stage of paribus, where modules of benchmarks, sources and tests are found without an installation."""
+    found = child_environment(EngineConfig())
+    paths = [str(ROOT / name) for name in ("benchmarks", "src", "tests")]
+    joined = os.pathsep.join([*paths, *filter(None, [found.get("PYTHONPATH")])])
+    return found | {"PYTHONPATH": joined, "HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    finally:
+        process.wait()

@@ -1,0 +1,34 @@
+"""Choosing a device, its memory and its precision: on the first GPU where there is one, else on the CPU."""
+
+import pytest
+import torch
+
+from paribus.config.groups.training import TrainingConfig
+from paribus.modeling.device import resolve_device
+from paribus.training.fit.available import available_bytes
+from paribus.training.fit.device import device_name, make_accelerator, resolve_precision
+
+pytestmark = pytest.mark.gpu
+GPU = torch.cuda.is_available()
+
+
+def test_the_device_has_an_index_and_trains() -> None:
+    device = resolve_device("auto", "training.device")
+    assert (device.type, device.index) == (("cuda", 0) if GPU else ("cpu", None))
+    accelerator, precision = make_accelerator(TrainingConfig())
+    assert accelerator.device.type == device.type
+    assert precision == resolve_precision("auto", device)
+    assert device_name(device)
+
+
+def test_memory_that_pytorch_keeps_counts_as_free() -> None:
+    device = resolve_device("auto", "training.device")
+    before = available_bytes(device, 1)
+    assert before is not None and before > 2**28
+    kept = torch.empty(2**26, dtype=torch.uint8, device=device)
+    kept.fill_(1)
+    del kept
+    after = available_bytes(device, 1)
+    assert after is not None
+    if GPU:
+        assert after >= before - 2**21
