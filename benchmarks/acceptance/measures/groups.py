@@ -34,9 +34,9 @@ def measure(given: Given) -> Answer:
     for name, model in MODELS.items():
         for precision in ("fp32", "bf16"):
             rows, length = (2, 32) if given.tiny else (ROWS, model.context_length)
-            model = replace(model, width=64, ffn_width=96) if given.tiny else model
             training = TrainingConfig(precision=precision, micro_batch=rows // 2, global_batch=rows, compile="never")
-            shape, device = replace(model, context_length=length), given.torch_device
+            narrower = {"width": 64, "ffn_width": 96} if given.tiny else {}
+            shape, device = replace(model, context_length=length, **narrower), given.torch_device
             alone = losses(stepper(shape, VOCABULARY, training, device), rows, length, VOCABULARY, STEPS)
             for kind, prepared in (("ddp", _ddp), ("fsdp", _fsdp)):
                 group = prepared(shape, precision, training, device)

@@ -22,6 +22,7 @@ def save_decoder(decoder: Decoder, directory: Path, weights: dict[str, torch.Ten
     parameters = weights or {name: tensor.detach() for name, tensor in decoder.named_parameters()}
     found = huggingface_tensors(decoder.architecture, parameters)
     tensors = {name: tensor.to("cpu", torch.float32).contiguous() for name, tensor in found.items()}
+    directory.mkdir(parents=True, exist_ok=True)
     write_json(directory / CONFIG, config_json(decoder.architecture))
     save_file(tensors, directory / WEIGHTS, metadata={"format": "pt"})
 
