@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle setup clean
 
 setup: $(READY)
 
@@ -67,6 +67,17 @@ cluster-tests: $(READY)
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py
+
+# Wheels for a machine with a GPU, Python 3.12 and PyTorch, and no network; what to do with them: docs/benchmarks.md.
+BUNDLE := build/gpu_bundle
+gpu-bundle: $(READY)
+	rm -rf $(BUNDLE)
+	$(BIN)/pip download --quiet --no-deps --only-binary :all: --python-version 3.12 --implementation cp \
+	  --platform manylinux_2_28_x86_64 --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 \
+	  --constraint constraints.txt --requirement benchmarks/acceptance/bundle.txt --dest $(BUNDLE)
+	$(BIN)/pip wheel --quiet --no-deps --constraint constraints.txt \
+	  --requirement benchmarks/acceptance/bundle_sources.txt --wheel-dir $(BUNDLE)
+	du -sh $(BUNDLE)
 
 clean:
 	rm -rf $(VENV) paribus_runs

@@ -78,7 +78,7 @@ def main(given: argparse.Namespace) -> int:
         write_tasks(Path(directory), given)
         checkpoint = given.checkpoint or write_checkpoint(Path(directory), given)
         measured = [measure(Path(directory), checkpoint, name, shots, given) for name, shots in pairs(given)]
-        shape = load_checkpoint_model(checkpoint, "cpu").config
+        shape = load_checkpoint_model(checkpoint, "cpu").architecture
     lines = [machine(given, shape), "", *HEADER, *(one.row() for one in measured)]
     sys.stdout.write("\n".join(lines) + "\n")
     if given.output:
@@ -170,8 +170,8 @@ def machine(given: argparse.Namespace, shape: Any) -> str:
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else f"{os.cpu_count()} cores"
     return (
         f"{name}, {torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f} at the end; "
-        f"{time.strftime('%Y-%m-%d')}; {versions}. {shape.model_type}, {shape.num_hidden_layers} layers of "
-        f"{shape.hidden_size}, vocabulary {shape.vocab_size:,}, context {shape.max_position_embeddings:,}, float32; "
+        f"{time.strftime('%Y-%m-%d')}; {versions}. {shape.kind}, {shape.layers} layers of "
+        f"{shape.width}, vocabulary {shape.vocab_size:,}, context {shape.context_length:,}, float32; "
         f"batch size {given.batch_size}; medians of {given.rounds} rounds."
     )
 

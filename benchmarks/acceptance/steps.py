@@ -42,7 +42,8 @@ STEPS = (
     Step("checkpoints", "how long a checkpoint holds up training", 60, 3),
     Step("interrupted", "a killed training that goes on", 120, 3),
     Step("whole_runs", "paribus run, again, and two at once", 240, 3),
-    Step("scoring", "scores beside lm-eval's model class", 120, 3),
+    Step("scoring", "scores and texts beside lm-eval's model class", 120, 3),
+    Step("encoder", "vectors of documents beside the CPU's", 60, 3),
 )
 
 

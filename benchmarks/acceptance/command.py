@@ -1,0 +1,41 @@
+"""The command `paribus` as its users have it, on a text of the repository and the step's device."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from acceptance.given import Given
+
+CONFIGURATION = (
+    "scale=tiny",
+    "corpus=pydocs_small",
+    "evaluation=heldout",
+    "tracking=none",
+    "training.checkpoint_every=20",
+)
+
+
+def started(given: Given, root: Path, *overrides: str, log: Path) -> "subprocess.Popen[bytes]":
+    """`paribus run` into `root`; what it says is in `log`."""
+    devices = [f"{field}.device={given.device}" for field in ("training", "evaluation")]
+    command = [sys.executable, "-m", "paribus", "run", *CONFIGURATION, f"root={root}", *devices, *overrides]
+    with log.open("wb") as said:
+        return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+
+
+def ran(given: Given, root: Path, *overrides: str, log: Path) -> int:
+    """The exit status of `paribus run`."""
+    return started(given, root, *overrides, log=log).wait()
+
+
+def artefact(root: Path, stage: str) -> Path:
+    """The one artefact of a stage."""
+    (found,) = (root / "artifacts" / stage).iterdir()
+    return found
+
+
+def last_line(log: Path) -> Any:
+    """What a command said last."""
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return lines[-1] if lines else "nothing"
