@@ -97,6 +97,8 @@ def _heed_signals() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup has it
             signal.signal(number, _interrupt)
+    # A scheduler may ask any time for a checkpoint, which only a training takes (`pipeline/making/execute.py`).
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:

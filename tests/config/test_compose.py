@@ -225,6 +225,7 @@ INFINITE_FIELDS = (
     "model.initializer_range",
     "evaluation.length_penalty",
     "engine.lease_seconds",
+    "engine.grace_seconds",
     "tracking.patience",
     "corpus.heldout",
 )

@@ -23,6 +23,16 @@ def die_with_parent() -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
+def ignore_requests() -> None:
+    """Outlive the signals by which schedulers ask jobs for a checkpoint, as do the processes started from here.
+
+    SLURM may send them to every process of a job. SIGUSR1 means a training, which heeds it itself; SIGUSR2 is
+    submitit's own and means the process that it has started.
+    """
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def end_with_starter() -> None:
     """End this worker of a pool when the process that started it is gone, also in the middle of its work.
 

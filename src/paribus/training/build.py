@@ -38,6 +38,7 @@ from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import why_not_compiled
 from paribus.training.processes.processes import resolve_processes
+from paribus.training.processes.requests import Requests
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.state.meter import device_hours
@@ -50,23 +51,26 @@ def build(context: StageContext) -> dict[str, JSON]:
     """Train the model of `context.config` on the ordered tokens, going on from what `context.work` holds."""
     processes = resolve_processes(context.config.training)
     if processes.total == 1:
-        return train_in_process(context, 1)
+        return train_in_process(context, 1, Requests())
     from paribus.training.processes.launch import train_in_processes
 
     return train_in_processes(context, processes)
 
 
-def train_in_process(context: StageContext, processes: int) -> dict[str, JSON]:
-    """Train as one of `processes` processes; the main one fills the output, and its result is the stage's."""
+def train_in_process(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
+    """Train as one of `processes` processes, heeding `requests`; the main one fills the output.
+
+    Its result is the stage's.
+    """
     accelerator, precision = make_accelerator(context.config.training, processes)
     host = join_host(accelerator)
-    result = _train(context, accelerator, precision, host)
+    result = _train(context, accelerator, precision, host, requests)
     # The main process still writes the artefact when the others are done.
     host.wait()
     return result
 
 
-def _train(context: StageContext, accelerator: Any, precision: str, host: Host) -> dict[str, JSON]:
+def _train(context: StageContext, accelerator: Any, precision: str, host: Host, requests: Requests) -> dict[str, JSON]:
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     if told := why_not_compiled(context.config.training, accelerator.device):
         context.report.message(told)
@@ -75,6 +79,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host) 
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
+    run = replace(run, requests=requests)
     resumed = _newest(run, host)
     run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)

@@ -7,11 +7,11 @@ run that was killed continues from its last checkpoint exactly.
 import math
 import time
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import NumericalError
+from paribus.errors import InterruptedRunError, NumericalError
 from paribus.modeling.build import vocabulary_size
 from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
@@ -21,6 +21,7 @@ from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.peaks import peak_flops
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.processes.requests import Asked, Requests
 from paribus.training.state.checkpoint import Checkpoint, Checkpoints, step_name
 from paribus.training.state.meter import Meter
 from paribus.training.state.metrics import MetricsFile
@@ -52,6 +53,7 @@ class Run:
     report: Reporter
     accelerator: Any
     host: Host = ALONE
+    requests: Requests = field(default_factory=Requests)
 
     @property
     def main(self) -> bool:
@@ -63,7 +65,8 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
     """Train `model`, which holds the weights of `resumed` if that is given, up to the budget; the last step is saved.
 
     Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at a bad step
-    that may not be skipped and OutOfMemoryError where memory does not suffice.
+    that may not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError where SIGTERM asked
+    for the end, once a checkpoint of the step is written.
     """
     start, seconds = (resumed.step, resumed.seconds) if resumed else (0, 0.0)
     if run.main:
@@ -73,7 +76,7 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
         prepared = prepare(run.accelerator, model, run.training, run.document_end)
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
-        with CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics):
+        with CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics), run.requests.heeded():
             return _Loop(run, prepared, writer, start, seconds).run_steps()
 
 
@@ -99,6 +102,8 @@ class _Loop:
         """Seconds of training, those before `start` included."""
         if self.meter:
             self.meter.begin(self.start, self.seconds)
+        if self._asked().stop:
+            raise InterruptedRunError("stopped by a signal before the first step")
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
             for batch in batches:
                 rate = learning_rate(batch.step, self.run.budget.steps, self.run.training)
@@ -112,14 +117,19 @@ class _Loop:
         if self.meter:
             made = {"loss": result.loss, "rate": rate, "norm": result.gradient_norm}
             self.meter.record(step, batch.indices, **made, skipped=self.skipped)
-        if is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every) or self._is_long_ago():
+        asked = self._asked()
+        if any(asked) or is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every):
             self._save(step)
+        if asked.stop:
+            self.writer.finish()
+            raise InterruptedRunError(f"stopped by a signal after step {step}, whose checkpoint is written")
         self.writer.check()
 
-    def _is_long_ago(self) -> bool:
-        """Whether the last checkpoint is as many minutes ago as may be lost."""
-        minutes = self.run.training.checkpoint_minutes
-        return minutes is not None and self.run.host.agreed(time.monotonic() - self.saved_at >= 60 * minutes)
+    def _asked(self) -> Asked:
+        """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
+        asked, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
+        late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
+        return Asked(*self.run.host.agreed((asked.save or late, asked.stop)))
 
     def _save(self, step: int) -> None:
         # Waits for the checkpoint before, so that there is one copy at a time.

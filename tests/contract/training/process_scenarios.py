@@ -20,6 +20,7 @@ from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
+SELDOM = dataclasses.replace(LONG, checkpoint_every=1000)
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SCENARIOS: dict[str, tuple[Any, Any]] = {
     "ddp": (dataclasses.replace(TRAINING, processes=2, micro_batch=2), BUDGET),
@@ -27,7 +28,10 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "ddp_bf16": (dataclasses.replace(HALF, processes=2), BUDGET),
     "fsdp_bf16": (dataclasses.replace(HALF, processes=2, parallel="fsdp"), BUDGET),
     "long": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "alone": (LONG, LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "alone_asked": (SELDOM, LONG_BUDGET),
+    "long_asked": (dataclasses.replace(SELDOM, processes=2), LONG_BUDGET),
 }
 
 

@@ -43,6 +43,11 @@ class EngineConfig:
     workers: NonNegative = execution(0, doc="Shards that are computed at once; 0 takes one a core of the engine.")
     threads: NonNegative = execution(0, doc="Threads of numerical libraries in a stage's process; 0 takes one a core.")
     lease_seconds: PositiveFloat = execution(30.0, doc="A claim without heartbeat for this long is taken over.")
+    grace_seconds: PositiveFloat = execution(
+        300.0,
+        doc="Seconds that the process of a stage has to end by itself when its run is stopped: a training finishes its "
+        "step and saves a checkpoint.",
+    )
     gpu_locks: PathText = execution(
         "/tmp/paribus-gpus",
         doc="Directory of this machine in which all jobs on its GPUs, of all users and containers, lock them.",

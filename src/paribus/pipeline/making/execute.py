@@ -6,8 +6,9 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Protocol
@@ -18,6 +19,7 @@ from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,
     InfrastructureError,
+    InterruptedRunError,
     OutOfMemoryError,
     ParibusError,
 )
@@ -28,7 +30,7 @@ SPINS = "20000"
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
 SECONDS_UNTIL_SIGNALLED = 0.5
-SECONDS_TO_STOP = 10.0
+SECONDS_UNTIL_SAID = 1.0
 SECONDS_BETWEEN_CHECKS = 1.0
 
 
@@ -56,25 +58,28 @@ def execute(
 ) -> Any:
     """The stage's result. Raises the failure the child reported, or one made from how it died.
 
-    `environment` is added to that of the child.
+    `environment` is added to that of the child. Where this process is interrupted the child is asked to end, by
+    SIGTERM, and heard until it has or `engine.grace_seconds` are over. SIGUSR1 is passed on to it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
-    with log.open("ab") as output:
-        child = subprocess.Popen(
-            [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=output,
-            pass_fds=[writing],
-            start_new_session=True,
-            env={**child_environment(engine), **(environment or {})},
-        )
-    os.close(writing)
     killed_before = out_of_memory_kills()
-    with _stopped(child), os.fdopen(reading, "rb", buffering=0) as channel:
-        _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
-        answer = _listen(channel, held, listener)
+    with _checkpoint_requests() as passed_on, os.fdopen(reading, "rb", buffering=0) as channel:
+        with log.open("ab") as output:
+            child = subprocess.Popen(
+                [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=output,
+                pass_fds=[writing],
+                start_new_session=True,
+                env={**child_environment(engine), **(environment or {})},
+            )
+        with _ended(child, channel, listener, engine.grace_seconds):
+            passed_on(child)
+            os.close(writing)
+            _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
+            answer = _listen(channel, listener, held.watch)
     code = child.wait()
     _sweep(child)
     return _conclude(answer, code, log, out_of_memory_kills() - killed_before)
@@ -104,19 +109,61 @@ def _send(child: subprocess.Popen[bytes], job: dict[str, Any]) -> None:
 
 
 @contextmanager
-def _stopped(child: subprocess.Popen[bytes]) -> Iterator[None]:
+def _checkpoint_requests() -> Iterator[Callable[[subprocess.Popen[bytes]], object]]:
+    """In the block, SIGUSR1 is ignored, and passed on to a child as soon as what is given is called with one.
+
+    Where a launcher has a use of its own for it, or this is no main thread, it is left alone.
+    """
+    unused = signal.getsignal(signal.SIGUSR1) in (signal.SIG_DFL, signal.SIG_IGN)
+    if not unused or threading.current_thread() is not threading.main_thread():
+        yield lambda child: None
+        return
+    # Ignored from the start of the child on, which inherits it: until it heeds the signal that would end it.
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    try:
+        yield lambda child: signal.signal(signal.SIGUSR1, lambda number, _: child.send_signal(number))
+    finally:
+        signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+
+
+@contextmanager
+def _ended(child: subprocess.Popen[bytes], channel: Any, listener: Listener, grace: float) -> Iterator[None]:
     """Leave no child behind, however the block ends; a clean end waits for it."""
     try:
         yield
-    except BaseException:
-        _signal(child, signal.SIGTERM)
+    except (KeyboardInterrupt, SystemExit):
         try:
-            child.wait(SECONDS_TO_STOP)
-        except subprocess.TimeoutExpired:
-            _signal(child, signal.SIGKILL)
+            _ask_to_end(child, channel, listener, grace)
+        finally:
+            _sweep(child)
             child.wait()
-        _sweep(child)
         raise
+    except BaseException:
+        # Somebody else may have the work in hand by now: nothing more may be written there.
+        _sweep(child)
+        child.wait()
+        raise
+
+
+def _ask_to_end(child: subprocess.Popen[bytes], channel: Any, listener: Listener, grace: float) -> None:
+    """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once."""
+    _signal(child, signal.SIGTERM)
+    began, said = time.monotonic(), False
+
+    def check() -> None:
+        nonlocal said
+        waited = time.monotonic() - began
+        if waited > grace:
+            raise TimeoutError
+        if waited > SECONDS_UNTIL_SAID and not said:
+            said = True
+            listener.message(
+                f"waiting up to {grace:g} s (engine.grace_seconds) for the stage to end, which a training does with a "
+                "checkpoint; interrupt once more to end it at once"
+            )
+
+    with suppress(TimeoutError):
+        _listen(channel, listener, check)
 
 
 def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -125,18 +172,18 @@ def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
 
 
 def _sweep(child: subprocess.Popen[bytes]) -> None:
-    """Kill what a dead child started and left behind: helpers of Ray outlive a killed one by a minute."""
+    """Kill a child, and what a dead one started and left behind: helpers of Ray outlive a killed one by a minute."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def _listen(channel: Any, held: Claim, listener: Listener) -> dict[str, Any] | None:
-    """The child's last word, None when it died without one."""
+def _listen(channel: Any, listener: Listener, check: Callable[[], None]) -> dict[str, Any] | None:
+    """The child's last word, None when it died without one; `check` is called every second at least."""
     pending = b""
     answer: dict[str, Any] | None = None
     while True:
         ready, _, _ = select.select([channel], [], [], SECONDS_BETWEEN_CHECKS)
-        held.watch()
+        check()
         if not ready:
             continue
         chunk = channel.read(65_536)
@@ -167,11 +214,18 @@ def _conclude(answer: dict[str, Any] | None, code: int, log: Path, memory_kills:
         raise FullDiskError(answer["message"])
     if answer is not None:
         cls: type[ParibusError] = FAILURE_CLASSES[answer["class"]]
+        if cls is InterruptedRunError:
+            _await_signal()
+            cls = InfrastructureError
         raise cls(f"{answer['message']}\n  (log: {log})" if cls is InfrastructureError else answer["message"])
     if code == -signal.SIGKILL and memory_kills > 0:
         raise OutOfMemoryError(f"the kernel killed the process for want of memory (signal 9; log: {log})")
     name = signal.Signals(-code).name if code < 0 else f"exit status {code}"
     if -code in STOPPING:
-        # Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed.
-        time.sleep(SECONDS_UNTIL_SIGNALLED)
+        _await_signal()
     raise InfrastructureError(f"the process died without a word: {name} (log: {log})")
+
+
+def _await_signal() -> None:
+    """Whoever stops a whole job signals this process too, which then ends as interrupted and not as failed."""
+    time.sleep(SECONDS_UNTIL_SIGNALLED)

@@ -1,5 +1,6 @@
-"""How the processes of a training wait for one of them that reads or writes: on the host, for as long as it lives."""
+"""How the processes of a training wait for each other and agree: on the host, for as long as all of them live."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -28,13 +29,13 @@ class Host:
         if self.group is not None:
             torch.distributed.barrier(group=self.group)
 
-    def agreed(self, claim: bool) -> bool:
-        """What the main process claims, in every process; clocks and disks differ from node to node."""
+    def agreed(self, claims: Sequence[bool]) -> list[bool]:
+        """Of each claim whether any process makes it, the same in all; clocks and signals differ from node to node."""
         if self.group is None:
-            return claim
-        told = torch.tensor([claim], dtype=torch.uint8)
-        torch.distributed.broadcast(told, src=0, group=self.group)
-        return bool(told.item())
+            return list(claims)
+        told = torch.tensor(claims, dtype=torch.uint8)
+        torch.distributed.all_reduce(told, torch.distributed.ReduceOp.MAX, group=self.group)
+        return [bool(claim) for claim in told]
 
 
 ALONE = Host(main=True, group=None)

@@ -18,7 +18,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
-from paribus.engine.process_ends import die_with_parent, out_of_memory_kills
+from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
 from paribus.training.processes.group import (
@@ -32,6 +32,7 @@ from paribus.training.processes.group import (
 )
 from paribus.training.processes.nodes import launcher_of_nodes
 from paribus.training.processes.processes import Processes
+from paribus.training.processes.requests import passed_on
 
 NETWORKS = Path("/sys/class/net")
 PORTS = range(20_000, 30_000)
@@ -56,7 +57,10 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
         else:
             nodes = launcher_of_nodes(context.config.training, processes)
             job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
-            if not nodes.run(directory):
+            # srun passes signals on to the agents of all nodes, Ray to none: its first agent is here, at that file.
+            with passed_on(_requests(directory, 0)):
+                well = nodes.run(directory)
+            if not well:
                 raise _failure(directory, {})
     result: dict[str, JSON] = json.loads((directory / RESULT).read_text(encoding="utf-8"))
     return result
@@ -66,6 +70,7 @@ def run_node(directory: Path, number: int) -> None:
     """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
     job = read_job(directory)
     os.environ.update(_environment(job))
+    requests = _requests(directory, number)
     config = LaunchConfig(
         min_nodes=job["nodes"],
         max_nodes=job["nodes"],
@@ -76,14 +81,23 @@ def run_node(directory: Path, number: int) -> None:
         rdzv_configs={"is_host": number == 0},
         max_restarts=0,
         shutdown_timeout=5,
+        # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
+        signals_to_handle="SIGINT,SIGHUP,SIGQUIT",
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
     )
     killed_before = out_of_memory_kills()
+    command = ["-m", "paribus.training.processes.rank", str(directory), str(requests)]
     try:
-        launch_agent(config, sys.executable, ["-m", "paribus.training.processes.rank", str(directory)])
+        with passed_on(requests):
+            launch_agent(config, sys.executable, command)
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
+
+
+def _requests(directory: Path, number: int) -> Path:
+    """Where the agent of node `number` writes what signals ask of it; read on the same node only."""
+    return directory / f"requests_{number}"
 
 
 def _environment(job: dict[str, Any]) -> dict[str, str]:
@@ -130,6 +144,7 @@ def main() -> int:
     A step of SLURM, which runs the same command on every node, leaves out the number.
     """
     die_with_parent()
+    ignore_requests()
     directory, number = Path(sys.argv[1]), int((*sys.argv, os.environ.get("SLURM_NODEID", "0"))[2])
     try:
         run_node(directory, number)

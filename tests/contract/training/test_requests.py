@@ -1,0 +1,101 @@
+"""Signals that ask a training for a checkpoint, in real processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from paribus.errors import InterruptedRunError
+from paribus.training.processes.requests import STEPPING, Asked, Requests, passed_on
+from support.stages import files
+from support.training_inputs import write_inputs
+
+SCENARIOS = Path(__file__).with_name("process_scenarios.py")
+STEPS_BEFORE = 40
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("requests")
+    write_inputs(directory)
+    return directory
+
+
+def begin(root: Path, name: str) -> subprocess.Popen[str]:
+    environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[2])}
+    command = [sys.executable, str(SCENARIOS), str(root), name]
+    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finish(process: subprocess.Popen[str]) -> str:
+    output, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    return output
+
+
+def send_in_a_step(process: subprocess.Popen[str], number: signal.Signals, metrics: Path) -> None:
+    """Signal a training that has made some steps."""
+    while not metrics.exists() or metrics.read_bytes().count(b"\n") < STEPS_BEFORE:
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    process.send_signal(number)
+
+
+def saved(root: Path, name: str) -> list[int]:
+    return sorted(int(path.name[5:]) for path in (root / name / "work").glob("step_*"))
+
+
+@pytest.mark.parametrize("straight", ["alone", "long"])
+def test_a_training_that_is_asked_to_end_saves_its_step_and_goes_on_to_the_same_bytes(
+    root: Path, straight: str
+) -> None:
+    """In one process, and in two of which the agent alone gets the signal."""
+    name = f"{straight}_asked"
+    process = begin(root, name)
+    send_in_a_step(process, signal.SIGTERM, root / name / "work" / "metrics.jsonl")
+    said = finish(process)
+    (step,) = saved(root, name)
+    assert step >= STEPS_BEFORE
+    assert f"InterruptedRunError: stopped by a signal after step {step}, whose checkpoint is written" in said
+    assert not list((root / name / "output").iterdir())
+    # Asked for a checkpoint this time, it saves one more and goes on.
+    again = begin(root, name)
+    while (root / name / "work" / "metrics.jsonl").read_bytes().count(b"\n") <= step:
+        assert again.poll() is None, again.communicate()
+        time.sleep(0.005)
+    again.send_signal(signal.SIGUSR1)
+    assert finish(again) == ""
+    between, last = saved(root, name)
+    assert step < between < last == 120
+    assert finish(begin(root, straight)) == ""
+    assert files(root / name / "output") == files(root / straight / "output")
+
+
+def test_what_an_agent_is_asked_reaches_the_processes_that_it_started(tmp_path: Path) -> None:
+    file = tmp_path / "requests_0"
+    with passed_on(file):
+        with pytest.raises(InterruptedRunError, match="before the first step"):
+            os.kill(os.getpid(), signal.SIGTERM)
+        (tmp_path / STEPPING).touch()
+        requests = Requests(file)
+        assert requests.take() == Asked(save=False, stop=False)
+        os.kill(os.getpid(), signal.SIGUSR1)
+        assert requests.take() == Asked(save=True, stop=False)
+        assert requests.take() == Asked(save=False, stop=False)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert requests.take() == Asked(save=False, stop=True)
+
+
+def test_a_signal_between_two_looks_is_kept(tmp_path: Path) -> None:
+    requests = Requests(tmp_path / "requests_0")
+    before = signal.getsignal(signal.SIGTERM)
+    with requests.heeded():
+        os.kill(os.getpid(), signal.SIGUSR1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert requests.take() == Asked(save=True, stop=True)
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert (tmp_path / STEPPING).exists()

@@ -1,0 +1,59 @@
+"""A command whose training is asked for checkpoints by signals, as schedulers do before the end of a job's time."""
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from support.command_line import OVERRIDES, command, paribus, write_corpus
+
+ARGUMENTS = (
+    *OVERRIDES,
+    "evaluation=heldout",
+    "budget=equal_steps",
+    "budget.steps=400",
+    "training.checkpoint_every=100000",
+    "training.checkpoints=1",
+    "training.keep_checkpoints=1",
+    "evaluation.last_checkpoints=1",
+)
+
+
+def steps_done(directory: Path) -> int:
+    found = list(directory.glob("paribus_runs/artifacts/partial/training-*/work/metrics.jsonl"))
+    return found[0].read_bytes().count(b"\n") if found else 0
+
+
+def saved(directory: Path) -> list[int]:
+    found = directory.glob("paribus_runs/artifacts/partial/training-*/work/step_*")
+    return sorted(int(path.name[5:]) for path in found if path.suffix == "")
+
+
+def wait_for(process: subprocess.Popen[str], there: object, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not there():  # type: ignore[operator]
+        assert process.poll() is None and time.monotonic() < deadline, process.communicate()
+        time.sleep(0.01)
+
+
+def test_a_command_passes_on_what_schedulers_ask_and_a_stopped_training_goes_on(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    arguments = [word for word in ("run", *ARGUMENTS) if not word.startswith("evaluation.shots")]
+    process = subprocess.Popen(
+        command(arguments), cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    wait_for(process, lambda: steps_done(tmp_path) >= 10)
+    process.send_signal(signal.SIGUSR1)
+    wait_for(process, lambda: saved(tmp_path))
+    (asked,) = saved(tmp_path)
+    wait_for(process, lambda: steps_done(tmp_path) >= asked + 10)
+    process.send_signal(signal.SIGTERM)
+    said, _ = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    first, last = saved(tmp_path)
+    assert first == asked < last < 400
+    (record,) = tmp_path.glob("paribus_runs/runs/*/run.json")
+    assert json.loads(record.read_text())["failure"]["class"] == "interrupted"
+    paribus(tmp_path, *arguments)
+    assert json.loads(record.read_text())["status"] == "done"
