@@ -87,6 +87,7 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
         processes=1,
         nodes=1,
         parallel="ddp",
+        shard_processes=0,
     )
     return training, steps
 

@@ -49,11 +49,20 @@ class TrainingSetting:
     activation_checkpointing: bool = False
     processes: int = 1
     parallel: Literal["ddp", "fsdp"] = "ddp"
+    shard_processes: int = 0
+    """Processes that divide weights among them; 0 for all."""
+    reshard: bool = True
+    """Whether a layer's gathered weights are let go after its forward pass."""
 
     @property
     def sharded(self) -> bool:
         """Whether processes divide weights, gradients and moments."""
         return self.parallel == "fsdp" and self.processes > 1
+
+    @property
+    def shards(self) -> int:
+        """Parts that these are divided into."""
+        return (self.shard_processes or self.processes) if self.sharded else 1
 
     @property
     def number(self) -> int:
@@ -105,6 +114,8 @@ def training_setting(
         activation_checkpointing=training.activation_checkpointing,
         processes=processes,
         parallel=training.parallel,
+        shard_processes=training.shard_processes,
+        reshard=training.reshard_after_forward,
     )
 
 
@@ -115,14 +126,13 @@ def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -
         return None
     parts = _Parts(resolved, vocab_size, how)
     parameters = parameter_count(resolved, vocab_size)
-    shards = how.processes if how.sharded else 1
-    weights = FLOAT32 * parameters // shards
+    weights = FLOAT32 * parameters // how.shards
     return TrainingMemory(
         weights=weights,
         moments=MOMENTS * weights,
         gradients=weights,
         activations=parts.activations,
-        phases=_phases(parts, FLOAT32 * parameters, shards),
+        phases=_phases(parts, FLOAT32 * parameters, how.shards),
         batches=BATCHES * 2 * INT64 * how.share * resolved.context_length,
         checkpoint=(1 + MOMENTS) * FLOAT32 * parameters,
         gpu=how.gpu,
@@ -222,13 +232,13 @@ class _Parts:
         return max(first, embedding) + self._gathered(backward=True)
 
     def _gathered(self, *, backward: bool = False) -> int:
-        """FSDP: vocabulary matrices, the layer that computes and the next one; then also their gradients to be summed.
+        """FSDP: vocabulary matrices, the layer that computes and the next one, or all; then gradients to be summed.
 
         Gradients are summed over processes in float32, in which the matrices of the vocabulary travel too.
         """
         if not self.how.sharded:
             return 0
         tables = self.table * (1 if self.model.tied_embeddings else 2)
-        layers = 2 * self.number * self.layer_parameters
+        layers = (2 if self.how.reshard else self.model.layers) * self.number * self.layer_parameters
         reduced = (self.number + FLOAT32) * self.layer_parameters if backward else 0
         return FLOAT32 * tables + layers + reduced

@@ -66,7 +66,7 @@ def probed_config(config: RunConfig) -> RunConfig:
     """The training of one process of `config`, by itself."""
     training = config.training
     share = training.global_batch // (max(1, training.processes) * max(1, training.nodes))
-    alone = replace(training, processes=1, nodes=1, parallel="ddp", global_batch=max(1, share))
+    alone = replace(training, processes=1, nodes=1, parallel="ddp", shard_processes=0, global_batch=max(1, share))
     return replace(config, training=alone)
 
 

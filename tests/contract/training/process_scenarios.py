@@ -27,6 +27,18 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "fsdp": (dataclasses.replace(TRAINING, processes=1, nodes=2, micro_batch=2, parallel="fsdp"), BUDGET),
     "ddp_bf16": (dataclasses.replace(HALF, processes=2), BUDGET),
     "fsdp_bf16": (dataclasses.replace(HALF, processes=2, parallel="fsdp"), BUDGET),
+    "hsdp": (
+        dataclasses.replace(
+            TRAINING,
+            global_batch=8,
+            processes=4,
+            micro_batch=1,
+            parallel="fsdp",
+            shard_processes=2,
+            reshard_after_forward=False,
+        ),
+        BUDGET,
+    ),
     "long": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "alone": (LONG, LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),

@@ -95,6 +95,18 @@ def test_in_bfloat16_processes_and_shards_compute_as_one_process_does(root: Path
     assert all(np.allclose(together[key], alone[key], rtol=1e-3, atol=1e-5) for key in alone)
 
 
+def test_two_copies_of_two_shards_each_train_as_one_process_does(root: Path) -> None:
+    """Each process accumulates two micro-batches, the first within its copy."""
+    inputs = {stage: root / stage for stage in ("tokens", "order", "contexts")}
+    execute(root, "one_of_8", inputs, config(training=dataclasses.replace(TRAINING, global_batch=8)))
+    assert trained(root, "hsdp") == ""
+    for alone, together in zip(metrics(root, "one_of_8"), metrics(root, "hsdp"), strict=True):
+        assert list(together.values()) == pytest.approx(list(alone.values()), rel=1e-5)
+    weights = [next((root / name / "output").glob("step_*7/model.safetensors")) for name in ("one_of_8", "hsdp")]
+    alone, together = map(load_file, weights)
+    assert all(np.allclose(together[key], alone[key], rtol=1e-3, atol=1e-5) for key in alone)
+
+
 @pytest.mark.parametrize("name", ["ddp", "fsdp"])
 def test_two_processes_train_as_one_does_up_to_rounding(
     root: Path, one: Path, allocation: dict[str, str], name: str
@@ -165,6 +177,21 @@ def test_gloo_takes_the_network_that_nccl_was_told(
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:
     with pytest.raises(ConfigurationError, match=r"training\.global_batch is 4, which 3 processes cannot share evenly"):
         resolve_processes(dataclasses.replace(TRAINING, processes=3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"parallel": "ddp", "shard_processes": 2},
+            r"shard_processes is 2, but training\.parallel=ddp divides no weights",
+        ),
+        ({"parallel": "fsdp", "shard_processes": 3}, r"shard_processes is 3, of which no groups make up 4 processes"),
+    ],
+)
+def test_shards_that_make_up_no_whole_are_refused(changes: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"training\.{message}"):
+        resolve_processes(dataclasses.replace(TRAINING, processes=4, **changes))
 
 
 def test_more_processes_than_gpus_are_refused() -> None:

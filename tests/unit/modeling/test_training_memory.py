@@ -10,6 +10,7 @@ from paribus.config.groups.model import DecoderModel
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import optimizer_bytes, parameter_count
 from paribus.modeling.memory import TrainingMemory, TrainingSetting, training_memory
+from paribus.modeling.shape import stack_parameters
 from paribus.training.step.loss import SummedLoss
 from support.models import ENCODER_DECODER, GPT_NEOX, LLAMA, NAMED
 
@@ -118,6 +119,17 @@ def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
     assert ddp.weights == alone.weights == 8 * fsdp.weights
     assert fsdp.device < ddp.device / 2
     assert fsdp.checkpoint == alone.checkpoint
+
+
+def test_copies_of_shards_hold_a_share_of_their_group_and_gathered_layers_stay_where_they_may() -> None:
+    sharded = dataclasses.replace(ONE_PROCESS, gpu=True, precision="bf16", processes=16, parallel="fsdp")
+    all_of_them, copies, kept = (
+        predicted(NAMED["6.7b"], dataclasses.replace(sharded, **how), 32_000)
+        for how in ({}, {"shard_processes": 8}, {"reshard": False})
+    )
+    assert copies.weights == 2 * all_of_them.weights
+    layers = 32 * stack_parameters(NAMED["6.7b"]) // 32
+    assert kept.phases["loss"] - all_of_them.phases["loss"] == pytest.approx(2 * layers * 30 / 32, rel=1e-3)
 
 
 def test_the_device_of_a_gpu_holds_no_copy_for_a_checkpoint() -> None:

@@ -74,6 +74,16 @@ class TrainingConfig:
     parallel: Literal["ddp", "fsdp"] = execution(
         "ddp", doc="What several processes share: batches (ddp), or weights and optimizer state too (fsdp, FSDP2)."
     )
+    shard_processes: NonNegative = execution(
+        0,
+        doc="With fsdp: processes that divide weights and optimizer state, such as those of a node; groups of so many "
+        "have whole copies each and share batches (HSDP). 0: all divide them.",
+    )
+    reshard_after_forward: bool = execution(
+        True,
+        doc="With fsdp: let go of a layer's gathered weights after its forward pass, and gather them again for the "
+        "backward pass; false takes memory and spares a third of the traffic.",
+    )
     compile: Literal["auto", "always", "never"] = execution(
         "auto",
         doc="Compile layers with torch.compile; auto: on a GPU beside a C compiler. On a CPU it needs a C++ compiler.",

@@ -1,14 +1,14 @@
 """A model and its optimizer made ready for the device and for one or several processes."""
 
 import dataclasses
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import torch
-from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from paribus.config.groups.training import TrainingConfig
@@ -71,12 +71,34 @@ def sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: Train
 
     Embeddings and the output matrix travel in float32, as they are summed; autocast casts weights by itself.
     """
-    mesh = init_device_mesh(accelerator.device.type, (accelerator.num_processes,))
+    mesh, copies = _mesh(accelerator, training)
     whole = MixedPrecisionPolicy(reduce_dtype=torch.float32, cast_forward_inputs=False)
     decoder = isinstance(loss.model, Decoder)
     policy = dataclasses.replace(whole, param_dtype=loss.model.computes_in) if decoder else whole
+    again = training.reshard_after_forward
     for layer in stacked_layers(loss.model):
-        fully_shard(layer, mesh=mesh, mp_policy=policy)
-    fully_shard(loss, mesh=mesh, mp_policy=whole)
-    # Gradients are summed after each backward pass: kept whole until the last one, they would take the memory saved.
-    return Prepared(loss.model, loss, make_optimizer(loss.model, training), nullcontext)
+        fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=again)
+    root: Any = fully_shard(loss, mesh=mesh, mp_policy=whole)
+    # Gradients are divided after each backward pass: kept whole until the last one, they would take the memory saved.
+    unsynchronized = partial(_within_a_copy, root) if copies > 1 else nullcontext
+    return Prepared(loss.model, loss, make_optimizer(loss.model, training), unsynchronized)
+
+
+def _mesh(accelerator: Any, training: TrainingConfig) -> tuple[DeviceMesh, int]:
+    """The processes that divide weights, and how many such groups have a copy each."""
+    kind, processes = accelerator.device.type, accelerator.num_processes
+    shards = training.shard_processes or processes
+    if shards == processes:
+        return init_device_mesh(kind, (processes,)), 1
+    copies = processes // shards
+    return init_device_mesh(kind, (copies, shards), mesh_dim_names=("copies", "shards")), copies
+
+
+@contextmanager
+def _within_a_copy(root: Any) -> Iterator[None]:
+    """Within the block, shards of gradients are summed over the processes of a copy and not over copies."""
+    root.set_requires_all_reduce(False)
+    try:
+        yield
+    finally:
+        root.set_requires_all_reduce(True)

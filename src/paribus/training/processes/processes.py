@@ -37,6 +37,7 @@ def resolve_processes(training: TrainingConfig) -> Processes:
             "training.device=cpu"
         )
     check_shares(training, processes.total)
+    check_shards(training, processes.total)
     return processes
 
 
@@ -47,6 +48,21 @@ def check_shares(training: TrainingConfig, processes: int) -> None:
         raise ConfigurationError(
             f"{path} is {contexts}, which {processes} processes cannot share evenly; change {path} or "
             "training.processes"
+        )
+
+
+def check_shards(training: TrainingConfig, processes: int) -> None:
+    """Raise ConfigurationError unless the processes that divide weights make up all of them, group by group."""
+    shards = training.shard_processes
+    if shards and training.parallel != "fsdp":
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, but training.parallel={training.parallel} divides no weights; set "
+            "training.parallel=fsdp, or training.shard_processes=0"
+        )
+    if shards and processes % shards:
+        raise ConfigurationError(
+            f"training.shard_processes is {shards}, of which no groups make up {processes} processes; take a divisor "
+            f"of {processes}, such as the processes of a node, or 0 for all"
         )
 
 
