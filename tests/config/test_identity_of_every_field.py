@@ -57,6 +57,7 @@ OWNERS = {
     "evaluation.beams": {"evaluation"},
     "evaluation.clean_overlap": {"evaluation"},
     "evaluation.length_penalty": {"evaluation"},
+    "evaluation.precision": {"evaluation", "finetuning"},
     "finetuning": {"finetuning"},
     "finetuning.tasks": {"finetuning_data"},
     "finetuning.answer_characters": {"finetuning_data"},

@@ -34,6 +34,8 @@ def _pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
     if continued := prompted(evaluation.tasks):
         message = f"{', '.join(continued)} scores what follows a text, which encoder_decoder cannot"
         yield "evaluation.tasks", f"{message}; use evaluation=heldout, which has none"
+    if evaluation.precision != "fp32":
+        yield "evaluation.precision", f"{evaluation.precision}, but an encoder_decoder is scored in fp32 only"
     if evaluation.texts:
         message = f"{', '.join(evaluation.texts)} has texts without a source, which encoder_decoder cannot score"
         yield "evaluation.texts", f"{message}; leave it empty"

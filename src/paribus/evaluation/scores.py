@@ -135,7 +135,7 @@ def _score_texts(
     tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
     model: HarnessModel | None = None
     for step, path, progress in _steps(context.report, checkpoints):
-        scorer = Scorer(load_checkpoint_model(path, config.device), config.batch_size)
+        scorer = Scorer(load_checkpoint_model(path, config.device, config.precision), config.batch_size)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, heldout.texts, model.max_length)
@@ -178,7 +178,7 @@ def _score_pairs(
     scored.translated = translated_sets(config, context.inputs["tasks"], pairs)
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
     for step, path, progress in _steps(context.report, checkpoints):
-        model = load_checkpoint_model(path, config.device)
+        model = load_checkpoint_model(path, config.device, config.precision)
         scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)
         translator = Translator(model, tokenizer, length, config.batch_size, config.beams, config.length_penalty)
         _keep(context.report, scored.translated.add(step, translator, progress.translations), scored)

@@ -77,7 +77,7 @@ EVALUATION = Stage(
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",
-        "clean_overlap", "fewshot_seed",
+        "clean_overlap", "fewshot_seed", "precision",
     ),
     build=build_scores,
     device=lambda config: Device("evaluation.device", config.evaluation.device),

@@ -43,7 +43,7 @@ FINETUNING = Stage(
     "finetuning",
     code_version=3,
     inputs=always("finetuning_data", "training"),
-    identity=together(fields("finetuning"), seeds(finetuning_seeds)),
+    identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
     build=build,
     device=lambda config: Device("training.device", config.training.device),
 )

@@ -63,6 +63,11 @@ class EvaluationConfig:
         0.6, doc="Power of its tokens by which a hypothesis' log-probability is divided (Ott et al.: 0.6)."
     )
     fewshot_seed: NonNegative = identity(1234, doc="Draws the examples in the prompt.")
+    precision: Literal["fp32", "tf32", "bf16"] = identity(
+        "fp32",
+        doc="What models are scored in: float32, with matrix products in TF32 (GPUs only), or bfloat16, which moves "
+        "scores by rounding.",
+    )
     batch_size: Positive = execution(32, doc="Requests a forward pass; halved where memory is short.")
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 

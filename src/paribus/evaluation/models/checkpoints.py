@@ -4,10 +4,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from paribus.config.checkpoint_steps import checkpoint_steps, too_few_checkpoints
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
+from paribus.modeling.decoder.decoder import Decoder
 from paribus.modeling.device import resolve_device
 
 STEP = re.compile(r"step_(\d+)")
@@ -30,6 +33,18 @@ def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> d
     return {step: found[step] for step in wanted}
 
 
-def load_checkpoint_model(checkpoint: Path, device: str) -> Any:
-    """The model in float32 on the device: rounding must not differ between runs that are compared."""
-    return load_model(checkpoint).to(resolve_device(device, "evaluation.device")).eval()
+def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32") -> Any:
+    """The model on the device, its weights in float32, computing in `fp32`, `tf32` or `bf16`.
+
+    Raises ConfigurationError for TF32 on a CPU, which has none: its scores would pass for those of a GPU.
+    """
+    resolved = resolve_device(device, "evaluation.device")
+    if precision == "tf32" and resolved.type != "cuda":
+        raise ConfigurationError(
+            f"evaluation.precision is tf32, which GPUs have, and evaluation.device is {resolved}; take fp32"
+        )
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    model = load_model(checkpoint).to(resolved).eval()
+    if isinstance(model, Decoder) and precision == "bf16":
+        model.computes_in = torch.bfloat16
+    return model

@@ -97,7 +97,9 @@ class Scorer:
         batch, device = make_batch(groups), self.model.device
         last = np.flatnonzero(np.append(np.diff(batch.members) != 0, True))
         hidden = self._hidden(batch, device)[batch.rows[last], batch.columns[last]]
-        logs = linear(hidden, self.model.output_weight).float().log_softmax(dim=1).double().cpu().numpy()
+        logs = (
+            linear(hidden, self.model.output_weight.to(hidden.dtype)).float().log_softmax(dim=1).double().cpu().numpy()
+        )
         if not np.isfinite(logs).all():
             raise NumericalError(NOT_A_NUMBER)
         return list(zip(batch.members[last].tolist(), logs, strict=True))
@@ -109,9 +111,9 @@ class Scorer:
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
         targets = torch.from_numpy(batch.targets).to(device)
         chunk = max(1, LOGITS // self.model.architecture.vocab_size)
-        scores, best = [], []
+        scores, best, output = [], [], self.model.output_weight.to(hidden.dtype)
         for start in range(0, len(targets), chunk):
-            logits = linear(hidden[start : start + chunk], self.model.output_weight).float()
+            logits = linear(hidden[start : start + chunk], output).float()
             chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
             scores.append((chosen - logits.logsumexp(dim=1)).cpu())
             best.append(logits.argmax(dim=1).cpu())
