@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,6 +11,11 @@ from paribus.config.identity import digest
 from paribus.pipeline.graph import Node
 from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import METRICS
+from paribus.training.stage import TRAINING
+
+LOSS = re.compile(r"train/loss|eval/.*/bits_per_byte")
+TOLERANCE = 0.01
+"""How far losses that a GPU computed may be apart, as a share of the recorded one: its sums come in no fixed order."""
 
 Numbers = Mapping[tuple[str, int], float]
 """Values by measure and step."""
@@ -45,6 +51,17 @@ class Match:
     """How many numbers its metrics have."""
     differences: tuple[Mismatch, ...] = field(default=())
 
+    rounded: bool = False
+    """Whether a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
+
+    @property
+    def agrees(self) -> bool:
+        """Whether it is the same as far as may be expected of what it was computed on."""
+        losses = [number for number in self.differences if LOSS.fullmatch(number.measure)]
+        close = all(number.size <= TOLERANCE * abs(number.original) for number in losses)
+        there = self.original is not None and self.again is not None
+        return self.identical or (self.rounded and there and close)
+
     @property
     def identical(self) -> bool:
         """Whether every byte is the same."""
@@ -60,7 +77,22 @@ def match(node: Node, original: Store, again: Store) -> Match:
     files = tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
     numbers = _numbers(before.path), _numbers(after.path)
     counted = len(numbers[0].keys() | numbers[1].keys())
-    return Match(node.name, _digest(before), _digest(after), files, counted, _differences(*numbers))
+    differences, rounded = _differences(*numbers), _is_rounded(node, original, again)
+    return Match(node.name, _digest(before), _digest(after), files, counted, differences, rounded)
+
+
+def _is_rounded(node: Node, original: Store, again: Store) -> bool:
+    """Whether a GPU computed the training that an artefact is or is made of, in either store.
+
+    A deterministic one repeats its bits on the same device.
+    """
+    training = node if node.name == TRAINING.name else node.inputs.get(TRAINING.name)
+    if training is None:
+        return False
+    found = [store.find(training.name, training.key) for store in (original, again)]
+    computed_on = [artifact.record()["result"]["computed_on"] for artifact in found if artifact is not None]
+    repeated = training.config.training.deterministic and all(devices == computed_on[0] for devices in computed_on)
+    return not repeated and any(not device.startswith("cpu ") for devices in computed_on for device in devices)
 
 
 def _digest(artifact: Artifact | None) -> str | None:

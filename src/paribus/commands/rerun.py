@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.checks.command import checked_run
-from paribus.commands.matches import Match, Mismatch, match
+from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
 from paribus.config.options import read_options
@@ -41,7 +41,10 @@ Refused where it would not be the same run: source files, code versions or packa
 error names them, and the commit, uncommitted changes and versions that the run was made with; docker/rerun of the
 repository checks those out first.
 
-exit status: 0 all artefacts are identical; 1 some differ or were not made; 2 refused
+What a GPU had a part in, as the record of its training tells, has to agree in every loss of training and every bits per
+byte up to 1 %, and other scores are shown; all else, and what training.deterministic makes, in every byte.
+
+exit status: 0 all artefacts are identical, or agree so; 1 some differ or were not made; 2 refused
 """
 
 
@@ -135,8 +138,11 @@ def _report(original: RunConfig, again: RunConfig, console: Console) -> int:
         for line in _numbers(one):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     same = sum(one.identical for one in found)
-    console.print(f"{same} of {len(found)} artefacts identical; kept in {roots[1].path}", markup=False, soft_wrap=True)
-    return 0 if same == len(found) else EXIT_DIFFERS
+    agree = sum(one.agrees for one in found) - same
+    also = f", {agree} within {TOLERANCE:.0%}, as computed on a GPU" if agree else ""
+    told = f"{same} of {len(found)} artefacts identical{also}; kept in {roots[1].path}"
+    console.print(told, markup=False, soft_wrap=True)
+    return 0 if same + agree == len(found) else EXIT_DIFFERS
 
 
 def _artefacts(matches: Sequence[Match]) -> Table:
@@ -144,12 +150,16 @@ def _artefacts(matches: Sequence[Match]) -> Table:
     for heading in ("stage", "recorded", "again", "result", "files that differ"):
         table.add_column(heading, overflow="fold")
     for one in matches:
-        style, word = ("green", "identical") if one.identical else ("red", _result(one))
+        style, word = ("green" if one.agrees else "red"), _result(one)
         table.add_row(one.stage, one.original or "-", one.again or "-", Text(word, style), Text(", ".join(one.files)))
     return table
 
 
 def _result(one: Match) -> str:
+    if one.identical:
+        return "identical"
+    if one.agrees:
+        return f"losses within {TOLERANCE:.0%}"
     if one.again is None:
         return "not made"
     return "the original is gone" if one.original is None else "differs"

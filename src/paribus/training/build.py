@@ -32,11 +32,12 @@ from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.data.prepare import open_data, prepare
 from paribus.training.fit.available import available_bytes
+from paribus.training.fit.determinism import conditions
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
-from paribus.training.processes.parallel import why_not_compiled
+from paribus.training.processes.parallel import compiles, why_not_compiled
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
 from paribus.training.start.initial import initial_model
@@ -79,9 +80,13 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
-    run = replace(run, requests=requests)
+    device = device_name(accelerator.device)
+    compiled = compiles(training, accelerator.device)
+    fixed = conditions(training, accelerator, device, precision, compiled=compiled)
+    checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
+    run = replace(run, checkpoints=checkpoints, requests=requests)
     resumed = _newest(run, host)
-    run.checkpoints.go_on(resumed, f"{device_name(accelerator.device)} in {precision}")
+    run.checkpoints.go_on(resumed, f"{device} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)
     if not run.main:
         return {}
@@ -106,7 +111,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         "micro_batch": fitted.micro_batch,
         "memory": fitted.memory,
         "precision": precision,
-        "device": device_name(accelerator.device),
+        "device": device,
         "computed_on": list(run.checkpoints.computed_on),
         "devices": accelerator.num_processes,
         "seconds": seconds,

@@ -17,6 +17,7 @@ from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader
+from paribus.training.fit.determinism import deterministic
 from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.peaks import peak_flops
 from paribus.training.processes.host import ALONE, Host
@@ -72,7 +73,7 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
     if run.main:
         run.metrics.truncate(start)
         run.checkpoints.discard_after(start)
-    with explained_memory_errors(run.training):
+    with explained_memory_errors(run.training), deterministic(run.training):
         prepared = prepare(run.accelerator, model, run.training, run.document_end)
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())

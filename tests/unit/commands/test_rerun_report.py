@@ -1,6 +1,7 @@
 """What a rerun says of what changed and of what matched."""
 
 import copy
+import dataclasses
 import io
 import json
 import math
@@ -12,7 +13,7 @@ import pytest
 from rich.console import Console
 
 from paribus.commands.matches import match
-from paribus.commands.rerun import _artefacts, _numbers, rerun_command
+from paribus.commands.rerun import _artefacts, _numbers, _result, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.record.environment import environment_changes
@@ -152,3 +153,37 @@ def test_the_recorded_difference_restores_the_working_tree_whatever_git_is_confi
     git("apply", str(tmp_path / "recorded.diff"), at=tmp_path / "clone")
     for name in ("code.py", "picture.bin"):
         assert (tmp_path / "clone/src" / name).read_bytes() == (work / "src" / name).read_bytes()
+
+
+def publish_training(root: Path, computed_on: list[str], loss: float, *, strict: bool = False) -> tuple[Node, Store]:
+    config = run_config()
+    config = dataclasses.replace(config, training=dataclasses.replace(config.training, deterministic=strict))
+    node, store = build_graph(config, Path("cache"))["training"], Store(root)
+    held = store.claim(node.name, node.key)
+    assert held is not None
+    with held:
+        output = store.empty_output(held, node.name, node.key)
+        line = {"step": 1, "train/loss": loss, "train/gradient_norm": loss**9}
+        (output / "metrics.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+        store.publish(held, node.name, node.key, {"key": node.key, "result": {"computed_on": computed_on}})
+    return node, store
+
+
+@pytest.mark.parametrize(
+    ("computed_on", "loss", "strict", "word"),
+    [
+        (["NVIDIA H100 in bf16"], 4.03, False, "losses within 1%"),
+        (["NVIDIA H100 in bf16"], 4.05, False, "differs"),
+        (["cpu in fp32"], 4.0000001, False, "differs"),
+        (["NVIDIA H100 in bf16"], 4.03, True, "differs"),
+        (["NVIDIA H100 in bf16"], 4.0, True, "identical"),
+    ],
+)
+def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
+    tmp_path: Path, computed_on: list[str], loss: float, strict: bool, word: str
+) -> None:
+    node, first = publish_training(tmp_path / "one", computed_on, 4.0, strict=strict)
+    _, second = publish_training(tmp_path / "two", computed_on, loss, strict=strict)
+    found = match(node, first, second)
+    assert _result(found) == word
+    assert found.agrees == (word != "differs")

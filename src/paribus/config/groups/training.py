@@ -48,6 +48,11 @@ class TrainingConfig:
     precision: Literal["auto", "fp32", "bf16"] = identity(
         "auto", doc="auto is bf16 where the device has it; the precision used is recorded and must agree in a table."
     )
+    deterministic: bool = identity(
+        False,
+        doc="Use deterministic algorithms alone, so that a training that goes on ends with the bits of one that was "
+        "not stopped, on GPUs too, or is refused. Slower.",
+    )
     checkpoints: Positive = identity(
         20, doc="Checkpoints stand at equal shares of the budget: share i of n after i / n of the steps, rounded up."
     )

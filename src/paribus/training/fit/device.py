@@ -47,7 +47,11 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
     accelerator = Accelerator(
         cpu=device.type == "cpu",
         kwargs_handlers=[
-            DistributedDataParallelKwargs(gradient_as_bucket_view=True),
+            DistributedDataParallelKwargs(
+                gradient_as_bucket_view=True,
+                # Else buckets are made anew after the first step, so that one after a resumption sums in another order.
+                find_unused_parameters=training.deterministic,
+            ),
             InitProcessGroupKwargs(timeout=COLLECTIVE),
         ],
     )

@@ -24,6 +24,7 @@ from paribus.errors import DataError
 from paribus.modeling.build import save_model
 from paribus.store.atomic import publish_directory, write_json
 from paribus.store.digest import sha256
+from paribus.training.fit.determinism import PREFIX
 from paribus.training.state.snapshot import Snapshot
 
 OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
@@ -139,9 +140,10 @@ class Checkpoints:
             listed = "; ".join(
                 f"{name}: {_short(found.get(name))} there, {_short(expected.get(name))} here" for name in names
             )
+            hint = "give it again what it had there, or " if all(name.startswith(PREFIX) for name in names) else ""
             raise DataError(
-                f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); remove that "
-                "directory to train from the start"
+                f"checkpoint {checkpoint.path} was trained on other data or by another recipe ({listed}); {hint}remove "
+                "that directory to train from the start"
             )
         return checkpoint
 

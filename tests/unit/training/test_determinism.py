@@ -1,0 +1,75 @@
+"""Deterministic trainings: what is refused, and that nothing of it is left behind."""
+
+import dataclasses
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.training.fit import device as device_module
+from paribus.training.fit.determinism import conditions, deterministic
+from paribus.training.step import cross_entropy
+from support.stages import files
+from support.training_inputs import TRAINING, config, execute, write_inputs
+
+STRICT = dataclasses.replace(TRAINING, deterministic=True)
+
+
+def test_an_operation_without_a_deterministic_implementation_is_refused_by_the_field() -> None:
+    with pytest.raises(ConfigurationError, match=r"training\.deterministic is true.*put_"), deterministic(STRICT):
+        torch.zeros(3).put_(torch.tensor([0]), torch.ones(1))
+    assert not torch.are_deterministic_algorithms_enabled()
+    with deterministic(TRAINING):
+        torch.zeros(3).put_(torch.tensor([0]), torch.ones(1))
+    with pytest.raises(RuntimeError, match="another"), deterministic(STRICT):
+        raise RuntimeError("another")
+
+
+def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_without(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs, asked = write_inputs(tmp_path), set()
+    original = cross_entropy._loss_and_difference
+
+    def noted(*arguments: Any) -> Any:
+        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
+        return original(*arguments)
+
+    monkeypatch.setattr(cross_entropy, "_loss_and_difference", noted)
+    execute(tmp_path, "strict", inputs, config(training=STRICT))
+    assert asked == {(True, True)}
+    execute(tmp_path, "plain", inputs)
+    strict, plain = (files(tmp_path / name / "output") for name in ("strict", "plain"))
+    assert {name for name in plain if strict[name] != plain[name]} == {"state/state.json"}
+
+
+def test_going_on_under_other_conditions_is_refused_by_name(tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path)
+    execute(tmp_path, "run", inputs, config(training=STRICT))
+    with pytest.raises(DataError, match=r"training\.deterministic: micro_batch: 3 there, 2 here\); give it again"):
+        execute(tmp_path, "run", inputs, config(training=dataclasses.replace(STRICT, micro_batch=2)))
+
+
+def test_what_rounds_is_told_of_a_gpu_without_the_threads_of_its_host() -> None:
+    gpu = SimpleNamespace(num_processes=8, device=torch.device("cuda", 0))
+    found = conditions(STRICT, gpu, "NVIDIA H100", "bf16", compiled=True)
+    assert found["training.deterministic: processes"] == 8
+    assert found["training.deterministic: device"] == "NVIDIA H100"
+    assert found["training.deterministic: threads"] is None
+    assert conditions(TRAINING, gpu, "NVIDIA H100", "bf16", compiled=True) == {}
+
+
+@pytest.mark.parametrize("strict", [True, False])
+def test_ddp_keeps_its_buckets_where_sums_must_come_in_one_order(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    given: dict[str, Any] = {}
+
+    def accelerator(**options: Any) -> Any:
+        given.update(options)
+        return SimpleNamespace(num_processes=1)
+
+    monkeypatch.setattr(device_module, "Accelerator", accelerator)
+    device_module.make_accelerator(dataclasses.replace(TRAINING, deterministic=strict))
+    assert given["kwargs_handlers"][0].find_unused_parameters is strict
