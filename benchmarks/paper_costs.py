@@ -16,7 +16,13 @@ from paribus.config.units import format_count, format_hours, format_size
 from paribus.pipeline.prepare import prepare
 from paribus.planning.plan import Plan, make_plan
 
-CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8 training.parallel=fsdp training.micro_batch=1"
+CLUSTER = "plan=h800_128 training.nodes=16 training.processes=8"
+COPIES = "training.parallel=ddp"
+"""Every device has the whole model."""
+NODES = "training.parallel=fsdp training.shard_processes=8"
+"""Every node has the whole model, divided among its devices."""
+DIVIDED = ("6.7B", "7B")
+"""Sizes of which a device has no room for weights, moments and gradients."""
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
 CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
@@ -31,6 +37,14 @@ class Experiment:
 
     title: str
     overrides: str
+
+    @property
+    def layout(self) -> str:
+        """How the devices share it."""
+        divided = any(size in self.title.split() for size in DIVIDED)
+        long = self.title.startswith("In-Context")
+        contexts = {(False, False): 16, (False, True): 2, (True, False): 4, (True, True): 1}[divided, long]
+        return f"{NODES if divided else COPIES} training.micro_batch={contexts}"
 
 
 EXPERIMENTS = (
@@ -85,7 +99,7 @@ HEADINGS = (
 def plan_of(experiment: Experiment) -> Plan:
     """The plan of an experiment on the cluster, in an output root that is empty."""
     with tempfile.TemporaryDirectory() as root:
-        words = [word.replace("'", "") for word in f"{experiment.overrides} {CLUSTER}".split()]
+        words = [word.replace("'", "") for word in f"{experiment.overrides} {CLUSTER} {experiment.layout}".split()]
         return make_plan(prepare(compose_command(parse([*words, f"root={root}"])), tolerate_missing=True))
 
 
@@ -131,14 +145,19 @@ def page() -> Iterator[str]:
     yield from (row(experiment, plan) for experiment, plan in zip(EXPERIMENTS, plans, strict=True))
     yield f"\n{total(plans)}\n"
     yield COMMANDS
-    yield from (f"- {experiment.title}: `paribus plan {experiment.overrides} CLUSTER`" for experiment in EXPERIMENTS)
+    yield from (
+        f"- {experiment.title}: `paribus plan {experiment.overrides} CLUSTER {experiment.layout}`"
+        for experiment in EXPERIMENTS
+    )
 
 
 HEADER = f"""# What the papers' experiments cost
 
 Made by `python benchmarks/paper_costs.py > docs/costs.md`. These are plans: none of it was trained at this scale.
 
-16 nodes of 8 NVIDIA H800, that is `{CLUSTER}`.
+16 nodes of 8 NVIDIA H800, that is `{CLUSTER}`. Models up to 1.5B parameters are whole on every device
+(`{COPIES}`), so that gradients alone travel, once a step; those of 6.7B are divided among the devices of a
+node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
 
 - **FLOPs**: 6 N + 12 · layers · width · context length a token, forward and backward (PaLM, arXiv 2204.02311,
   appendix B; [how-to.md](how-to.md#choose-the-model-and-the-budget)), N being all parameters but the input
@@ -151,8 +170,8 @@ Made by `python benchmarks/paper_costs.py > docs/costs.md`. These are plans: non
   `plan.utilisation=0.2` every hour here is two.
 - **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
   global batch. Data parallelism is taken to lose no more than the 40 % say.
-- **Disk**: checkpoints kept, five a training, and AdamW's moments. **GPU**: bytes of one process with FSDP over 128
-  devices and one context at a time; an H800 has 80 GB.
+- **Disk**: checkpoints kept, five a training, and AdamW's moments. **GPU**: bytes of one process in that layout;
+  an H800 has 80 GB, and a tenth more than these must be free.
 - Not in it, because nobody knows it before it is timed: reading, tokenizing, embedding, searching and scoring.
   `paribus plan` adds them as soon as such stages were timed in its output root, or the items of the tasks are
   there.

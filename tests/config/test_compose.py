@@ -1,5 +1,6 @@
 """Composition as a user types it: groups, sweeps, units, and refusals that name every problem at once."""
 
+import dataclasses
 from pathlib import Path
 
 import hydra
@@ -374,3 +375,13 @@ def test_a_seed_of_dropout_that_no_kernel_takes_is_refused_by_path() -> None:
 )
 def test_the_ends_of_a_range_that_mean_something_are_accepted(overrides: tuple[str, ...]) -> None:
     assert compose(*overrides).jobs
+
+
+@pytest.mark.parametrize("group", ["training", "evaluation", "engine", "packing"])
+def test_every_field_of_a_block_can_be_typed_without_a_plus(group: str) -> None:
+    """A field that no file gives would be refused where it is typed as the documentation has it."""
+    block = getattr(compose().jobs[0].config, group)
+    for field in dataclasses.fields(block):
+        value = getattr(block, field.name)
+        if field.name != "kind" and isinstance(value, bool | int | float | str):
+            compose(f"{group}.{field.name}={str(value).lower() if isinstance(value, bool) else value}")
