@@ -6,7 +6,7 @@ python benchmarks/contexts.py DIRECTORY [--tokens 256000000] [--documents 1000] 
 Writes an encoded corpus of random ids of a vocabulary of 32,000 below DIRECTORY, unless it is there: documents of 1 to
 twice `--documents` tokens, in a random order. Then, each in a fresh process and with the corpus in the page cache: the
 stage, a training's `open_data`, and the tokens and text of its budget, which are one epoch. Peak memory has mapped
-files in it. Prints a Markdown table.
+files in it. Prints a Markdown table; CPU seconds are those of all threads of the stage.
 """
 
 import argparse
@@ -35,7 +35,7 @@ from paribus.training.data.budget import amount_of
 from paribus.training.data.prepare import open_data
 
 VOCABULARY, AT_ONCE, BYTES_A_TOKEN = 32_000, 10_000, 4
-HEAD = ["packing", "tokens", "contexts", "workers", "contexts s", "M tokens/s", "peak GiB", "open_data s", "budget s"]
+HEAD = ["packing", "contexts", "workers", "stage s", "CPU s", "M tokens/CPU s", "peak GiB", "open_data s", "budget s"]
 
 
 def write_corpus(directory: Path, tokens: int, mean: int) -> None:
@@ -58,16 +58,16 @@ def configuration(packing: str, length: int) -> RunConfig:
 
 
 def stage(directory: Path, config: RunConfig, workers: int) -> list[float]:
-    """Contexts that the stage measures, its seconds and its peak GiB."""
+    """Contexts that the stage measures, its seconds, those of all its threads, and its peak GiB."""
     inputs = {name: directory / name for name in ("tokens", "order")}
     output, work = directory / "contexts", directory / "work"
     for path in (output, work):
         shutil.rmtree(path, ignore_errors=True)
         path.mkdir()
-    began = time.perf_counter()
+    began, used = time.perf_counter(), time.process_time()
     made = build(StageContext(config, inputs, output, work, SilentReporter(), LocalEngine(workers)))
-    seconds = time.perf_counter() - began
-    return [float(str(made["contexts"])), seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]
+    spent = [time.perf_counter() - began, time.process_time() - used]
+    return [float(str(made["contexts"])), *spent, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]
 
 
 def training(directory: Path, config: RunConfig) -> list[float]:
@@ -103,11 +103,12 @@ def main(given: argparse.Namespace) -> None:
     sys.stdout.write(f"| {' | '.join(HEAD)} |\n|---{'|---:' * (len(HEAD) - 1)}|\n")
     for packing in given.packing:
         for number in given.workers:
-            contexts, seconds, peak = measured(corpus, "stage", packing, str(given.length), str(number))
-            opened, budget = measured(corpus, "training", packing, str(given.length))
-            rate = tokens / seconds / 1e6
-            cells = [packing, f"{tokens:,}", f"{contexts:,.0f}", str(number), f"{seconds:.1f}", f"{rate:.0f}"]
-            sys.stdout.write(f"| {' | '.join([*cells, f'{peak:.2f}', f'{opened:.2f}', f'{budget:.2f}'])} |\n")
+            contexts, *spent, peak = measured(corpus, "stage", packing, str(given.length), str(number))
+            times = [*spent, tokens / spent[1] / 1e6]
+            opened = measured(corpus, "training", packing, str(given.length))
+            cells = [packing, f"{contexts:,.0f}", str(number), *(f"{value:.1f}" for value in times)]
+            cells += [f"{value:.2f}" for value in (peak, *opened)]
+            sys.stdout.write(f"| {' | '.join(cells)} |\n")
             sys.stdout.flush()
 
 

@@ -6,9 +6,8 @@ import numpy as np
 
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
-from paribus.ordering.contexts.artifact import read_contexts
 from paribus.ordering.contexts.build import build
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.orders.artifact import write_order
 from paribus.ordering.traversal.traversal import traverse
 from paribus.stage.context import SilentReporter, StageContext
@@ -49,9 +48,9 @@ def _measure(root: Path, config: RunConfig) -> None:
 
 
 def _write_rows(root: Path, config: RunConfig, steps: int) -> None:
-    opened = OpenedContexts.open(config, root / "tokens", root / "order")
+    opened, measured = open_contexts(config, {name: root / name for name in ("tokens", "order", "contexts")})
     corpus, contexts = opened.corpus, opened.contexts
-    traversal = traverse(config.packing, read_contexts(root / "contexts", contexts), config.seed_of("contexts"))
+    traversal = traverse(config.packing, measured, config.seed_of("contexts"))
     batches = Batches(contexts, config.training.global_batch, traversal)
     assert contexts.full and contexts.count >= steps * batches.global_batch
     read = (batches.rows(step) for step in range(steps))

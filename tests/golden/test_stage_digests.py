@@ -18,7 +18,7 @@ PINNED = {
     "vocabulary": (2, "2d9cef2457fb64b0"),
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
-    "contexts": (1, "5420ebd14b3db5d0"),
+    "contexts": (2, "d926f240aa8db46d"),
     "tasks": (3, "666d8605e35519b4"),
     "prompts": (1, "b017277de1ffac13"),
 }

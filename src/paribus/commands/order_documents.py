@@ -11,9 +11,8 @@ from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, Document, read_shard
 from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
-from paribus.ordering.contexts.artifact import read_contexts
 from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import PackedCorpus, open_contexts
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.packing.contexts import Contexts
@@ -34,13 +33,12 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     `inputs` are the artefacts corpus, tokens, order and contexts, and duplicates where the order has removed some.
     """
     corpus = CorpusArtifact(inputs["corpus"])
-    opened = OpenedContexts.open(config, inputs["tokens"], inputs["order"])
+    opened, measured = open_contexts(config, inputs)
     order, contexts = opened.order, opened.contexts
     described = _describe(index, corpus)
     positions = np.flatnonzero(order.documents == index)
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
-    measured = read_contexts(inputs["contexts"], contexts)
     seed, context_bytes = config.seed_of("contexts"), config.model.context_bytes
     traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
@@ -56,7 +54,7 @@ def _places(positions: Sequence[int]) -> str:
 
 
 def _readings(
-    index: int, opened: OpenedContexts, batches: Batches, measured: MeasuredContexts, corpus: CorpusArtifact
+    index: int, opened: PackedCorpus, batches: Batches, measured: MeasuredContexts, corpus: CorpusArtifact
 ) -> list[str]:
     contexts, config = batches.contexts, opened.config
     held = contexts.contexts_of(index)

@@ -12,8 +12,7 @@ import numpy as np
 from paribus.config.groups.packing import PairPacking
 from paribus.errors import ConfigurationError
 from paribus.ordering.context_similarity import ContextSimilarity, context_similarity, mean
-from paribus.ordering.contexts.artifact import read_contexts
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.documents import Integers
@@ -42,9 +41,8 @@ def build(context: StageContext) -> dict[str, JSON]:
     report = context.report
     if isinstance(context.config.packing, PairPacking):
         raise ConfigurationError("packing.kind: there are no statistics of pair, only of contexts of documents")
-    opened = OpenedContexts.open(context.config, context.inputs["tokens"], context.inputs["order"])
+    opened, measured = open_contexts(context.config, context.inputs)
     corpus, order, contexts, packing = opened.corpus, opened.order, opened.contexts, opened.config.packing
-    measured = read_contexts(context.inputs["contexts"], contexts)
     embeddings = Embeddings(context.inputs["embeddings"])
     report.progress(0, 2, unit="parts", doing="counting what contexts hold")
     packed = packing_statistics(contexts)

@@ -143,7 +143,7 @@ ORDER = Stage(
 )
 CONTEXTS = Stage(
     "contexts",
-    code_version=1,
+    code_version=2,
     inputs=always("tokens", "order"),
     identity=together(
         # What attends to what and what is read when decide nothing about what a context holds.

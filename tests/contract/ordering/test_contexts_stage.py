@@ -20,10 +20,10 @@ from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.ordering.contexts import build as stage
-from paribus.ordering.contexts.artifact import read_contexts
 from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import PackedCorpus, open_contexts, pack_corpus
 from paribus.ordering.contexts.readings import sampled_bytes
+from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.stage.context import StageContext
 from paribus.tokenization import Tokenizer
@@ -58,15 +58,15 @@ def made(root: Path, inputs: dict[str, Path], run: RunConfig, workers: int = 1) 
     return context
 
 
-def opened(run: RunConfig, inputs: dict[str, Path]) -> OpenedContexts:
-    return OpenedContexts.open(run, inputs["tokens"], inputs["order"])
+def opened(run: RunConfig, inputs: dict[str, Path]) -> PackedCorpus:
+    return pack_corpus(run, inputs)
 
 
 def read(root: Path, inputs: dict[str, Path], run: RunConfig) -> MeasuredContexts:
-    return read_contexts(root / "output", opened(run, inputs).contexts)
+    return open_contexts(run, inputs | {"contexts": root / "output"})[1]
 
 
-def slow(of: OpenedContexts) -> dict[str, list[Any]]:
+def slow(of: PackedCorpus) -> dict[str, list[Any]]:
     """What the arrays must be, from the rows that training reads and from documents token by token."""
     contexts, corpus = of.contexts, of.corpus
     lengths = [*corpus.tokenizer.token_byte_lengths().tolist(), 0]
@@ -178,6 +178,23 @@ def test_training_reads_no_token_before_its_first_step(
     assert isinstance(data.measured.places, np.memmap)
 
 
+@pytest.mark.parametrize("packing", PACKINGS[1:], ids=str)
+def test_documents_are_assigned_to_contexts_once(
+    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packing: PackingConfig
+) -> None:
+    run = config(packing=packing)
+    made(tmp_path / "stage", inputs, run)
+    expected = opened(run, inputs).contexts
+    monkeypatch.setattr(AssignedContexts, "together", None)
+    contexts = open_contexts(run, inputs | {"contexts": tmp_path / "stage" / "output"})[0].contexts
+    assert isinstance(contexts, AssignedContexts) and isinstance(contexts.all_pieces.positions, np.memmap)
+    everything = np.arange(expected.count)
+    for rows, others in zip(contexts.rows(everything), expected.rows(everything), strict=True):
+        assert rows.tolist() == others.tolist()
+    assert contexts.left_out_tokens == expected.left_out_tokens
+    assert contexts.contexts_of(3).tolist() == expected.contexts_of(3).tolist()
+
+
 def damage_array(directory: Path) -> None:
     np.save(directory / "places.npy", np.arange(3))
 
@@ -187,6 +204,10 @@ def cut_short(directory: Path) -> None:
     path.write_bytes(path.read_bytes()[:40])
 
 
+def lose_pieces(directory: Path) -> None:
+    np.save(directory / "starts.npy", np.arange(3))
+
+
 def forget_sizes(directory: Path) -> None:
     (directory / "contexts.json").write_text('{"contexts": 40}', encoding="utf-8")
 
@@ -194,17 +215,22 @@ def forget_sizes(directory: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (damage_array, r"places\.npy: is int64 \(3,\), but there are \d+ contexts"),
+        (damage_array, r"places\.npy: is int64 \(3,\), but there must be \d+ of int64"),
         (cut_short, r"ends\.npy: no readable array of contexts"),
-        (forget_sizes, r"contexts\.json: has no whole number for context_length, ordered_bytes, corpus_bytes"),
+        (lose_pieces, r"starts\.npy: is int64 \(3,\), but there must be \d+ of int64"),
+        (
+            forget_sizes,
+            r"contexts\.json: has no whole number for left_out_tokens, context_length",
+        ),
     ],
 )
 def test_files_that_disagree_are_named(
     inputs: dict[str, Path], tmp_path: Path, damage: Callable[[Path], None], told: str
 ) -> None:
-    damage(made(tmp_path / "stage", inputs, config()).output)
+    run = config(packing=BestFitPacking(window=4))
+    damage(made(tmp_path / "stage", inputs, run).output)
     with pytest.raises(DataError, match=told):
-        read(tmp_path / "stage", inputs, config())
+        read(tmp_path / "stage", inputs, run)
 
 
 def test_contexts_of_another_packing_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -13,11 +13,12 @@ import numpy as np
 from paribus.config.schema import RunConfig
 from paribus.native.announce import compile_kernels
 from paribus.ordering.arrays import create_array, save_array
-from paribus.ordering.contexts.artifact import array_path, write_summary
+from paribus.ordering.contexts.artifact import array_path, write_pieces, write_summary
 from paribus.ordering.contexts.measure import ARRAYS, Measured
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import pack_corpus
 from paribus.ordering.contexts.readings import sampled_bytes
 from paribus.ordering.contexts.text import OrderedText
+from paribus.ordering.packing.assigned import AssignedContexts
 from paribus.ordering.packing.contexts import Contexts
 from paribus.stage.context import JSON, StageContext
 from paribus.store import atomic
@@ -40,11 +41,14 @@ def build(context: StageContext) -> dict[str, JSON]:
     kept = _put_together(measure, context)
     sizes = {
         "contexts": contexts.count,
+        "left_out_tokens": contexts.left_out_tokens,
         "context_length": contexts.context_length,
         "ordered_bytes": text.bytes,
         "corpus_bytes": int(text.corpus_begins[-1]),
     }
     write_summary(context.output, **sizes)
+    if isinstance(contexts, AssignedContexts):
+        write_pieces(context.output, contexts.all_pieces)
     return {**sizes, "targets": int(kept["targets"].sum()), "text_bytes": int(kept["text_bytes"].sum())}
 
 
@@ -56,7 +60,7 @@ class MeasurePart:
 
     def __init__(self, config: RunConfig, inputs: Mapping[str, Path], directory: Path) -> None:
         self._given = (config, dict(inputs), directory)
-        opened = OpenedContexts.open(config, inputs["tokens"], inputs["order"])
+        opened = pack_corpus(config, inputs)
         corpus, tokenizer = opened.corpus, opened.corpus.tokenizer
         self.contexts: Contexts = opened.contexts
         self.text = OrderedText(self.contexts.documents, corpus.source_bytes, tokenizer.token_byte_lengths())

@@ -1,19 +1,23 @@
 """The contexts of a configuration, out of the artefacts that they are made of."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from paribus.config.byte_sizes import in_tokens
 from paribus.config.schema import RunConfig
+from paribus.ordering.contexts.artifact import has_pieces, read_assigned, read_contexts
+from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.documents import OrderedDocuments
 from paribus.ordering.packing.pack import pack
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
 
 @dataclass(frozen=True)
-class OpenedContexts:
-    """Packed contexts and what they were packed from."""
+class PackedCorpus:
+    """Contexts and what they are packed from."""
 
     config: RunConfig
     """With its context in tokens, where that is given in bytes of text."""
@@ -21,10 +25,28 @@ class OpenedContexts:
     order: Order
     contexts: Contexts
 
-    @classmethod
-    def open(cls, config: RunConfig, tokens: Path, order: Path) -> "OpenedContexts":
-        """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
-        corpus, documents = EncodedCorpus(tokens), Order(order)
-        config = replace(config, model=in_tokens(config.model, corpus.bytes_per_token))
-        given = (corpus.ids, corpus.offsets, documents, corpus.tokenizer.eos_id, config.model.context_length)
-        return cls(config, corpus, documents, pack(config.packing, *given, corpus.source_lengths))
+
+def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
+    """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
+    config, corpus, order = _open(config, inputs)
+    given = (corpus.ids, corpus.offsets, order, corpus.tokenizer.eos_id, config.model.context_length)
+    return PackedCorpus(config, corpus, order, pack(config.packing, *given, corpus.source_lengths))
+
+
+def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[PackedCorpus, MeasuredContexts]:
+    """As `pack_corpus`, with what the artefact `contexts` says; what it assigned to contexts is not assigned again."""
+    path = inputs["contexts"]
+    if not has_pieces(path):
+        packed = pack_corpus(config, inputs)
+    else:
+        config, corpus, order = _open(config, inputs)
+        documents = OrderedDocuments(corpus.ids, corpus.offsets, order.documents, corpus.tokenizer.eos_id)
+        assigned = read_assigned(path, documents, config.model.context_length)
+        packed = PackedCorpus(config, corpus, order, assigned)
+    return packed, read_contexts(path, packed.contexts)
+
+
+def _open(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[RunConfig, EncodedCorpus, Order]:
+    corpus = EncodedCorpus(inputs["tokens"])
+    in_tokens_of_corpus = in_tokens(config.model, corpus.bytes_per_token)
+    return replace(config, model=in_tokens_of_corpus), corpus, Order(inputs["order"])

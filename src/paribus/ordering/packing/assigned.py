@@ -1,5 +1,7 @@
 """Contexts that pieces of documents were assigned to: packings that rather pad than cut."""
 
+from typing import Self
+
 import numpy as np
 
 from paribus.ordering.packing.contexts import Contexts
@@ -15,32 +17,37 @@ class AssignedContexts(Contexts):
 
     full = False
 
-    def __init__(
-        self, documents: OrderedDocuments, context_length: int, pieces: ContextPieces, assigned: Integers
-    ) -> None:
-        """Contexts of `pieces`, given document by document; `assigned` (pieces,) says which of them are together."""
+    def __init__(self, documents: OrderedDocuments, context_length: int, pieces: ContextPieces, left_out: int) -> None:
+        """Contexts of `pieces`, context by context; `left_out` would have predicted nothing."""
         super().__init__(documents, context_length)
-        together = _together(pieces, assigned)
-        predicting = np.flatnonzero(together.sizes > 1)
-        self.left_out = len(together.bounds) - 1 - len(predicting)
-        self._all = together.of(predicting)
+        self.all_pieces, self._left_out = pieces, left_out
+
+    @classmethod
+    def together(
+        cls, documents: OrderedDocuments, context_length: int, pieces: ContextPieces, assigned: Integers
+    ) -> Self:
+        """Contexts of `pieces`, given document by document; `assigned` (pieces,) says which of them are together."""
+        found = _together(pieces, assigned)
+        predicting = np.flatnonzero(found.sizes > 1)
+        left_out = len(found.bounds) - 1 - len(predicting)
+        return cls(documents, context_length, found.of(predicting), left_out)
 
     @property
     def count(self) -> int:
         """Contexts in one pass over the order."""
-        return len(self._all.bounds) - 1
+        return len(self.all_pieces.bounds) - 1
 
     @property
     def left_out_tokens(self) -> int:
         """Ends of empty documents that would have had a context of their own."""
-        return self.left_out
+        return self._left_out
 
     def _pieces(self, indices: Integers) -> ContextPieces:
-        return self._all.of(indices)
+        return self.all_pieces.of(indices)
 
     def _contexts_at(self, positions: Integers) -> Integers:
-        pieces = np.flatnonzero(np.isin(self._all.positions, positions))
-        return np.searchsorted(self._all.bounds, pieces, side="right") - 1
+        pieces = np.flatnonzero(np.isin(self.all_pieces.positions, positions))
+        return np.searchsorted(self.all_pieces.bounds, pieces, side="right") - 1
 
 
 def _together(pieces: ContextPieces, assigned: Integers) -> ContextPieces:
@@ -58,4 +65,4 @@ def _together(pieces: ContextPieces, assigned: Integers) -> ContextPieces:
 def one_document(documents: OrderedDocuments, context_length: int) -> AssignedContexts:
     """A context a document, several for a longer one; an empty document has none, as it predicts nothing."""
     pieces = cut(documents.lengths, context_length)
-    return AssignedContexts(documents, context_length, pieces, np.arange(len(pieces.positions)))
+    return AssignedContexts.together(documents, context_length, pieces, np.arange(len(pieces.positions)))

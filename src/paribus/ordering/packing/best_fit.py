@@ -28,7 +28,7 @@ def best_fit(documents: OrderedDocuments, context_length: int, window: int | Non
     for begin, end in pairwise(bounds):
         # A window has no more contexts than pieces, so no two windows share a number.
         assigned[begin:end] = begin + best_fit_decreasing(pieces.lengths[begin:end], context_length + 1)
-    return AssignedContexts(documents, context_length, pieces, assigned)
+    return AssignedContexts.together(documents, context_length, pieces, assigned)
 
 
 def best_fit_decreasing(lengths: Integers, capacity: int) -> Integers:

@@ -8,9 +8,8 @@ from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
-from paribus.ordering.contexts.artifact import read_contexts
 from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.opening import OpenedContexts
+from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.stage.context import JSON, StageContext
@@ -41,9 +40,8 @@ def open_data(context: StageContext) -> Data:
 
     Raises DataError for a corpus smaller than one context.
     """
-    opened = OpenedContexts.open(context.config, context.inputs["tokens"], context.inputs["order"])
+    opened, measured = open_contexts(context.config, context.inputs)
     config, contexts = opened.config, opened.contexts
-    measured = read_contexts(context.inputs["contexts"], contexts)
     context_bytes = context.config.model.context_bytes
     traversal = traverse(config.packing, measured, config.seed_of("contexts"), context_bytes=context_bytes)
     config = replace(config, training=in_contexts(config.training, float(measured.text_bytes.mean())))
