@@ -67,6 +67,16 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
 }
 
 
+CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+"""What PyTorch's allocator of the CPU says, in a RuntimeError."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an allocation failed, on a GPU or on the host."""
+    told = isinstance(error, RuntimeError) and any(text in str(error) for text in CPU_ALLOCATION_FAILURES)
+    return told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether there was no room for what was written."""
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -77,7 +87,7 @@ def classify(error: BaseException) -> dict[str, str]:
     """Failure class and message of an exception."""
     if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
         return {"class": error.failure_class, "message": str(error)}
-    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
+    if is_out_of_memory(error):
         return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
     if isinstance(error, OSError) and is_full_disk(error):
         where = f" while writing {error.filename}" if error.filename else ""

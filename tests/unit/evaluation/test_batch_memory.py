@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from paribus.errors import OutOfMemoryError
-from paribus.evaluation.models.batch_memory import computed
+from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.models.translation import Translator
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text import target_bits
@@ -24,25 +24,38 @@ def refusing(most: int, kind: type[BaseException] = torch.OutOfMemoryError) -> A
 
     def compute(batch: Sequence[int]) -> list[int]:
         if len(batch) > most:
-            raise kind("short")
+            raise kind("DefaultCPUAllocator: can't allocate memory" if kind is RuntimeError else "short")
         return [2 * item for item in batch]
 
     return compute
 
 
-@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, MemoryError])
+@pytest.mark.parametrize("kind", [torch.OutOfMemoryError, MemoryError, RuntimeError])
 @pytest.mark.parametrize(("most", "parts"), [(7, [7]), (4, [3, 4]), (3, [3, 2, 2]), (1, [1] * 7)])
 def test_parts_come_in_order_with_their_results(most: int, parts: list[int], kind: type[BaseException]) -> None:
-    found = list(computed(refusing(most, kind), range(7), "testing"))
+    found = list(BatchMemory("testing").computed(refusing(most, kind), range(7)))
     assert [len(batch) for batch, _ in found] == parts
     assert [item for _, result in found for item in result] == list(range(0, 14, 2))
 
 
+def test_the_following_batches_begin_with_what_a_batch_was_halved_to() -> None:
+    memory, tried = BatchMemory("testing"), list[int]()
+
+    def compute(batch: Sequence[int]) -> list[int]:
+        tried.append(len(batch))
+        return refusing(2)(batch)
+
+    for _ in range(2):
+        found = [item for _, result in memory.computed(compute, range(8)) for item in result]
+        assert found == list(range(0, 16, 2))
+    assert tried == [8, 4, 2, 2, 4, 2, 2, 2, 2, 2, 2]
+
+
 def test_other_errors_and_what_a_single_item_needs_are_told() -> None:
     with pytest.raises(OutOfMemoryError, match=r"^testing ran out of memory with a single one .*\(short\)$"):
-        list(computed(refusing(0), range(7), "testing"))
+        list(BatchMemory("testing").computed(refusing(0), range(7)))
     with pytest.raises(ValueError, match="short"):
-        list(computed(refusing(0, ValueError), range(7), "testing"))
+        list(BatchMemory("testing").computed(refusing(0, ValueError), range(7)))
 
 
 @pytest.mark.parametrize("most", [1, 2, 3])

@@ -13,7 +13,7 @@ import torch
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import computed
+from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.models.scoring import Scorer
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
@@ -65,6 +65,7 @@ class Generator:
         """
         encoded = [self._encode(request) for request in requests]
         order = sorted(range(len(requests)), key=lambda place: -len(encoded[place][0]))
+        memory = BatchMemory("writing answers")
         texts: dict[int, str] = {}
         for start in range(0, len(order), self.scorer.batch_size):
 
@@ -72,7 +73,7 @@ class Generator:
                 asked, prompts = [requests[place] for place in places], [encoded[place][0] for place in places]
                 return self._run(_Batch(asked, prompts, self.coder))
 
-            for places, found in computed(run, order[start : start + self.scorer.batch_size], "writing answers"):
+            for places, found in memory.computed(run, order[start : start + self.scorer.batch_size]):
                 texts |= dict(zip(places, found, strict=True))
                 progress(len(places))
         return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import computed
+from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, batches, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
@@ -77,8 +77,9 @@ class Scorer:
         """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
+        memory = BatchMemory("scoring")
         for batch_of_groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
-            for groups, (batch, token_scores, best) in computed(self._tokens, batch_of_groups, "scoring"):
+            for groups, (batch, token_scores, best) in memory.computed(self._tokens, batch_of_groups):
                 yield np.array(scored)[batch.members], token_scores, best == batch.targets
                 progress(sum(len(group.members) for group in groups))
 
@@ -89,8 +90,9 @@ class Scorer:
 
         In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
         """
+        memory = BatchMemory("scoring")
         for batch in batches(group_pairs(pairs), self.batch_size):
-            for _, found in computed(self._predictions, batch, "scoring"):
+            for _, found in memory.computed(self._predictions, batch):
                 yield from found
 
     def _predictions(self, groups: Sequence[Group]) -> list[tuple[int, NDArray[np.float64]]]:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.evaluation.models.batch_memory import computed
+from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
 from paribus.tokenization import Tokenizer
@@ -39,10 +39,11 @@ class Translator:
         """
         rows = [self._source(source) for source in sources]
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
+        memory = BatchMemory("translating")
         found = [""] * len(rows)
         for start in range(0, len(order), self.batch_size):
             places = order[start : start + self.batch_size]
-            for some, ids in computed(self._generated, [rows[place] for place in places], "translating"):
+            for some, ids in memory.computed(self._generated, [rows[place] for place in places]):
                 for place, generated in zip(places[: len(some)], ids, strict=True):
                     found[place] = self.tokenizer.decode(generated)
                 places = places[len(some) :]

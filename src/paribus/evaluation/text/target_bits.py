@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import computed
+from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.models.scoring import LOGITS
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
@@ -53,10 +53,11 @@ class TargetScorer:
         sizes = np.array([len(pair.target.encode()) for pair in pairs], np.int64)
         parts = [part for owner, pair in enumerate(pairs) for part in self._windows(owner, pair)]
         parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
+        memory = BatchMemory("scoring")
         nats, total = np.zeros(len(pairs)), int(sizes.sum())
         for start in range(0, len(parts), self.batch_size):
             batch = parts[start : start + self.batch_size]
-            for some, scored in computed(partial(_nats, self.model), batch, "scoring"):
+            for some, scored in memory.computed(partial(_nats, self.model), batch):
                 np.add.at(nats, [part.owner for part in some], scored)
             progress(total * (start + len(batch)) // len(parts), total)
         if not np.isfinite(nats).all():

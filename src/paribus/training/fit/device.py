@@ -11,14 +11,13 @@ from accelerate import Accelerator
 from accelerate.utils import DistributedDataParallelKwargs, InitProcessGroupKwargs
 
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import ConfigurationError, OutOfMemoryError
+from paribus.errors import ConfigurationError, OutOfMemoryError, is_out_of_memory
 from paribus.modeling.device import resolve_device
 
 COLLECTIVE = timedelta(minutes=30)
 """How long the processes of a training may be apart in a step: one of them compiles, or is held up by its node.
 
 Where one of them reads or writes, the others wait on the host (`training.processes.host`)."""
-CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
 
 
 def resolve_precision(precision: str, device: torch.device) -> str:
@@ -73,10 +72,8 @@ def explained_memory_errors(training: TrainingConfig) -> Iterator[None]:
     """Turn an allocation failure inside the block into an `OutOfMemoryError` that says what to change."""
     try:
         yield
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise _out_of_memory(training, error) from error
-    except RuntimeError as error:
-        if any(text in str(error) for text in CPU_ALLOCATION_FAILURES):
+    except (RuntimeError, MemoryError) as error:
+        if is_out_of_memory(error):
             raise _out_of_memory(training, error) from error
         raise
 
