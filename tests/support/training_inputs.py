@@ -116,6 +116,7 @@ def execute(root: Path, name: str, inputs: dict[str, Path], run: RunConfig | Non
     """Run the stage; result and reported metrics are written beside the output."""
     report = SilentReporter()
     result = build(context(root, name, inputs, run or config(), report))
+    (root / name / "said.json").write_text(json.dumps(report.messages))
     (root / name / "result.json").write_text(json.dumps(result))
     (root / name / "reported.json").write_text(json.dumps(report.metrics))
     return result

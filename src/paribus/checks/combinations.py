@@ -218,9 +218,14 @@ def _shares(training: TrainingConfig) -> Iterator[tuple[str, str]]:
     if rest:
         given = f"training.processes={training.processes} x training.nodes={training.nodes}"
         yield path, f"{contexts} cannot be shared evenly by {given}"
-    elif training.batch_bytes is None and share and share % min(training.micro_batch, share):
+    elif training.batch_bytes is None and share and training.micro_batch and share % min(training.micro_batch, share):
         of = f"training.global_batch={training.global_batch}" + (f" / {processes} processes" if processes > 1 else "")
         yield "training.micro_batch", f"{training.micro_batch} does not divide {of}"
+    if training.deterministic and not training.micro_batch:
+        yield (
+            "training.micro_batch",
+            "0 takes what a trial finds, which rounds otherwise at times; deterministic needs one",
+        )
     if processes > 1 and ":" in training.device:
         message = f"{training.device} is one device, but {processes} processes take one each; use cuda or auto"
         yield "training.device", message

@@ -25,6 +25,7 @@ from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.training.build import fitted_to_memory
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import resolve_budget
+from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
@@ -109,6 +110,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
     fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, context.work, report)
     run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
+    run = replace(run, micro_batch=MicroBatch(context.work, training.micro_batch))
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
     try:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)

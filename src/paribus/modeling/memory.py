@@ -106,7 +106,7 @@ def training_setting(
     """
     share = max(1, training.global_batch // processes)
     return TrainingSetting(
-        micro_batch=min(training.micro_batch, share),
+        micro_batch=min(training.micro_batch or share, share),
         share=share,
         precision="bf16" if precision == "bf16" else "fp32",
         gpu=gpu,

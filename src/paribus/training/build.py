@@ -5,7 +5,6 @@ the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts
 often each of a sample of the corpus' bytes was read).
 """
 
-import json
 import os
 import shutil
 from dataclasses import replace
@@ -31,10 +30,11 @@ from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.data.prepare import open_data, prepare
-from paribus.training.fit.available import available_bytes
+from paribus.training.fit.available import available_bytes, peak_bytes
 from paribus.training.fit.determinism import conditions
 from paribus.training.fit.device import device_name, make_accelerator
 from paribus.training.fit.fit import Fit, fit
+from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import compiles, why_not_compiled
@@ -43,9 +43,6 @@ from paribus.training.processes.requests import Requests
 from paribus.training.start.initial import initial_model
 from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
 from paribus.training.state.meter import device_hours
-
-MICRO_BATCH = "micro_batch.json"
-"""In the working directory: the micro-batch that is used, by the one that is configured."""
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -77,6 +74,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         context.report.message(told)
     data = open_data(context)
     config = data.config
+    kept = MicroBatch(context.work, config.training.micro_batch)
     fitted = fitted_to_memory(config, tokenizer.vocab_size, accelerator, precision, context.work, context.report)
     training = replace(config.training, micro_batch=fitted.micro_batch)
     run = prepare(context, tokenizer, replace(data, config=replace(config, training=training)), accelerator, host)
@@ -84,10 +82,11 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     compiled = compiles(training, accelerator.device)
     fixed = conditions(training, accelerator, device, precision, compiled=compiled)
     checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
-    run = replace(run, checkpoints=checkpoints, requests=requests)
+    run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
     resumed = _newest(run, host)
     run.checkpoints.go_on(resumed, f"{device} in {precision}")
     seconds = train(run, _weights(config, tokenizer, resumed), resumed)
+    peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
@@ -108,8 +107,9 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         "final_loss": run.metrics.recent("train/loss"),
         "lossy": tokenizer.settings.lossy,
         "skipped_steps": run.metrics.last("train/skipped_steps"),
-        "micro_batch": fitted.micro_batch,
+        "micro_batch": kept.used,
         "memory": fitted.memory,
+        "memory_peak": peak or None,
         "precision": precision,
         "device": device,
         "computed_on": list(run.checkpoints.computed_on),
@@ -128,11 +128,9 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     It decides how sums are rounded, so what was lowered stays so when the run goes on. Raises OutOfMemoryError where
     not even one context fits.
     """
-    device, kept = accelerator.device, work / MICRO_BATCH
-    before = json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else {}
-    given = str(config.training.micro_batch)
+    device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
     how = training_setting(
-        replace(config.training, micro_batch=before.get(given, config.training.micro_batch)),
+        replace(config.training, micro_batch=kept.used or kept.given),
         precision,
         accelerator.num_processes,
         gpu=device.type == "cuda",
@@ -146,7 +144,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
         report.message(fitted.lowered)
     accelerator.wait_for_everyone()
     if accelerator.is_main_process:
-        write_json(kept, {given: fitted.micro_batch})
+        kept.keep(fitted.micro_batch)
     return fitted
 
 

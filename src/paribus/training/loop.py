@@ -7,11 +7,14 @@ run that was killed continues from its last checkpoint exactly.
 import math
 import time
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
+from accelerate.utils import release_memory
+
 from paribus.config.groups.training import TrainingConfig
-from paribus.errors import InterruptedRunError, NumericalError
+from paribus.errors import InterruptedRunError, NumericalError, OutOfMemoryError
 from paribus.modeling.build import vocabulary_size
 from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
@@ -19,7 +22,9 @@ from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader
 from paribus.training.fit.determinism import deterministic
 from paribus.training.fit.device import device_name, explained_memory_errors
+from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.fit.peaks import peak_flops
+from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
 from paribus.training.processes.requests import Asked, Requests
@@ -30,7 +35,7 @@ from paribus.training.state.snapshot import load_optimizer_tensors, take_snapsho
 from paribus.training.state.writer import CheckpointWriter
 from paribus.training.step.dropout import DropoutSeeds, has_dropout
 from paribus.training.step.schedule import learning_rate
-from paribus.training.step.step import Stepper, StepResult
+from paribus.training.step.step import StepMemoryError, Stepper, StepResult
 
 DOCUMENTS_NAMED = 20
 
@@ -55,6 +60,8 @@ class Run:
     accelerator: Any
     host: Host = ALONE
     requests: Requests = field(default_factory=Requests)
+    micro_batch: MicroBatch | None = None
+    """Where the micro-batch is kept, if a training that goes on is to find it."""
 
     @property
     def main(self) -> bool:
@@ -78,19 +85,20 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
         with CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics), run.requests.heeded():
-            return _Loop(run, prepared, writer, start, seconds).run_steps()
+            stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
+            return _Loop(run, stepper, writer, start, seconds).run_steps()
 
 
 class _Loop:
     """Trains the steps from `start` to the budget."""
 
-    def __init__(self, run: Run, prepared: Prepared, writer: CheckpointWriter, start: int, seconds: float) -> None:
-        self.run, self.prepared, self.writer, self.start = run, prepared, writer, start
+    def __init__(self, run: Run, stepper: Stepper, writer: CheckpointWriter, start: int, seconds: float) -> None:
+        self.run, self.stepper, self.writer, self.start = run, stepper, writer, start
+        self.prepared = stepper.prepared
         self.seconds, self.began = seconds, time.monotonic() - seconds
         self.saved_at = time.monotonic()
         self.meter = make_meter(run) if run.main else None
         self.skipped = run.metrics.at(start, "train/skipped_steps")
-        self.stepper = make_stepper(run, prepared)
         self.reader = BatchReader(
             run.batches,
             run.targets,
@@ -108,8 +116,21 @@ class _Loop:
         with self.reader.ahead(self.start, self.run.budget.steps) as batches:
             for batch in batches:
                 rate = learning_rate(batch.step, self.run.budget.steps, self.run.training)
-                self._record(batch, rate, self.stepper.step(batch, rate))
+                self._record(batch, rate, self._step(batch, rate))
         return time.monotonic() - self.began
+
+    def _step(self, batch: Batch, rate: float) -> StepResult:
+        """One step, computed again with half of the micro-batch, and that of the following ones too, while it does not
+        fit.
+        """
+        while True:
+            try:
+                return self.stepper.step(batch, rate)
+            except StepMemoryError as error:
+                short = str(error)
+            smaller = halved(self.run, self.stepper.micro_batch, len(batch.inputs), short)
+            release_memory()
+            self.stepper = replace(self.stepper, micro_batch=smaller)
 
     def _record(self, batch: Batch, rate: float, result: StepResult) -> None:
         step = batch.step + 1
@@ -163,18 +184,57 @@ def make_meter(run: Run) -> Meter:
     )
 
 
-def make_stepper(run: Run, prepared: Prepared) -> Stepper:
-    """What makes one step of `run`."""
+def make_stepper(run: Run, prepared: Prepared, micro_batch: int) -> Stepper:
+    """What makes one step of `run`, with so many contexts at once."""
     limit, vocabulary = run.training.loss_limit, vocabulary_size(prepared.model)
     return Stepper(
         accelerator=run.accelerator,
         prepared=prepared,
         parameters=list(prepared.model.parameters()),
-        micro_batch=run.training.micro_batch,
+        micro_batch=micro_batch,
         gradient_clip=run.training.gradient_clip,
         loss_limit=math.inf if limit is None else limit * math.log(vocabulary),
         dropout=DropoutSeeds(run.dropout_seed, run.accelerator.process_index) if has_dropout(prepared.model) else None,
     )
+
+
+def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
+    """The micro-batch to begin with after `start` steps: that of `run`, or what trial steps on its GPUs find.
+
+    A model that is sharded cannot be tried without the other processes, which one that runs out of memory would leave
+    waiting.
+    """
+    kept, accelerator = run.micro_batch, run.accelerator
+    searched = kept is not None and kept.given == 0 and kept.halvings == 0 and start == 0
+    if not searched or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
+        return run.training.micro_batch
+    share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
+    found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
+    if run.main and kept:
+        kept.keep(found)
+        run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
+    return found
+
+
+def halved(run: Run, micro_batch: int, share: int, short: str) -> int:
+    """The micro-batch in place of one that memory did not suffice for, kept and said; `share` is a process' contexts.
+
+    OutOfMemoryError where there is none, where the bits would not be those of a training that was not stopped, and in
+    one of several processes, whose others wait for it in a collective: they have to begin again from a checkpoint.
+    """
+    told = f"memory ran out with training.micro_batch={micro_batch} ({short})"
+    if run.training.deterministic:
+        raise OutOfMemoryError(f"{told}; with training.deterministic it is not lowered: begin again with a smaller one")
+    kept = run.micro_batch or MicroBatch(run.checkpoints.directory, run.training.micro_batch)
+    smaller = kept.halve(micro_batch, share)
+    if smaller is None:
+        raise OutOfMemoryError(
+            f"{told}; set training.activation_checkpointing=true, or take a smaller model or model.context_length"
+        )
+    if run.accelerator.num_processes > 1:
+        raise OutOfMemoryError(f"{told}; the next attempt takes {smaller}")
+    run.report.message(f"{told}: it is {smaller} from this step on; global batches stay as they are")
+    return smaller
 
 
 def describe_bad_step(run: Run, batch: Batch, rate: float, problem: str, skipped: int) -> str:

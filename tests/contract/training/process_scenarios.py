@@ -16,10 +16,12 @@ import psutil
 
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.errors import ParibusError
+from paribus.training.processes import launch
 from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
+SHORT = str(Path(__file__).with_name("short_rank.py"))
 SELDOM = dataclasses.replace(LONG, checkpoint_every=1000)
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SCENARIOS: dict[str, tuple[Any, Any]] = {
@@ -42,6 +44,7 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "long": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "alone": (LONG, LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "short": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "alone_asked": (SELDOM, LONG_BUDGET),
     "long_asked": (dataclasses.replace(SELDOM, processes=2), LONG_BUDGET),
 }
@@ -63,6 +66,9 @@ def main(root: Path, name: str) -> None:
     training, budget = SCENARIOS[name]
     if name == "killed" and not (root / name).exists():
         threading.Thread(target=kill_a_process_of_the_group, args=(root,), daemon=True).start()
+    if name == "short":
+        begin = launch.launch_agent
+        launch.launch_agent = lambda config, entrypoint, arguments: begin(config, entrypoint, [SHORT, *arguments[2:]])
     try:
         execute(root, name, inputs, config(training=training, budget=budget))
     except ParibusError as error:

@@ -65,8 +65,10 @@ class TrainingConfig:
     skip_bad_steps: NonNegative = identity(
         0, doc="Steps whose loss or gradients are not finite or exploded that may be left out; one more stops the run."
     )
-    micro_batch: Positive = execution(
-        16, doc="Contexts a forward pass of a process; gradients accumulate. Lowered where memory does not suffice."
+    micro_batch: NonNegative = execution(
+        16,
+        doc="Contexts a forward pass of a process; gradients accumulate. Lowered where memory does not suffice. 0 "
+        "takes the largest that fits, found by trial steps on a GPU unless parallel=fsdp, else by formula.",
     )
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
     processes: NonNegative = execution(1, doc="Processes a node that train one model; 0 takes one a visible GPU.")

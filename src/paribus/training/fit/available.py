@@ -18,6 +18,11 @@ def available_bytes(device: torch.device, processes: int, root: Path = ROOT) -> 
     return None if host is None else host // processes
 
 
+def peak_bytes(device: torch.device) -> int:
+    """The most bytes of tensors that this process had at once on a GPU; 0 on a CPU, where nobody counts them."""
+    return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
+
+
 def available_host_bytes(root: Path = ROOT) -> int | None:
     """What the system can give without swapping, or what is left in the narrowest control group, if that is less.
 

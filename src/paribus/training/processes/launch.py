@@ -21,6 +21,7 @@ from torch.distributed.launcher.api import LaunchConfig, launch_agent
 from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
+from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.processes.group import (
     REPORTS,
     RESULT,
@@ -42,9 +43,22 @@ PORTS = range(20_000, 30_000)
 def train_in_processes(context: StageContext, processes: Processes) -> dict[str, JSON]:
     """Train as `train_in_process` does, in several processes; the stage's result.
 
-    Raises what the first failing process raised; for one that was killed OutOfMemoryError where the kernel did so for
-    want of memory, else InfrastructureError.
+    Where one of them runs out of memory and halves the micro-batch, all begin again from the last checkpoint. Raises
+    what the first failing process raised; for one that was killed OutOfMemoryError where the kernel did so for want of
+    memory, else InfrastructureError.
     """
+    micro_batch = MicroBatch(context.work, context.config.training.micro_batch)
+    while True:
+        before = micro_batch.halvings
+        try:
+            return _train_once(context, processes)
+        except OutOfMemoryError as error:
+            if micro_batch.halvings == before:
+                raise
+            context.report.message(f"{error}: all processes begin again from the last checkpoint")
+
+
+def _train_once(context: StageContext, processes: Processes) -> dict[str, JSON]:
     directory = context.work / "group"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()

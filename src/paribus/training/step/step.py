@@ -13,9 +13,14 @@ from typing import Any
 
 import torch
 
+from paribus.errors import is_out_of_memory
 from paribus.training.data.prefetch import Batch
 from paribus.training.processes.parallel import Prepared
 from paribus.training.step.dropout import DropoutSeeds
+
+
+class StepMemoryError(Exception):
+    """Memory ran out before the weights were touched: the step may be computed again in smaller pieces."""
 
 
 @dataclass(frozen=True)
@@ -45,10 +50,11 @@ class Stepper:
     """Where the random numbers of the model's dropout come from; None for a model without."""
 
     def step(self, batch: Batch, rate: float) -> StepResult:
-        """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded."""
-        with self.dropout.step(self.accelerator.device) if self.dropout else nullcontext():
-            loss = self._accumulate(batch)
-        norm = self._clip()
+        """Train on `batch` with learning rate `rate`, unless loss or gradients are not finite or the loss exploded.
+
+        StepMemoryError where memory did not suffice for the gradients, which are dropped.
+        """
+        loss, norm = self._gradients(batch)
         problem = self._problem(loss, norm)
         optimizer = self.prepared.optimizer
         if problem is None:
@@ -57,6 +63,21 @@ class Stepper:
             optimizer.step()
         optimizer.zero_grad()
         return StepResult(loss, norm, problem)
+
+    def _gradients(self, batch: Batch) -> tuple[float, float]:
+        """Loss and norm of the gradients, which are clipped."""
+        short: str | None = None
+        try:
+            with self.dropout.step(self.accelerator.device) if self.dropout else nullcontext():
+                loss = self._accumulate(batch)
+            return loss, self._clip()
+        except (RuntimeError, MemoryError) as error:
+            if not is_out_of_memory(error):
+                raise
+            short = str(error)
+        # Not within the handler: its error keeps alive the frames, and with them the tensors, of what did not fit.
+        self.prepared.optimizer.zero_grad()
+        raise StepMemoryError(short)
 
     def _accumulate(self, batch: Batch) -> float:
         """Gradients of the mean loss over the global batch, and that loss, the same in every process."""

@@ -1,0 +1,111 @@
+"""The search for the largest micro-batch, with an allocator's answers in place of a GPU's."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.config.groups.model import LlamaModel
+from paribus.errors import OutOfMemoryError
+from paribus.modeling.build import build_model
+from paribus.training import loop
+from paribus.training.fit.device import make_accelerator
+from paribus.training.fit.micro_batch import MicroBatch
+from paribus.training.fit.search import largest_fitting, trial
+from paribus.training.processes.host import ALONE
+from paribus.training.processes.parallel import Prepared, prepare
+from support.training_inputs import TRAINING
+
+
+@pytest.mark.parametrize(
+    ("start", "most", "found", "tried"),
+    [(4, 7, 6, [4, 6, 12]), (4, 99, 12, [4, 6, 12]), (6, 2, 2, [6, 4, 3, 2]), (12, 12, 12, [12])],
+)
+def test_sizes_are_tried_up_from_the_first_or_down(start: int, most: int, found: int, tried: list[int]) -> None:
+    asked: list[int] = []
+
+    def fits(size: int) -> bool:
+        asked.append(size)
+        return size <= most
+
+    assert largest_fitting(start, 12, fits) == found
+    assert asked == tried
+
+
+def test_where_nothing_fits_the_field_is_named() -> None:
+    with pytest.raises(OutOfMemoryError, match=r"training\.micro_batch=0"):
+        largest_fitting(4, 12, lambda size: False)
+
+
+@pytest.fixture
+def prepared() -> tuple[Any, Prepared]:
+    model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
+    accelerator, _ = make_accelerator(TRAINING)
+    return accelerator, prepare(accelerator, model, TRAINING, None)
+
+
+def cuda(monkeypatch: pytest.MonkeyPatch, reserved: int) -> None:
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: reserved)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
+
+
+@pytest.mark.parametrize(("reserved", "fits"), [(940, True), (960, False)])
+def test_a_trial_leaves_some_memory_free_and_nothing_behind(
+    prepared: tuple[Any, Prepared], reserved: int, fits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda(monkeypatch, reserved)
+    accelerator, made = prepared
+    before = [parameter.clone() for parameter in made.model.parameters()]
+    assert trial(accelerator, ALONE, made, 8, 3) is fits
+    assert all(parameter.grad is None for parameter in made.model.parameters())
+    assert all(torch.equal(*pair) for pair in zip(before, made.model.parameters(), strict=True))
+    assert not made.optimizer.state
+
+
+def test_a_trial_that_fails_of_memory_is_no_error_and_any_other_is(
+    prepared: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda(monkeypatch, 0)
+    accelerator, made = prepared
+    failing = [torch.OutOfMemoryError("CUDA out of memory"), RuntimeError("an illegal memory access")]
+
+    def backward(loss: torch.Tensor) -> None:
+        raise failing.pop(0)
+
+    monkeypatch.setattr(accelerator, "backward", backward)
+    assert trial(accelerator, ALONE, made, 8, 3) is False
+    with pytest.raises(RuntimeError, match="illegal"):
+        trial(accelerator, ALONE, made, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("case", "found"),
+    [
+        ((0, "cuda", "ddp", 0), 8),
+        ((0, "cuda", "fsdp", 0), 4),
+        ((0, "cpu", "ddp", 0), 4),
+        ((0, "cuda", "ddp", 5), 4),
+        ((4, "cuda", "ddp", 0), 4),
+    ],
+)
+def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
+    tmp_path: Path, case: tuple[int, str, str, int], found: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, device, parallel, start = case
+    monkeypatch.setattr(loop, "trial", lambda accelerator, host, prepared, length, size: size <= 8)
+    said: list[str] = []
+    run: Any = SimpleNamespace(
+        micro_batch=MicroBatch(tmp_path, given),
+        accelerator=SimpleNamespace(device=torch.device(device), num_processes=2),
+        training=SimpleNamespace(parallel=parallel, micro_batch=4),
+        batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
+        host=ALONE,
+        main=True,
+        report=SimpleNamespace(message=said.append),
+    )
+    assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
+    assert MicroBatch(tmp_path, given).used == (8 if found == 8 else None)
+    assert len(said) == (found == 8)
