@@ -36,6 +36,7 @@ STEPS = (
     Step("groups", "a group of one process by DDP and FSDP2", 90),
     Step("compiling", "first step, compiled cold and warm", 180, 2),
     Step("memory", "peak of training beside the prediction", 150, 2),
+    Step("short_memory", "a step that runs out of memory", 60, 2),
     Step("speed", "468M, 1.2B and the width of 6.7B beside transformers", 200, 2),
     Step("long", "128K tokens of vocabulary; documents in contexts of 8,192", 120, 2),
     Step("shares", "where the time of a step goes", 60, 3),

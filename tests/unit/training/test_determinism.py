@@ -32,13 +32,13 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs, asked = write_inputs(tmp_path), set()
-    original = cross_entropy._loss_and_difference
+    original = cross_entropy.loss_and_difference
 
     def noted(*arguments: Any) -> Any:
         asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
         return original(*arguments)
 
-    monkeypatch.setattr(cross_entropy, "_loss_and_difference", noted)
+    monkeypatch.setattr(cross_entropy, "loss_and_difference", noted)
     execute(tmp_path, "strict", inputs, config(training=STRICT))
     assert asked == {(True, True)}
     execute(tmp_path, "plain", inputs)
