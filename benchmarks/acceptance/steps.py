@@ -31,18 +31,18 @@ class Step:
 
 STEPS = (
     Step("environment", "versions, peak of matrix products, copies", 60),
-    Step("gpu_tests", "pytest -m gpu", 240),
+    Step("gpu_tests", "pytest -m gpu", 200),
     Step("losses", "losses of every family beside the CPU's", 120),
     Step("groups", "a group of one process by DDP and FSDP2", 90),
-    Step("compiling", "first step, compiled cold and warm", 180, 2),
-    Step("memory", "peak of training beside the prediction", 150, 2),
+    Step("compiling", "first step, compiled cold and warm", 150, 1),
+    Step("memory", "peak of training beside the prediction", 120, 2),
     Step("short_memory", "a step that runs out of memory", 60, 2),
-    Step("speed", "468M, 1.2B and the width of 6.7B beside transformers", 200, 2),
+    Step("speed", "468M, 1.2B and the width of 6.7B beside transformers", 240, 2),
     Step("long", "128K tokens of vocabulary; documents in contexts of 8,192", 120, 2),
     Step("shares", "where the time of a step goes", 60, 3),
     Step("checkpoints", "how long a checkpoint holds up training", 60, 3),
     Step("interrupted", "a killed training that goes on", 120, 3),
-    Step("whole_runs", "paribus run, again, and two at once", 240, 3),
+    Step("whole_runs", "paribus run, again, and two at once", 200, 3),
     Step("scoring", "scores and texts beside lm-eval's model class", 120, 3),
     Step("encoder", "vectors of documents beside the CPU's", 60, 3),
 )

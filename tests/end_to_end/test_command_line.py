@@ -221,5 +221,5 @@ def test_two_copies_started_at_once_do_the_work_once(tmp_path: Path) -> None:
     assert [copy.returncode for copy in copies] == [0, 0]
     lines = [line.split() for line in printed.splitlines()]
     done = Counter(line[0] for line in lines if line[1:2] == ["done"])
-    stages = ("corpus", "vocabulary", "tokens", "order", "training", "tasks", "prompts", "evaluation")
+    stages = ("corpus", "vocabulary", "tokens", "order", "contexts", "training", "tasks", "prompts", "evaluation")
     assert done == dict.fromkeys(stages, 1)

@@ -13,7 +13,9 @@ from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import METRICS
 from paribus.training.stage import TRAINING
 
-LOSS = re.compile(r"train/loss|eval/.*/bits_per_byte")
+LOSS = re.compile(r"train/loss|finetuning/.*/loss|eval/.*/bits_per_byte")
+EXACT = ("contexts.json", "readings.npy")
+"""Files of a training that say what was read, which no device rounds."""
 TOLERANCE = 0.01
 """How far losses that a GPU computed may be apart, as a share of the recorded one: its sums come in no fixed order."""
 
@@ -51,6 +53,8 @@ class Match:
     """How many numbers its metrics have."""
     differences: tuple[Mismatch, ...] = field(default=())
 
+    losses: int = 0
+    """How many of these are losses."""
     rounded: bool = False
     """Whether a GPU had a part in it, so that losses have to agree up to `TOLERANCE` and not bytes."""
 
@@ -60,7 +64,8 @@ class Match:
         losses = [number for number in self.differences if LOSS.fullmatch(number.measure)]
         close = all(number.size <= TOLERANCE * abs(number.original) for number in losses)
         there = self.original is not None and self.again is not None
-        return self.identical or (self.rounded and there and close)
+        comparable = self.losses > 0 and not set(EXACT).intersection(self.files)
+        return self.identical or (self.rounded and there and comparable and close)
 
     @property
     def identical(self) -> bool:
@@ -77,8 +82,9 @@ def match(node: Node, original: Store, again: Store) -> Match:
     files = tuple(sorted(name for name in first.keys() | second.keys() if first.get(name) != second.get(name)))
     numbers = _numbers(before.path), _numbers(after.path)
     counted = len(numbers[0].keys() | numbers[1].keys())
+    losses = sum(bool(LOSS.fullmatch(measure)) for measure, _ in numbers[0])
     differences, rounded = _differences(*numbers), _is_rounded(node, original, again)
-    return Match(node.name, _digest(before), _digest(after), files, counted, differences, rounded)
+    return Match(node.name, _digest(before), _digest(after), files, counted, differences, losses, rounded)
 
 
 def _is_rounded(node: Node, original: Store, again: Store) -> bool:

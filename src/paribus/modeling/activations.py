@@ -64,6 +64,11 @@ def _gpt_neox(model: GPTNeoXModel, number: int) -> Kept:
     return Kept(layer, number * w, number * (w + f), number * (w + 2), number * 2 * w)
 
 
+def flash_takes(head_width: int) -> bool:
+    """Whether PyTorch's flash attention of documents on a GPU has a kernel for heads of that width."""
+    return head_width % 8 == 0 and head_width <= 256
+
+
 def rotary_bytes(model: DecoderModel) -> int:
     """Cosines and sines of all positions, which layers and rows share."""
     rotated = rotated_width(model) if isinstance(model, GPTNeoXModel) else model.width // model.heads

@@ -20,6 +20,7 @@ from paribus.modeling.activations import (
     Kept,
     cast_elements,
     final_norm_elements,
+    flash_takes,
     kept_per_token,
     rotary_bytes,
 )
@@ -174,7 +175,8 @@ class _Parts:
     @property
     def masked(self) -> bool:
         """Whether a mask of all pairs of tokens keeps attention within documents."""
-        return self.how.documents and not (self.how.gpu and self.number == BFLOAT16)
+        unmasked = self.how.gpu and self.number == BFLOAT16 and flash_takes(self.model.width // self.model.heads)
+        return self.how.documents and not unmasked
 
     @property
     def layer(self) -> int:

@@ -84,7 +84,8 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
         prepared = prepare(run.accelerator, model, run.training, run.document_end)
         if resumed:
             load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
-        with CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics), run.requests.heeded():
+        # Requests are heeded until the last checkpoint is written.
+        with run.requests.heeded(), CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics):
             stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
             return _Loop(run, stepper, writer, start, seconds).run_steps()
 
@@ -144,6 +145,8 @@ class _Loop:
             self._save(step)
         if asked.stop:
             self.writer.finish()
+            # A process that ends has all others ended, and the main one may still be writing.
+            self.run.host.wait()
             raise InterruptedRunError(f"stopped by a signal after step {step}, whose checkpoint is written")
         self.writer.check()
 

@@ -15,6 +15,7 @@ from paribus.checks.command import compose_command
 from paribus.commands.rerun import _moved
 from paribus.config.arguments import parse
 from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.start import CheckpointStart, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
 from paribus.config.schema import RunConfig
@@ -313,3 +314,18 @@ def test_a_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> Non
     other = _moved({"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "other"}}, Path("/there"))
     assert (other["root"], other["start"]["root"]) == ("/there", "other")
     assert _moved({"root": "here", "start": {"kind": "scratch"}}, Path("/there"))["start"] == {"kind": "scratch"}
+
+
+def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> None:
+    shape = {"model_type": "gpt_neox", "attention_bias": True, "hidden_act": "gelu", "rope_parameters": None}
+    edit(copy, **shape, rotary_pct=0.5, rotary_emb_base=500, rope_theta=10_000.0, use_parallel_residual=False)
+    run = continued(copy)
+    model = GPTNeoXModel(
+        width=MODEL.width, layers=MODEL.layers, heads=MODEL.heads, ffn_width=MODEL.ffn_width, context_length=16
+    )
+    found = dict(problems(dataclasses.replace(run, model=model)))
+    assert {name: message.split(" in ")[0] for name, message in found.items()} == {
+        "model.rope_theta": "10000.0, but 500.0",
+        "model.rotary_fraction": "0.25, but 0.5",
+        "model.parallel_residual": "True, but False",
+    }

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from paribus.commands.matches import match
+from paribus.commands.matches import Match, Mismatch, match
 from paribus.commands.rerun import _artefacts, _numbers, _result, rerun_command
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node, build_graph
@@ -187,3 +187,19 @@ def test_what_a_gpu_trained_is_judged_by_its_losses_unless_it_was_deterministic(
     found = match(node, first, second)
     assert _result(found) == word
     assert found.agrees == (word != "differs")
+
+
+@pytest.mark.parametrize(
+    ("changes", "agrees"),
+    [
+        ({"losses": 3}, True),
+        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 2.01),)}, True),
+        ({"losses": 3, "differences": (Mismatch("finetuning/qasper/loss", 3, 2.0, 9.0),)}, False),
+        ({"losses": 3, "files": ("contexts.json", "metrics.jsonl")}, False),
+        ({"losses": 3, "files": ("readings.npy",)}, False),
+        ({"losses": 0, "files": ("items.parquet",)}, False),
+    ],
+)
+def test_what_a_gpu_rounds_agrees_by_its_losses_and_by_what_was_read(changes: dict[str, Any], agrees: bool) -> None:
+    found = Match("finetuning", "a" * 12, "b" * 12, rounded=True, **changes)
+    assert found.agrees == agrees

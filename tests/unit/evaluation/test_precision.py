@@ -62,3 +62,16 @@ def test_tf32_is_refused_on_a_cpu_and_set_on_a_gpu(checkpoint: Path, monkeypatch
 def test_an_encoder_decoder_is_scored_in_float32_only() -> None:
     config = run_config(model=ENCODER_DECODER, evaluation=EvaluationConfig(precision="bf16", tasks=()))
     assert ("evaluation.precision", "bf16, but an encoder_decoder is scored in fp32 only") in impossible_scoring(config)
+
+
+def test_a_training_after_scores_in_tf32_multiplies_exactly(monkeypatch: pytest.MonkeyPatch) -> None:
+    from paribus.config.groups.training import TrainingConfig
+    from support.steps import make_stepper
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high")
+    try:
+        make_stepper(tiny_model(40), TrainingConfig(device="cpu", precision="fp32"))
+        assert torch.get_float32_matmul_precision() == "highest"
+    finally:
+        torch.set_float32_matmul_precision(before)

@@ -99,3 +99,17 @@ def test_a_name_in_the_environment_is_no_gpu_where_there_is_no_driver(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     assert resolve_device("auto", "training.device").type == "cpu"
+
+
+def test_a_variable_of_the_environment_puts_no_training_under_autocast(monkeypatch: pytest.MonkeyPatch) -> None:
+    from accelerate.state import AcceleratorState
+
+    from paribus.training.fit.device import make_accelerator
+
+    monkeypatch.setenv("ACCELERATE_MIXED_PRECISION", "bf16")
+    AcceleratorState._reset_state(reset_partial_state=True)
+    try:
+        accelerator, precision = make_accelerator(TrainingConfig(device="cpu", precision="fp32"))
+        assert (accelerator.mixed_precision, precision) == ("no", "fp32")
+    finally:
+        AcceleratorState._reset_state(reset_partial_state=True)

@@ -165,10 +165,17 @@ def test_bounds_of_documents_say_what_their_mask_says(model: DecoderModel, monke
 
 
 @pytest.mark.parametrize(
-    ("device", "computes_in", "bounds"),
-    [("cuda", torch.bfloat16, True), ("cuda", torch.float32, False), ("cpu", torch.bfloat16, False)],
+    ("device", "computes_in", "heads", "bounds"),
+    [
+        ("cuda", torch.bfloat16, 2, True),
+        ("cuda", torch.bfloat16, 8, False),
+        ("cuda", torch.float32, 2, False),
+        ("cpu", torch.bfloat16, 2, False),
+    ],
 )
-def test_only_a_gpu_in_bfloat16_is_told_bounds(device: str, computes_in: torch.dtype, bounds: bool) -> None:
+def test_only_a_gpu_in_bfloat16_with_heads_that_flash_attention_takes_is_told_bounds(
+    device: str, computes_in: torch.dtype, heads: int, bounds: bool
+) -> None:
     class There:
         """Ids on a device that is not here."""
 
@@ -183,7 +190,7 @@ def test_only_a_gpu_in_bfloat16_is_told_bounds(device: str, computes_in: torch.d
 
         __hash__ = None  # type: ignore[assignment]
 
-    decoder = built(LLAMA)
+    decoder = built(dataclasses.replace(LLAMA, heads=heads))
     decoder.computes_in = computes_in
     seen: list[str] = []
     with pytest.MonkeyPatch.context() as patch:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -210,3 +211,30 @@ def test_a_stopped_run_whose_log_has_no_end_is_no_failure(run: PreparedRun, make
     assert states(run)[-1] == "SCHEDULED"
     assert stopped_after(run)[-1] == "contexts"
     assert [event for event in events(run) if event.get("name") == "paribus.failure"] == []
+
+
+def test_what_until_makes_again_of_a_finished_run_leaves_a_record_of_all_of_it(run: PreparedRun, make: Made) -> None:
+    """A table reads of a run what its record names."""
+    make(None)
+    root, node = root_of(run), run.nodes["contexts"]
+    for path in (found := root.store.path(node.name, node.key)).rglob("*"):
+        path.chmod(0o755)
+    found.chmod(0o755)
+    shutil.rmtree(found)
+    assert make("contexts") == ["contexts"]
+    record = json.loads((root.run(run.run_id) / "run.json").read_text(encoding="utf-8"))
+    assert record["status"] == "done"
+    assert record["stages"].keys() == run.nodes.keys()
+
+
+def test_a_record_of_a_finished_run_that_lacks_a_stage_is_made_whole(run: PreparedRun, make: Made) -> None:
+    make(None)
+    root = root_of(run)
+    path = root.run(run.run_id) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    del record["stages"]["evaluation"]
+    path.write_text(json.dumps(record), encoding="utf-8")
+    assert not is_done(run.run_id, run.nodes, root, None)
+    assert make(None) == []
+    assert json.loads(path.read_text(encoding="utf-8"))["stages"].keys() == run.nodes.keys()
+    assert is_done(run.run_id, run.nodes, root, None)

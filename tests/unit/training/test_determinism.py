@@ -35,12 +35,14 @@ def test_a_step_runs_under_deterministic_algorithms_and_gives_what_it_gives_with
     original = cross_entropy.loss_and_difference
 
     def noted(*arguments: Any) -> Any:
-        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic))
+        compiled = torch._inductor.config.deterministic
+        asked.add((torch.are_deterministic_algorithms_enabled(), torch.backends.cudnn.deterministic, compiled))
         return original(*arguments)
 
     monkeypatch.setattr(cross_entropy, "loss_and_difference", noted)
     execute(tmp_path, "strict", inputs, config(training=STRICT))
-    assert asked == {(True, True)}
+    assert asked == {(True, True, True)}
+    assert not torch._inductor.config.deterministic
     execute(tmp_path, "plain", inputs)
     strict, plain = (files(tmp_path / name / "output") for name in ("strict", "plain"))
     assert {name for name in plain if strict[name] != plain[name]} == {"state/state.json"}

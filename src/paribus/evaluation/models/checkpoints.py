@@ -33,6 +33,11 @@ def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> d
     return {step: found[step] for step in wanted}
 
 
+def set_products(precision: str) -> None:
+    """Let this process multiply float32 matrices in TF32 from here on, where that is the precision, or exactly."""
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
 def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32") -> Any:
     """The model on the device, its weights in float32, computing in `fp32`, `tf32` or `bf16`.
 
@@ -43,7 +48,7 @@ def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32"
         raise ConfigurationError(
             f"evaluation.precision is tf32, which GPUs have, and evaluation.device is {resolved}; take fp32"
         )
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    set_products(precision)
     model = load_model(checkpoint).to(resolved).eval()
     if isinstance(model, Decoder) and precision == "bf16":
         model.computes_in = torch.bfloat16

@@ -83,7 +83,7 @@ def read_architecture(stored: Mapping[str, Any]) -> Architecture:
         "layers": stored["num_hidden_layers"],
         "heads": stored["num_attention_heads"],
         "context_length": stored["max_position_embeddings"],
-        "rope_theta": rope.get("rope_theta", stored.get("rope_theta", stored.get("rotary_emb_base", 10_000.0))),
+        "rope_theta": rope_theta(stored),
         "tied_embeddings": bool(stored.get("tie_word_embeddings", False)),
         "initializer_range": stored.get("initializer_range", 0.02),
         "eos_id": stored.get("eos_token_id"),
@@ -97,6 +97,13 @@ def read_architecture(stored: Mapping[str, Any]) -> Architecture:
         parallel_residual=stored.get("use_parallel_residual", True),
         **common,
     )
+
+
+def rope_theta(stored: Mapping[str, Any]) -> float:
+    """The base of rotary positions in a `config.json`; GPT-NeoX had a name of its own for it, which goes first."""
+    names = ("rotary_emb_base", "rope_theta") if stored.get("model_type") == "gpt_neox" else ("rope_theta",)
+    rope = stored.get("rope_parameters") or {}
+    return float(rope.get("rope_theta", next((stored[name] for name in names if name in stored), 10_000.0)))
 
 
 def config_json(architecture: Architecture) -> dict[str, Any]:

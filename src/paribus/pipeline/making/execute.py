@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -146,9 +147,13 @@ def _ended(child: subprocess.Popen[bytes], channel: Any, listener: Listener, gra
 
 
 def _ask_to_end(child: subprocess.Popen[bytes], channel: Any, listener: Listener, grace: float) -> None:
-    """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once."""
+    """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once.
+
+    One that comes before the user was told is the same once more: a terminal that is closed sends two, and whoever
+    ends a job may signal processes and their groups.
+    """
     _signal(child, signal.SIGTERM)
-    began, said = time.monotonic(), False
+    began, said, listener = time.monotonic(), False, _Unheard(listener)
 
     def check() -> None:
         nonlocal said
@@ -163,7 +168,36 @@ def _ask_to_end(child: subprocess.Popen[bytes], channel: Any, listener: Listener
             )
 
     with suppress(TimeoutError):
-        _listen(channel, listener, check)
+        while True:
+            try:
+                _listen(channel, listener, check)
+            except (KeyboardInterrupt, SystemExit):
+                if said:
+                    raise
+                continue
+            return
+
+
+@dataclass(frozen=True)
+class _Unheard:
+    """A listener whose terminal may be gone, which must not cost the child its last checkpoint."""
+
+    listener: Listener
+
+    def progress(self, done: float, total: float, unit: str, doing: str, detail: str) -> None:
+        """Passed on if anybody hears it."""
+        with suppress(OSError):
+            self.listener.progress(done, total, unit, doing, detail)
+
+    def metric(self, name: str, value: float, step: int) -> None:
+        """Passed on if anybody hears it."""
+        with suppress(OSError):
+            self.listener.metric(name, value, step)
+
+    def message(self, text: str) -> None:
+        """Passed on if anybody hears it."""
+        with suppress(OSError):
+            self.listener.message(text)
 
 
 def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
@@ -191,7 +225,9 @@ def _listen(channel: Any, listener: Listener, check: Callable[[], None]) -> dict
             return answer
         *lines, pending = (pending + chunk).split(b"\n")
         for line in lines:
-            answer = _hear(json.loads(line), listener) or answer
+            # The rest of a line whose beginning was heard before an interruption says nothing.
+            with suppress(json.JSONDecodeError):
+                answer = _hear(json.loads(line), listener) or answer
 
 
 def _hear(message: dict[str, Any], listener: Listener) -> dict[str, Any] | None:

@@ -124,6 +124,7 @@ class Recorder:
             atomic.write_json(self.directory / RUN_RECORD, self.record)
             end_stopped(self.events, self.config.until)
         else:
+            self._complete()
             # Before the record says done, since nobody takes a finished run in hand again.
             self._log_numbers()
             self.record |= {"status": "done", "failure": None, "ended": time.time()}
@@ -131,6 +132,13 @@ class Recorder:
             self.events.untag(FAILURE_TAG)
             self.events.end("FINISHED")
         self.events.close()
+
+    def _complete(self) -> None:
+        """Name every artefact of the run, those too that other runs made and `until` left alone."""
+        for node in self.nodes.values():
+            artifact = self.store.find(node.name, node.key)
+            if node.name not in self.record["stages"] and artifact is not None:
+                self.stage(node, artifact, "cached", 0.0)
 
     def _is_left(self) -> bool:
         """Whether an artefact of the run is still to be made."""

@@ -48,7 +48,8 @@ def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until:
     record, wanted = read_run_record(root.run(identifier)), needed_for(nodes, until)
     if record is None or not (record["status"] == "done" or (until is not None and _is_behind(record, nodes, until))):
         return False
-    return all(root.store.find(node.name, node.key) for node in wanted.values())
+    named = until is not None or record["stages"].keys() >= wanted.keys()
+    return named and all(root.store.find(node.name, node.key) for node in wanted.values())
 
 
 def _is_behind(record: Mapping[str, Any], nodes: Mapping[str, Node], until: str) -> bool:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+import torch._inductor.config
 
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
@@ -26,6 +27,10 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
         yield
         return
     before = torch.get_deterministic_debug_mode(), torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark
+    compiler = torch._inductor.config
+    compiled = compiler.deterministic
+    # Compiled reductions are else cut by what was faster in a trial.
+    compiler.deterministic = True
     torch.use_deterministic_algorithms(True)
     torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = True, False
     try:
@@ -39,6 +44,7 @@ def deterministic(training: TrainingConfig) -> Iterator[None]:
             "training, or training.deterministic=false"
         ) from error
     finally:
+        compiler.deterministic = compiled
         torch.set_deterministic_debug_mode(before[0])
         torch.backends.cudnn.deterministic, torch.backends.cudnn.benchmark = before[1:]
 

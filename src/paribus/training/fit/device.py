@@ -45,6 +45,8 @@ def make_accelerator(training: TrainingConfig, processes: int = 1) -> tuple[Any,
         torch.cuda.set_device(device)
     accelerator = Accelerator(
         cpu=device.type == "cpu",
+        # Else a variable of the environment decides, and every forward pass is under autocast.
+        mixed_precision="no",
         kwargs_handlers=[
             DistributedDataParallelKwargs(
                 gradient_as_bucket_view=True,

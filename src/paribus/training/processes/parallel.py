@@ -39,6 +39,8 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     DDP is accelerate's. FSDP2 is PyTorch's `fully_shard` called directly, since accelerate trains with DDP on CPUs
     where it is asked for FSDP: what runs on GPUs could not be tested on CPUs.
     """
+    # Answers of a task that was fine-tuned before may have been scored in TF32 in this process.
+    torch.set_float32_matmul_precision("highest")
     model.to(accelerator.device).train()
     if training.activation_checkpointing:
         recompute_activations(model)

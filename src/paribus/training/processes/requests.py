@@ -42,8 +42,9 @@ class Requests:
 
     def take(self) -> Asked:
         """What was asked for since the last call."""
-        told = bytes(self._own) + self._read()
-        self._own.clear()
+        # Taken out at once: a signal may come between any two steps of this.
+        own, self._own = self._own, bytearray()
+        told = bytes(own) + self._read()
         return Asked(SAVE in told, STOP in told)
 
     def _read(self) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.model import ModelConfig
+from paribus.modeling.decoder.architecture import rope_theta
 from paribus.training.start.files import read_config
 from paribus.training.start.locate import CONFIG
 
@@ -44,10 +45,13 @@ def disagreements(model: ModelConfig, directory: Path, *, longer_context: bool) 
 
 def _described(stored: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the group `model` as config.json has them."""
-    rope = stored.get("rope_parameters") or {}
-    theta = rope.get("rope_theta", stored.get("rope_theta", stored.get("rotary_emb_base", 10_000.0)))
     named = {name: stored.get(theirs) for name, theirs in _NAMES.items()}
-    return named | {"tied_embeddings": bool(stored.get("tie_word_embeddings", False)), "rope_theta": theta}
+    named |= {"tied_embeddings": bool(stored.get("tie_word_embeddings", False)), "rope_theta": rope_theta(stored)}
+    if stored["model_type"] == "gpt_neox":
+        rope = stored.get("rope_parameters") or {}
+        named["rotary_fraction"] = rope.get("partial_rotary_factor", stored.get("rotary_pct", 0.25))
+        named["parallel_residual"] = stored.get("use_parallel_residual", True)
+    return named
 
 
 def _context(length: int, stored: Mapping[str, Any], file: Path, longer_context: bool) -> Iterator[tuple[str, str]]:

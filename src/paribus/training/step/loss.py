@@ -4,6 +4,7 @@ from typing import Any
 
 import torch
 
+from paribus.modeling.activations import flash_takes
 from paribus.modeling.build import is_encoder_decoder, stacked_layers
 from paribus.modeling.decoder.attention import Documents, Mask
 from paribus.modeling.decoder.decoder import Decoder
@@ -32,10 +33,11 @@ class SummedLoss(torch.nn.Module):
         return summed_cross_entropy(flat, output, targets.flatten(), self.label_smoothing, self.of_logits)
 
     def _mask(self, inputs: torch.Tensor) -> Mask:
-        """Flash attention knows where documents end, on a GPU and in bfloat16; elsewhere a mask says it."""
+        """Flash attention knows where documents end, on a GPU in bfloat16 and of heads it has; else a mask says it."""
         if self.document_end is None:
             return None
-        if inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16:
+        half = inputs.device.type == "cuda" and self.model.computes_in == torch.bfloat16
+        if half and flash_takes(self.model.architecture.head_width):
             return document_bounds(inputs, self.document_end)
         return document_attention(inputs, self.document_end)
 
