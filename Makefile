@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle gpu-rehearsal setup clean
 
 setup: $(READY)
 
@@ -67,6 +67,10 @@ cluster-tests: $(READY)
 
 bench-training: $(READY)
 	$(BIN)/python benchmarks/training.py
+
+# Every step of the acceptance of a GPU at a tiny size, on the CPU; some minutes.
+gpu-rehearsal: $(READY)
+	$(BIN)/python benchmarks/gpu_acceptance.py --device cpu
 
 # Wheels for a machine with a GPU, Python 3.12 and PyTorch, and no network; what to do with them: docs/benchmarks.md.
 BUNDLE := build/gpu_bundle

@@ -118,7 +118,7 @@ def test_every_problem_is_reported_at_once_by_its_path() -> None:
         "model.wdth=3",
         "corpus.limit=3GiBs",
         "seed=one",
-        "training.micro_batch=0",
+        "training.micro_batch=-1",
         "encoder=longest_first",
     )
     assert set(found) == {"tokenizer", "typo", "model.wdth", "corpus.limit", "seed", "training.micro_batch"}

@@ -13,8 +13,9 @@ from acceptance.given import Given  # noqa: E402
 from acceptance.steps import STEPS, Step, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 
-REHEARSED = [step for step in STEPS if step.module != "gpu_tests"]
-"""Its tests are among these."""
+LONG = ("gpu_tests", "compiling", "long", "interrupted", "whole_runs")
+"""Steps of a minute and more, of things that other tests do on a CPU too; `make gpu-rehearsal` has them as well."""
+REHEARSED = [step for step in STEPS if step.module not in LONG]
 
 
 @pytest.mark.slow
@@ -51,3 +52,8 @@ def test_three_calls_make_every_step_within_nine_minutes_each() -> None:
     parts = {part: sum(step.limit_s for step in STEPS if step.part == part) for part in (1, 2, 3)}
     assert {step.part for step in STEPS} == parts.keys()
     assert all(seconds <= 11 * 60 for seconds in parts.values()), parts
+
+
+def test_every_step_has_its_module() -> None:
+    for step in STEPS:
+        assert (ROOT / "benchmarks" / "acceptance" / "measures" / f"{step.module}.py").is_file()
