@@ -124,7 +124,7 @@ def test_an_added_arm_costs_only_itself_and_so_does_a_changed_one(finished: Path
         lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in plan.splitlines() if line.startswith("│")]
         states[name] = {cells[0]: cells[3] for cells in lines if len(cells) == 4}
     shared = dict.fromkeys(("corpus", "vocabulary", "order", "tasks"), "1 cached")
-    own = ("tokens", "prompts", "training", "evaluation")
+    own = ("tokens", "prompts", "contexts", "training", "evaluation")
     assert states == {
         "added": shared | dict.fromkeys(own, "2 cached, 1 missing"),
         "changed": shared | dict.fromkeys(own, "1 cached, 1 missing"),
