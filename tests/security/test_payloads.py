@@ -179,4 +179,4 @@ def test_a_pickled_state_of_the_optimizer_is_not_read_even_where_its_digest_is_r
     newest = Checkpoints(tmp_path, frozenset({2}), {}).newest(10)
     assert newest is not None
     with pytest.raises(Exception, match=r"(?i)header|safetensor"):
-        newest.optimizer_tensors()
+        newest.optimizer()

@@ -19,7 +19,7 @@ def measure(given: Given) -> Answer:
         stepped.step(batch, 1e-4)
     synchronize(given.torch_device)
     began = time.perf_counter()
-    snapshot = take_snapshot(stepped.prepared.model, stepped.prepared.optimizer)
+    snapshot = take_snapshot(stepped.prepared.model, stepped.prepared.optimizer, main=True)
     copied = time.perf_counter()
     assert snapshot is not None
     Checkpoints(given.work, frozenset({2}), {}).save(2, snapshot, 0.0)

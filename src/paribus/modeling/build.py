@@ -10,16 +10,17 @@ from typing import Any
 
 import torch
 
-from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
+from paribus.config.groups.model import DecoderModel, EncoderDecoderModel, ModelConfig
 from paribus.errors import ConfigurationError, DataError
-from paribus.modeling.decoder.architecture import KINDS, architecture_of
-from paribus.modeling.decoder.decoder import VOCABULARY, Decoder
+from paribus.modeling.decoder.architecture import KINDS, Architecture, architecture_of, config_json
+from paribus.modeling.decoder.decoder import Decoder
 from paribus.modeling.decoder.files import load_decoder, save_decoder
-from paribus.modeling.decoder.names import places
+from paribus.modeling.initial_weights import InitialWeights
 from paribus.modeling.initialize import initialize
 from paribus.modeling.match import resolve_model
 from paribus.modeling.problems import check_shape
 from paribus.modeling.weight_files import CONFIG
+from paribus.store.atomic import write_json
 
 MODEL_TYPES = (*KINDS, "marian")
 """Values of `model_type` in the `config.json` of a checkpoint that can be loaded."""
@@ -49,12 +50,28 @@ def build_model(
         initialize(trained, resolved, seed, marian.VOCABULARY, tokens)
         return built
     decoder = Decoder(architecture_of(resolved, vocab_size, eos_id))
-    parameters = dict(decoder.named_parameters())
-    sought = list(places(decoder.architecture))
-    named = {place.name: parameters[place.parameter][place.rows] for place in sought}
-    vocabulary = [place.name for place in sought if place.parameter in VOCABULARY]
-    initialize(named, resolved, seed, vocabulary, tokens)
+    weights = InitialWeights(decoder, resolved, seed, tokens)
+    with torch.no_grad():
+        for name, parameter in decoder.named_parameters():
+            parameter.copy_(weights.rows(name, 0, len(parameter)))
     return decoder
+
+
+def build_empty(
+    model: DecoderModel, vocab_size: int, seed: int, *, eos_id: int | None, tokens: Sequence[bytes] | None
+) -> tuple[Decoder, InitialWeights]:
+    """The decoder of `build_model`, its parameters on `meta`, and their weights, which are drawn when they are asked
+    for."""
+    check_shape(model)
+    resolved = resolve_model(model, vocab_size)
+    decoder = empty_decoder(architecture_of(resolved, vocab_size, eos_id))
+    return decoder, InitialWeights(decoder, resolved, seed, tokens)
+
+
+def empty_decoder(architecture: Architecture) -> Decoder:
+    """A decoder whose parameters are on `meta`."""
+    with torch.device("meta"):
+        return Decoder(architecture)
 
 
 def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | None = None) -> None:
@@ -68,6 +85,11 @@ def save_model(model: Any, directory: Path, weights: dict[str, torch.Tensor] | N
         from paribus.modeling import marian
 
         marian.save(model, directory, weights)
+
+
+def save_shape(decoder: Decoder, directory: Path) -> None:
+    """Write the `config.json` of a decoder into `directory`."""
+    write_json(directory / CONFIG, config_json(decoder.architecture))
 
 
 def load_model(directory: Path) -> Any:

@@ -84,7 +84,7 @@ class TrainingMemory:
     """What is held at the most in `loss`, `backward`, `end of backward` and `optimizer`, weights and all included."""
     batches: int
     checkpoint: int
-    """The copy of weights and moments on the host that a checkpoint is written from."""
+    """The copy on the host of the weights and moments that this process writes into a checkpoint."""
     gpu: bool
 
     @property
@@ -135,7 +135,7 @@ def training_memory(model: ModelConfig, vocab_size: int, how: TrainingSetting) -
         activations=parts.activations,
         phases=_phases(parts, FLOAT32 * parameters, how.shards),
         batches=BATCHES * 2 * INT64 * how.share * resolved.context_length,
-        checkpoint=(1 + MOMENTS) * FLOAT32 * parameters,
+        checkpoint=(1 + MOMENTS) * weights,
         gpu=how.gpu,
     )
 
@@ -144,14 +144,12 @@ def _phases(parts: "_Parts", weights: int, shards: int) -> dict[str, int]:
     """`weights` are the bytes of all, of which a process has one in `shards`."""
     state, gradients = (1 + MOMENTS) * weights // shards, weights // shards
     before = gradients if parts.gradients_stay else 0
-    phases = {
+    return {
         "loss": state + before + parts.loss,
         "backward": state + before + parts.backward,
         "end of backward": state + parts.end_of_backward(gradients),
         "optimizer": state + gradients,
     }
-    # A model is moved to the device whole before it is sharded.
-    return phases | ({"sharding": weights} if shards > 1 else {})
 
 
 class _Parts:

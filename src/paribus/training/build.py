@@ -6,30 +6,21 @@ often each of a sample of the corpus' bytes was read).
 """
 
 import os
-import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from accelerate.utils import broadcast_object_list, gather_object
 
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
-from paribus.modeling.build import load_model
 from paribus.modeling.counts import parameter_count
 from paribus.modeling.memory import training_setting
-from paribus.ordering.arrays import save_array
-from paribus.ordering.contexts.measure import MeasuredContexts
-from paribus.ordering.contexts.readings import READINGS, readings
-from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, Reporter, StageContext
-from paribus.store.atomic import write_json
-from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
-from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.data.prepare import open_data, prepare
+from paribus.training.export import export, pair_numbers, save_readings
 from paribus.training.fit.available import available_bytes, peak_bytes
 from paribus.training.fit.determinism import conditions
 from paribus.training.fit.device import device_name, make_accelerator
@@ -37,11 +28,11 @@ from paribus.training.fit.fit import Fit, fit
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
-from paribus.training.processes.parallel import compiles, why_not_compiled
+from paribus.training.processes.parallel import compiles, is_shared, why_not_compiled
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
-from paribus.training.start.initial import initial_model
-from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
+from paribus.training.start.weights import starting_model
+from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.meter import device_hours
 
 
@@ -85,7 +76,9 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
     resumed = _newest(run, host)
     run.checkpoints.go_on(resumed, f"{device} in {precision}")
-    seconds = train(run, _weights(config, tokenizer, resumed), resumed)
+    shared = is_shared(training, accelerator.num_processes)
+    model, weights = starting_model(config, tokenizer, resumed, shared=shared)
+    seconds = train(run, model, resumed, weights)
     peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
@@ -157,66 +150,3 @@ def _newest(run: Run, host: Host) -> Checkpoint | None:
     host.wait()
     step = broadcast_object_list(found)[0]
     return None if step is None else run.checkpoints.read(step)
-
-
-def _weights(config: RunConfig, tokenizer: Tokenizer, resumed: Checkpoint | None) -> Any:
-    """Those of the newest whole checkpoint, else where `start` says."""
-    if resumed:
-        return load_model(resumed.path)
-    return initial_model(config, tokenizer)
-
-
-def export(run: Run, tokenizer: Path, output: Path) -> None:
-    """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
-    exported = Tokenizer.load(tokenizer).to_huggingface()
-    for step in sorted(run.checkpoints.kept):
-        target = output / step_name(step)
-        target.mkdir()
-        for file in run.checkpoints.read(step).model_files():
-            _link_or_copy(file, target / file.name)
-        exported.save_pretrained(target)
-        shutil.copytree(tokenizer, target / "tokenizer", dirs_exist_ok=True)
-    last = run.checkpoints.read(run.budget.steps).path
-    (output / "state").mkdir()
-    for name in (OPTIMIZER, STATE):
-        _link_or_copy(last / name, output / "state" / name)
-    shutil.copy2(run.metrics.path, output / METRICS)
-    write_json(output / "contexts.json", contexts_record(run))
-
-
-def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
-    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
-    times = run.batches.times_read(run.budget.steps)
-    found = readings(measured.sampled, times, measured.corpus_bytes)
-    save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
-
-
-def pair_numbers(run: Run) -> dict[str, JSON]:
-    """What only a training on pairs has."""
-    pairs = isinstance(run.batches.contexts, PairContexts)
-    return {"source_tokens": run.budget.source_tokens} if pairs else {}
-
-
-def contexts_record(run: Run) -> dict[str, JSON]:
-    """Which contexts were read, and of how many."""
-    batches = run.batches
-    return pair_numbers(run) | {
-        "contexts": batches.contexts.count,
-        "context_length": batches.contexts.context_length,
-        "global_batch": batches.global_batch,
-        "steps": run.budget.steps,
-        "epochs": run.budget.epochs,
-        "tokens": run.budget.tokens,
-        "tokens_per_epoch": int(run.targets.sum()),
-        "text_bytes": run.budget.text_bytes,
-        "text_bytes_per_epoch": int(run.text_bytes.sum()),
-        "indices_sha256": contexts_digest(batches, run.budget.steps),
-    }
-
-
-def _link_or_copy(source: Path, target: Path) -> None:
-    """A hard link spares a copy of the weights; file systems without links get the copy."""
-    try:
-        os.link(source, target)
-    except OSError:
-        shutil.copy2(source, target)

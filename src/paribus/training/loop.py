@@ -31,6 +31,7 @@ from paribus.training.processes.requests import Asked, Requests
 from paribus.training.state.checkpoint import Checkpoint, Checkpoints, step_name
 from paribus.training.state.meter import Meter
 from paribus.training.state.metrics import MetricsFile
+from paribus.training.state.shards import WeightSource, load_weights
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
 from paribus.training.state.writer import CheckpointWriter
 from paribus.training.step.dropout import DropoutSeeds, has_dropout
@@ -69,8 +70,10 @@ class Run:
         return bool(self.accelerator.is_main_process)
 
 
-def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
-    """Train `model`, which holds the weights of `resumed` if that is given, up to the budget; the last step is saved.
+def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSource | None = None) -> float:
+    """Train `model` up to the budget; the last step is saved.
+
+    It holds the weights of `resumed`, if that is given, or is on `meta` and gets its `weights` once it is sharded.
 
     Returns the seconds of training, those before the resumed checkpoint included. Raises NumericalError at a bad step
     that may not be skipped, OutOfMemoryError where memory does not suffice, and InterruptedRunError where SIGTERM asked
@@ -82,10 +85,16 @@ def train(run: Run, model: Any, resumed: Checkpoint | None) -> float:
         run.checkpoints.discard_after(start)
     with explained_memory_errors(run.training), deterministic(run.training):
         prepared = prepare(run.accelerator, model, run.training, run.document_end)
+        if weights:
+            load_weights(model, weights)
         if resumed:
-            load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer_tensors())
+            load_optimizer_tensors(model, prepared.optimizer, resumed.optimizer())
         # Requests are heeded until the last checkpoint is written.
-        with run.requests.heeded(), CheckpointWriter(run.checkpoints, run.metrics) as writer, closing(run.metrics):
+        with (
+            run.requests.heeded(),
+            CheckpointWriter(run.checkpoints, run.metrics, run.host) as writer,
+            closing(run.metrics),
+        ):
             stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
             return _Loop(run, stepper, writer, start, seconds).run_steps()
 
@@ -159,7 +168,7 @@ class _Loop:
     def _save(self, step: int) -> None:
         # Waits for the checkpoint before, so that there is one copy at a time.
         self.writer.finish()
-        snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, keep=self.run.main)
+        snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, main=self.run.main)
         if snapshot:
             self.writer.write(step, snapshot, time.monotonic() - self.began)
         self.saved_at = time.monotonic()

@@ -21,6 +21,7 @@ from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
+SHARED = dataclasses.replace(LONG, parallel="fsdp")
 SHORT = str(Path(__file__).with_name("short_rank.py"))
 SELDOM = dataclasses.replace(LONG, checkpoint_every=1000)
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
@@ -45,9 +46,16 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "alone": (LONG, LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "short": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "shared": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
+    "shared_asked": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
+    "shared_then_alone": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
+    "alone_then_shared": (LONG, LONG_BUDGET),
     "alone_asked": (SELDOM, LONG_BUDGET),
     "long_asked": (dataclasses.replace(SELDOM, processes=2), LONG_BUDGET),
 }
+
+AGAIN = {"shared_then_alone": LONG, "alone_then_shared": dataclasses.replace(SHARED, processes=2)}
+"""How what was stopped goes on."""
 
 
 def kill_a_process_of_the_group(root: Path) -> None:
@@ -64,6 +72,8 @@ def main(root: Path, name: str) -> None:
     """Run a scenario; what it raises is printed. The one that is killed is so when it is run first."""
     inputs = {stage: root / stage for stage in ("tokens", "order")}
     training, budget = SCENARIOS[name]
+    if (root / name).exists():
+        training = AGAIN.get(name, training)
     if name == "killed" and not (root / name).exists():
         threading.Thread(target=kill_a_process_of_the_group, args=(root,), daemon=True).start()
     if name == "short":

@@ -118,7 +118,7 @@ def test_fsdp_divides_weights_gradients_and_moments_and_ddp_does_not() -> None:
     )
     assert ddp.weights == alone.weights == 8 * fsdp.weights
     assert fsdp.device < ddp.device / 2
-    assert fsdp.checkpoint == alone.checkpoint
+    assert 8 * fsdp.checkpoint == alone.checkpoint
 
 
 def test_copies_of_shards_hold_a_share_of_their_group_and_gathered_layers_stay_where_they_may() -> None:

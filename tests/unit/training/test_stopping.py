@@ -8,6 +8,7 @@ import pytest
 from paribus.errors import InterruptedRunError
 from paribus.pipeline.making import execute
 from paribus.training import loop
+from paribus.training.processes.host import ALONE
 from paribus.training.processes.requests import STOP, Asked, Requests
 
 
@@ -69,6 +70,7 @@ def test_requests_are_heeded_until_the_last_checkpoint_is_written(monkeypatch: p
         checkpoints=None,
         metrics=SimpleNamespace(close=lambda: None),
         requests=Requests(),
+        host=ALONE,
     )
     assert loop.train(run, None, None) == 1.0
     assert handled == [True]

@@ -2,6 +2,7 @@
 
 import math
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,7 +15,9 @@ from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.build import build_model
 from paribus.modeling.device import resolve_device
 from paribus.training.fit.device import explained_memory_errors, resolve_precision
+from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
+from paribus.training.state.stored import StoredTensors
 from support.steps import make_batch, make_stepper
 
 MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
@@ -88,26 +91,27 @@ def test_a_bad_step_is_named_and_leaves_weights_and_optimizer_as_they_were(
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_a_snapshot_is_what_the_optimizer_goes_on_from_and_nothing_changes_it() -> None:
+def test_a_snapshot_is_what_the_optimizer_goes_on_from_and_nothing_changes_it(tmp_path: Path) -> None:
     stepper = make_stepper(build_model(MODEL, 32, 0), config())
     model, optimizer, batch = stepper.prepared.model, stepper.prepared.optimizer, make_batch(INPUTS, TARGETS)
     stepper.step(batch, rate=0.01)
-    snapshot = take_snapshot(model, optimizer)
+    snapshot = take_snapshot(model, optimizer, main=True)
     assert snapshot is not None
-    kept = {name: tensor.clone() for name, tensor in snapshot.optimizer.items()}
+    kept = {name: piece.tensor.clone() for name, piece in snapshot.optimizer.items()}
     stepper.step(batch, rate=0.01)
-    assert all(torch.equal(snapshot.optimizer[name], kept[name]) for name in kept)
+    assert all(torch.equal(snapshot.optimizer[name].tensor, kept[name]) for name in kept)
     other = build_model(MODEL, 32, 1)
-    other.load_state_dict(snapshot.weights)
+    other.load_state_dict({name: piece.tensor for name, piece in snapshot.weights.items()})
     again = make_stepper(other, config())
-    load_optimizer_tensors(other, again.prepared.optimizer, snapshot.optimizer)
+    save_pieces(tmp_path / "optimizer", snapshot.optimizer)
+    load_optimizer_tensors(other, again.prepared.optimizer, StoredTensors.of([tmp_path / "optimizer"]))
     again.step(batch, rate=0.01)
     assert all(torch.equal(value, other.state_dict()[name]) for name, value in model.state_dict().items())
 
 
-def test_a_snapshot_that_is_not_kept_is_not_copied() -> None:
+def test_a_process_that_writes_nothing_copies_nothing() -> None:
     stepper = make_stepper(build_model(MODEL, 32, 0), config())
-    assert take_snapshot(stepper.prepared.model, stepper.prepared.optimizer, keep=False) is None
+    assert take_snapshot(stepper.prepared.model, stepper.prepared.optimizer, main=False) is None
 
 
 def test_activations_computed_again_give_the_same_step() -> None:

@@ -77,3 +77,8 @@ def _same(theirs: str, ours: str) -> Place:
 def huggingface_tensors(architecture: Architecture, parameters: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """Views of `parameters`, by the names that the files of transformers have."""
     return {place.stored: parameters[place.parameter][place.rows] for place in places(architecture)}
+
+
+def huggingface_rows(architecture: Architecture) -> dict[str, tuple[str, int]]:
+    """Parameter and first row in it of each tensor in the files of transformers."""
+    return {place.stored: (place.parameter, place.rows.start or 0) for place in places(architecture)}

@@ -23,6 +23,21 @@ class Host:
     main: bool
     group: Any
     """Of gloo; None where there is one process."""
+    writers: Any = None
+    """A group of its own for the threads that write checkpoints, beside what the processes do meanwhile."""
+
+    def gathered_by_writers(self, found: dict[str, str]) -> dict[str, str]:
+        """What the writing threads of all processes found, once all are here."""
+        if self.writers is None:
+            return found
+        told: list[dict[str, str]] = [{} for _ in range(torch.distributed.get_world_size(self.writers))]
+        torch.distributed.all_gather_object(told, found, group=self.writers)
+        return {name: value for one in told for name, value in one.items()}
+
+    @property
+    def rank(self) -> int:
+        """Which of the processes this is, the main one 0."""
+        return 0 if self.group is None else torch.distributed.get_rank(self.group)
 
     def wait(self) -> None:
         """Wait until every process is here."""
@@ -45,5 +60,5 @@ ALONE = Host(main=True, group=None)
 def join_host(accelerator: Any) -> Host:
     """Join the other processes; all must do so, before any of them keeps the others waiting."""
     several = accelerator.num_processes > 1
-    group = torch.distributed.new_group(backend="gloo", timeout=PATIENCE) if several else None
-    return Host(accelerator.is_main_process, group)
+    groups = [torch.distributed.new_group(backend="gloo", timeout=PATIENCE) if several else None for _ in range(2)]
+    return Host(accelerator.is_main_process, *groups)

@@ -16,6 +16,7 @@ from paribus.modeling.build import recompute_activations, stacked_layers
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.fit.compiler import lacking
 from paribus.training.fit.device import resolve_precision
+from paribus.training.state.shards import is_empty
 from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
 from paribus.training.step.optimizer import make_optimizer
 
@@ -36,12 +37,15 @@ class Prepared:
 def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: int | None) -> Prepared:
     """Move a model to the device, compile and wrap it, and make its optimizer.
 
+    The weights of one on `meta`, which processes are to share, are of no meaning afterwards.
     DDP is accelerate's. FSDP2 is PyTorch's `fully_shard` called directly, since accelerate trains with DDP on CPUs
     where it is asked for FSDP: what runs on GPUs could not be tested on CPUs.
     """
     # Answers of a task that was fine-tuned before may have been scored in TF32 in this process.
     torch.set_float32_matmul_precision("highest")
-    model.to(accelerator.device).train()
+    shared = is_shared(training, accelerator.num_processes)
+    # One that processes share is moved a layer at a time, each of which keeps its rows.
+    (model if shared else model.to(accelerator.device)).train()
     if training.activation_checkpointing:
         recompute_activations(model)
     half = resolve_precision(training.precision, accelerator.device) == "bf16"
@@ -49,10 +53,15 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
     loss = make_loss(model, document_end, training.label_smoothing, computes_in)
     if compiles(training, accelerator.device):
         compile_loss(loss)
-    if training.parallel == "fsdp" and accelerator.num_processes > 1:
+    if shared:
         return sharded(accelerator, loss, training)
     wrapped = accelerator.prepare_model(loss)
     return Prepared(model, wrapped, make_optimizer(model, training), partial(accelerator.no_sync, wrapped))
+
+
+def is_shared(training: TrainingConfig, processes: int) -> bool:
+    """Whether processes share the weights among them."""
+    return training.parallel == "fsdp" and processes > 1
 
 
 def compiles(training: TrainingConfig, device: torch.device) -> bool:
@@ -81,6 +90,8 @@ def sharded(accelerator: Any, loss: SummedLoss | SummedPairLoss, training: Train
     for layer in stacked_layers(loss.model):
         fully_shard(layer, mesh=mesh, mp_policy=policy, reshard_after_forward=again)
     root: Any = fully_shard(loss, mesh=mesh, mp_policy=whole)
+    if is_empty(loss):
+        loss.to_empty(device=accelerator.device)
     # Gradients are divided after each backward pass: kept whole until the last one, they would take the memory saved.
     unsynchronized = partial(_within_a_copy, root) if copies > 1 else nullcontext
     return Prepared(loss.model, loss, make_optimizer(loss.model, training), unsynchronized)

@@ -2,7 +2,8 @@
 
 A checkpoint is a directory `step_00000123`: the model as a Hugging Face directory, `optimizer.safetensors`,
 `state.json` (step, and fingerprint of data and recipe) and `complete.json` (digest of every file; seconds of training
-so far, and what it was computed on).
+so far, and what it was computed on). Where processes share the weights, each writes the rows that it has, in
+`weights_00000.safetensors` and `optimizer_00000.safetensors`: none ever holds the whole.
 """
 
 import json
@@ -16,18 +17,27 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 
 from paribus.errors import DataError
-from paribus.modeling.build import save_model
-from paribus.store.atomic import publish_directory, write_json
+from paribus.modeling.build import save_model, save_shape
+from paribus.modeling.decoder.architecture import Architecture, read_architecture
+from paribus.modeling.decoder.names import huggingface_rows
+from paribus.modeling.weight_files import CONFIG, WEIGHTS
+from paribus.store.atomic import publish_directory, sync_entry, write_json
 from paribus.store.digest import sha256
+from paribus.store.json_file import read_object
 from paribus.training.fit.determinism import PREFIX
+from paribus.training.processes.host import ALONE, Host
+from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import Snapshot
+from paribus.training.state.stored import StoredTensors
 
 OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
+WEIGHT_SHARDS = "weights_*.safetensors"
+OPTIMIZER_FILES = (OPTIMIZER, "optimizer_*.safetensors")
+"""Patterns of the names of files, of whole tensors or of the rows of processes."""
 STEP_NAME = re.compile(r"step_(\d{8,})")
 RESUMABLE = 2
 """Checkpoints that keep their optimizer state: the newest, and one before it in case the newest is damaged."""
@@ -51,13 +61,33 @@ class Checkpoint:
     computed_on: tuple[str, ...] = ()
     """Device and precision of each part of the training up to here, each once."""
 
-    def optimizer_tensors(self) -> dict[str, torch.Tensor]:
-        """The optimizer's part of the `Snapshot` given to `Checkpoints.save`."""
-        return load_file(self.path / OPTIMIZER)
+    @property
+    def sharded(self) -> bool:
+        """Whether processes wrote their rows, so that there is no model as Hugging Face has it."""
+        return any(self.path.glob(WEIGHT_SHARDS))
+
+    @property
+    def architecture(self) -> Architecture:
+        """Of a `Decoder`."""
+        return read_architecture(read_object(self.path / CONFIG))
+
+    def weights(self) -> StoredTensors:
+        """The parameters of a `Decoder`, by its names."""
+        if self.sharded:
+            return self._tensors(WEIGHT_SHARDS)
+        return StoredTensors.of([self.path / WEIGHTS], huggingface_rows(self.architecture))
+
+    def optimizer(self) -> StoredTensors:
+        """The optimizer's state, as a `Snapshot` names it."""
+        return self._tensors(*OPTIMIZER_FILES)
+
+    def _tensors(self, *patterns: str) -> StoredTensors:
+        return StoredTensors.of(sorted(path for pattern in patterns for path in self.path.glob(pattern)))
 
     def model_files(self) -> list[Path]:
-        """The files of the Hugging Face directory, sorted."""
-        return sorted(path for path in self.path.iterdir() if path.name not in (OPTIMIZER, STATE, COMPLETE))
+        """The files of the Hugging Face directory, sorted; of a sharded one without the weights."""
+        found = set(self.path.iterdir()) - {self.path / STATE, self.path / COMPLETE}
+        return sorted(found - {path for name in (WEIGHT_SHARDS, *OPTIMIZER_FILES) for path in self.path.glob(name)})
 
 
 @dataclass(frozen=True)
@@ -77,20 +107,29 @@ class Checkpoints:
         """What follows is computed `here`, and what was before as the checkpoint says that it goes on from."""
         self.computed_on[:] = dict.fromkeys((*(resumed.computed_on if resumed else ()), here))
 
-    def save(self, step: int, snapshot: Snapshot, seconds: float) -> None:
-        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs."""
+    def save(self, step: int, snapshot: Snapshot, seconds: float, host: Host = ALONE) -> None:
+        """Write the checkpoint after `step` steps aside, sync it, give it its name, and drop what no one needs.
+
+        Every process that has a snapshot takes part, in threads beside the steps; returns when the checkpoint is there.
+        """
         final = self.directory / step_name(step)
         partial = self.directory / f"{final.name}.partial"
-        partial.mkdir()
+        partial.mkdir(exist_ok=snapshot.sharded)
         with _disk_errors(partial):
-            save_model(snapshot.model, partial, snapshot.weights)
-            save_file(snapshot.optimizer, partial / OPTIMIZER)
-        write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
-        digests = {path.name: sha256(path) for path in sorted(partial.iterdir())}
-        about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
-        write_json(partial / COMPLETE, about)
-        publish_directory(partial, final)
-        self._drop_old()
+            written = _write_shard(partial, snapshot, host) if snapshot.sharded else {}
+            digests = host.gathered_by_writers(written) if snapshot.sharded else {}
+            if host.main:
+                _write_main(partial, snapshot)
+        if host.main:
+            write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
+            own = (path for path in sorted(partial.iterdir()) if path.name not in digests)
+            digests |= {path.name: sha256(path) for path in own}
+            about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
+            write_json(partial / COMPLETE, about)
+            publish_directory(partial, final)
+            self._drop_old()
+        if snapshot.sharded:
+            host.gathered_by_writers({})
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints on disk, ascending."""
@@ -151,9 +190,31 @@ class Checkpoints:
         for step in self.steps()[:-RESUMABLE]:
             path = self.directory / step_name(step)
             if step in self.kept:
-                (path / OPTIMIZER).unlink(missing_ok=True)
+                for file in (file for pattern in OPTIMIZER_FILES for file in path.glob(pattern)):
+                    file.unlink()
             else:
                 shutil.rmtree(path)
+
+
+def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str]:
+    """Write and sync the rows of this process, if it has some; the digests of their files."""
+    digests = {}
+    for kind, pieces in (("weights", snapshot.weights), ("optimizer", snapshot.optimizer)):
+        if pieces:
+            path = partial / f"{kind}_{host.rank:05d}.safetensors"
+            save_pieces(path, pieces)
+            sync_entry(path)
+            digests[path.name] = sha256(path)
+    return digests
+
+
+def _write_main(partial: Path, snapshot: Snapshot) -> None:
+    """Write what the main process alone has: the configuration and, unless each wrote its rows, all tensors."""
+    if snapshot.sharded:
+        save_shape(snapshot.model, partial)
+        return
+    save_model(snapshot.model, partial, {name: piece.tensor for name, piece in snapshot.weights.items()})
+    save_file({name: piece.tensor for name, piece in snapshot.optimizer.items()}, partial / OPTIMIZER)
 
 
 def _short(value: Any) -> str:

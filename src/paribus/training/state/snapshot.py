@@ -5,29 +5,40 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch.distributed.tensor import DTensor, distribute_tensor
+from torch.distributed.tensor import DTensor
+
+from paribus.modeling.decoder.decoder import Decoder
+from paribus.training.state.pieces import Piece
+from paribus.training.state.shards import is_first_replica, local_rows, placed
+from paribus.training.state.stored import StoredTensors
 
 OPTIMIZER_STATE = ("step", "exp_avg", "exp_avg_sq")
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Whole tensors on the CPU that nothing else changes."""
+    """Tensors on the CPU that nothing else changes: whole, or of a sharded model the rows of this process."""
 
     model: Any
-    """The transformers model, whose configuration is written beside the weights."""
-    weights: dict[str, torch.Tensor]
-    optimizer: dict[str, torch.Tensor]
+    """Unwrapped, whose configuration is written beside the weights."""
+    weights: dict[str, Piece]
+    optimizer: dict[str, Piece]
+    sharded: bool
+    """Whether every process has one, of rows, which may be none."""
 
 
-def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, keep: bool = True) -> Snapshot | None:
-    """The state of an unwrapped model and of its optimizer, for processes that `keep` it.
+def take_snapshot(model: Any, optimizer: torch.optim.Optimizer, *, main: bool) -> Snapshot | None:
+    """What this process has to write of an unwrapped model and of its optimizer; None for nothing.
 
-    Every process of a sharded model must call this, since the whole is gathered from all.
+    Of a `Decoder` that processes share, each writes its rows; of an encoder-decoder the main process writes the whole,
+    which is gathered from all, so every process must call this.
     """
-    weights = _copied(_tensors(model), keep)
-    state = _copied(_optimizer_state(model, optimizer), keep)
-    return Snapshot(model, weights, state) if keep else None
+    tensors = _tensors(model), _optimizer_state(model, optimizer)
+    if isinstance(model, Decoder) and any(isinstance(parameter, DTensor) for parameter in model.parameters()):
+        weights, state = (_rows(found, main=main) for found in tensors)
+        return Snapshot(model, weights, state, sharded=True)
+    weights, state = (_whole(found, main=main) for found in tensors)
+    return Snapshot(model, weights, state, sharded=False) if main else None
 
 
 def _tensors(model: Any) -> dict[str, torch.Tensor]:
@@ -46,13 +57,13 @@ def _optimizer_state(model: Any, optimizer: torch.optim.Optimizer) -> dict[str, 
     }
 
 
-def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors: Mapping[str, torch.Tensor]) -> None:
+def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors: StoredTensors) -> None:
     """Put back the optimizer state of a snapshot, on the devices and with the shards of the parameters."""
     names = {parameter: name for name, parameter in model.named_parameters()}
     ordered = [parameter for group in optimizer.param_groups for parameter in group["params"]]
     state = {
         number: {
-            kind: _like(parameter, tensors[f"{kind}.{names[parameter]}"])
+            kind: placed(tensors, f"{kind}.{names[parameter]}", parameter)
             for kind in OPTIMIZER_STATE
             if f"{kind}.{names[parameter]}" in tensors
         }
@@ -64,20 +75,27 @@ def load_optimizer_tensors(model: Any, optimizer: torch.optim.Optimizer, tensors
     )
 
 
-def _copied(tensors: Mapping[str, torch.Tensor], keep: bool) -> dict[str, torch.Tensor]:
-    copies: dict[str, torch.Tensor] = {}
+def _rows(tensors: Mapping[str, torch.Tensor], *, main: bool) -> dict[str, Piece]:
+    """The rows that this process has and no other writes, and in the main process what is not shared."""
+    copies: dict[str, Piece] = {}
     for name, tensor in tensors.items():
-        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
-        if keep:
-            copies[name] = whole.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)
+        if isinstance(tensor, DTensor):
+            start, stop = local_rows(tensor)
+            if start < stop and is_first_replica(tensor):
+                copies[name] = Piece(_copy(tensor.to_local()), start, tuple(tensor.shape))
+        elif main:
+            copies[name] = Piece(_copy(tensor), 0, tuple(tensor.shape))
     return copies
 
 
-def _like(parameter: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    """`tensor` sharded as `parameter` is, if it has its shape."""
-    if isinstance(parameter, DTensor) and tensor.shape == parameter.shape:
-        sharded: torch.Tensor = distribute_tensor(
-            tensor.to(parameter.device), parameter.device_mesh, parameter.placements
-        )
-        return sharded
-    return tensor
+def _whole(tensors: Mapping[str, torch.Tensor], *, main: bool) -> dict[str, Piece]:
+    copies: dict[str, Piece] = {}
+    for name, tensor in tensors.items():
+        whole = tensor.full_tensor() if isinstance(tensor, DTensor) else tensor
+        if main:
+            copies[name] = Piece(_copy(whole), 0, tuple(whole.shape))
+    return copies
+
+
+def _copy(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.detach().to("cpu", copy=True, memory_format=torch.contiguous_format)

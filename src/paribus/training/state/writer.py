@@ -4,6 +4,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Self
 
+from paribus.training.processes.host import Host
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
 from paribus.training.state.snapshot import Snapshot
@@ -12,8 +13,8 @@ from paribus.training.state.snapshot import Snapshot
 class CheckpointWriter:
     """Writes one checkpoint at a time; leaving the block waits for the last one."""
 
-    def __init__(self, checkpoints: Checkpoints, metrics: MetricsFile) -> None:
-        self._checkpoints, self._metrics = checkpoints, metrics
+    def __init__(self, checkpoints: Checkpoints, metrics: MetricsFile, host: Host) -> None:
+        self._checkpoints, self._metrics, self._host = checkpoints, metrics, host
         self._pool = ThreadPoolExecutor(1, "checkpoints")
         self._pending: Future[None] | None = None
 
@@ -41,5 +42,6 @@ class CheckpointWriter:
             self._pending.result()
 
     def _write(self, step: int, snapshot: Snapshot, seconds: float) -> None:
-        self._metrics.sync()
-        self._checkpoints.save(step, snapshot, seconds)
+        if self._host.main:
+            self._metrics.sync()
+        self._checkpoints.save(step, snapshot, seconds, self._host)

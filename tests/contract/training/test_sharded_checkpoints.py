@@ -1,0 +1,112 @@
+"""Checkpoints of which each process writes and reads the rows that it has."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+from test_requests import begin, finish, saved, send_in_a_step
+
+from paribus.modeling.decoder.names import huggingface_rows
+from paribus.modeling.weight_files import WEIGHTS
+from paribus.training.export import write_optimizer, write_weights
+from paribus.training.state.checkpoint import OPTIMIZER, Checkpoints
+from paribus.training.state.stored import StoredTensors
+from support.stages import files
+from support.training_inputs import write_inputs
+
+ROWS = Path(__file__).with_name("sharded_snapshot.py")
+
+
+@pytest.fixture(scope="module", params=[2, 4], ids=["shards", "copies_of_shards"])
+def group(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    size = str(request.param)
+    root = tmp_path_factory.mktemp("rows")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": size, "ACCELERATE_USE_CPU": "true"}
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, str(ROWS), str(root), size],
+            env=os.environ
+            | group
+            | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROWS.parents[2])},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(request.param)
+    ]
+    for rank in ranks:
+        _, errors = rank.communicate(timeout=200)
+        assert rank.returncode == 0, errors
+    return root
+
+
+@pytest.mark.parametrize("name", ["llama", "tied", "neox"])
+def test_rows_are_exported_to_the_bytes_of_the_gathered_whole(group: Path, name: str, tmp_path: Path) -> None:
+    """That a model on `meta` filled from the rows goes on as the one that was saved, the processes asserted."""
+    checkpoint = Checkpoints(group / name, frozenset({1}), {}).read(1)
+    assert sorted(path.name for path in checkpoint.path.glob("*.safetensors")) == [
+        f"{kind}_0000{rank}.safetensors" for kind in ("optimizer", "weights") for rank in (0, 1)
+    ]
+    whole = group / name / "whole"
+    write_weights(checkpoint, tmp_path)
+    write_optimizer(checkpoint, tmp_path)
+    for file in (WEIGHTS, OPTIMIZER):
+        assert (tmp_path / file).read_bytes() == (whole / file).read_bytes()
+    assert (checkpoint.path / "config.json").read_bytes() == (whole / "config.json").read_bytes()
+    stored = StoredTensors.of([whole / WEIGHTS], huggingface_rows(checkpoint.architecture))
+    rows = checkpoint.weights()
+    assert stored.shapes == rows.shapes
+    assert all(stored.whole(key).equal(rows.whole(key)) for key in rows.shapes)
+
+
+@pytest.mark.parametrize("name", ["llama"])
+def test_a_checkpoint_whose_rows_were_changed_is_passed_over(group: Path, name: str, tmp_path: Path) -> None:
+    shutil.copytree(group / name, tmp_path / name)
+    checkpoints = Checkpoints(tmp_path / name, frozenset({1}), {})
+    assert checkpoints.newest(1) is not None
+    (tmp_path / name / "step_00000001" / "weights_00001.safetensors").write_bytes(b"torn")
+    assert checkpoints.newest(1) is None
+    assert checkpoints.damaged == ["step_00000001"]
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sharded")
+    write_inputs(directory)
+    return directory
+
+
+def stop(root: Path, name: str) -> int:
+    process = begin(root, name)
+    send_in_a_step(process, signal.SIGTERM, root / name / "work" / "metrics.jsonl")
+    assert "InterruptedRunError" in finish(process)
+    return saved(root, name)[-1]
+
+
+@pytest.mark.slow
+def test_a_sharded_training_that_was_stopped_ends_with_the_same_bytes(root: Path) -> None:
+    step = stop(root, "shared_asked")
+    shards = root / "shared_asked" / "work" / f"step_{step:08d}"
+    assert (shards / "weights_00001.safetensors").exists() and not (shards / WEIGHTS).exists()
+    assert finish(begin(root, "shared_asked")) == finish(begin(root, "shared")) == ""
+    assert files(root / "shared_asked" / "output") == files(root / "shared" / "output")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["shared_then_alone", "alone_then_shared"])
+def test_a_training_goes_on_in_another_number_of_processes(root: Path, name: str) -> None:
+    stop(root, name)
+    assert finish(begin(root, name)) == finish(begin(root, "alone")) == ""
+    for file in ("step_00000120/model.safetensors", "state/optimizer.safetensors"):
+        one, other = (load_file(root / run / "output" / file) for run in ("alone", name))
+        assert other.keys() == one.keys()
+        assert all(np.allclose(other[key], one[key], rtol=1e-2, atol=1e-4) for key in one)
