@@ -26,6 +26,7 @@ from paribus.pipeline.making.execute import child_environment
 from paribus.pipeline.making.gpu_slots import gpu_slots
 from paribus.planning.machine import training_device_name, trains_on_gpu
 from paribus.store import atomic
+from paribus.training.fit.shape import one_process
 
 SECONDS_TO_START = {True: 240.0, False: 60.0}
 """What a probe may take beside its steps on a GPU, where layers are compiled first, and on a CPU."""
@@ -48,6 +49,8 @@ class Probe:
     precision: str
     micro_batch: int
     threads: int
+    layers: tuple[int, ...]
+    """Numbers of layers that were timed: all of the model, or two from which its steps were reckoned."""
     when: str
 
     @property
@@ -62,25 +65,19 @@ class Probe:
         return (tenths[-1] - tenths[0]) / 2 / median(self.seconds)
 
 
-def probed_config(config: RunConfig) -> RunConfig:
-    """The training of one process of `config`, by itself."""
-    training = config.training
-    share = training.global_batch // (max(1, training.processes) * max(1, training.nodes))
-    alone = replace(training, processes=1, nodes=1, parallel="ddp", shard_processes=0, global_batch=max(1, share))
-    return replace(config, training=alone)
-
-
 def probe_key(config: RunConfig, vocabulary: int) -> dict[str, Any]:
     """Everything that decides how fast `config` trains, as far as it can be known without PyTorch."""
-    training = probed_config(config).training
+    training = one_process(config).training
     decisive = ("precision", "compile", "activation_checkpointing", "micro_batch", "global_batch")
+    sharing = ("processes", "nodes", "shard_processes", "reshard_after_forward")
+    shared = {name: getattr(config.training, name) for name in sharing if config.training.parallel == "fsdp"}
     return {
         "device": training_device_name(training),
         "threads": _threads(config) if not trains_on_gpu(training) else 0,
         "model": everything(resolve_model(config.model, vocabulary)),
         "vocab_size": vocabulary,
         "documents": within_documents(config.packing),
-        "training": {name: getattr(training, name) for name in decisive},
+        "training": {name: getattr(training, name) for name in decisive} | shared,
         "torch": importlib.metadata.version("torch"),
     }
 
@@ -110,8 +107,9 @@ def read_probe(cache: Path, key: Mapping[str, Any]) -> Probe | None:
 def _probe(stored: Mapping[str, Any]) -> Probe:
     """Raises ValueError, KeyError or TypeError for anything but what was written."""
     seconds = [float(value) for value in stored["seconds"]]
-    numbers = [*seconds, *(int(stored[name]) for name in ("tokens", "micro_batch", "threads"))]
-    whole = isinstance(stored["seconds"], list) and len(seconds) >= FEWEST_STEPS
+    layers = tuple(int(number) for number in stored["layers"])
+    numbers = [*seconds, *layers, *(int(stored[name]) for name in ("tokens", "micro_batch", "threads"))]
+    whole = isinstance(stored["seconds"], list) and len(seconds) >= FEWEST_STEPS and len(layers) > 0
     if not whole or not all(math.isfinite(number) and number > 0 for number in numbers):
         raise ValueError("no seconds of steps")
     return Probe(
@@ -121,6 +119,7 @@ def _probe(stored: Mapping[str, Any]) -> Probe:
         precision=str(stored["precision"]),
         micro_batch=int(stored["micro_batch"]),
         threads=int(stored["threads"]),
+        layers=layers,
         when=str(stored["when"]),
     )
 
@@ -130,9 +129,11 @@ def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str]
 
     Raises ProbeError where a probe is not possible.
     """
-    key, alone = probe_key(config, vocabulary), probed_config(config)
-    with gpu_slots("training", alone, lambda text: say("waiting for a GPU: jobs on this machine have all")) as slots:
-        answer = _child(alone, vocabulary, _threads(config), slots)
+    key = probe_key(config, vocabulary)
+    with gpu_slots(
+        "training", one_process(config), lambda text: say("waiting for a GPU: jobs on this machine have all")
+    ) as slots:
+        answer = _child(config, vocabulary, slots)
     if "problem" in answer:
         raise ProbeError(str(answer["problem"]))
     measured = answer | {"device": key["device"], "when": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")}
@@ -142,10 +143,10 @@ def measure(config: RunConfig, vocabulary: int, cache: Path, say: Callable[[str]
     return _probe(measured)
 
 
-def _child(alone: RunConfig, vocabulary: int, threads: int, slots: Mapping[str, str]) -> dict[str, Any]:
+def _child(config: RunConfig, vocabulary: int, slots: Mapping[str, str]) -> dict[str, Any]:
     """What the child says; a problem where it died or ran out of time."""
-    limit = alone.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(alone.training)]
-    job = {"config": everything(alone), "vocab_size": vocabulary, "seconds": alone.plan.probe_seconds}
+    limit = config.plan.probe_seconds + SECONDS_TO_START[trains_on_gpu(config.training)]
+    job = {"config": everything(config), "vocab_size": vocabulary, "seconds": config.plan.probe_seconds}
     try:
         done = subprocess.run(
             [sys.executable, "-m", "paribus.training.fit.probe"],
@@ -154,7 +155,7 @@ def _child(alone: RunConfig, vocabulary: int, threads: int, slots: Mapping[str, 
             text=True,
             timeout=limit,
             check=False,
-            env={**child_environment(replace(alone.engine, threads=threads)), **slots},
+            env={**child_environment(replace(config.engine, threads=_threads(config))), **slots},
         )
     except subprocess.TimeoutExpired:
         return {"problem": f"{FEWEST_STEPS} steps were not done within {limit:.3g} s"}

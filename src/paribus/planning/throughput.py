@@ -101,5 +101,8 @@ def _measured(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Th
     where = f"{probe.device}, {probe.precision}, micro-batch {probe.micro_batch}"
     speed = f"{probe.tokens_per_second:,.0f} tokens/s ± {probe.error:.0%}".replace("%", " %")
     threads = "" if trains_on_gpu(config.training) else f", {probe.threads} thread{'s' if probe.threads > 1 else ''}"
-    source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}; {when}"
+    reckoned = ""
+    if len(probe.layers) > 1:
+        reckoned = f", reckoned from {' and '.join(map(str, probe.layers))} layers, without what processes exchange"
+    source = f"{shape_name(config, vocabulary)}: {speed} on {where}{threads}{reckoned}; {when}"
     return Throughput(flops, source, probe.error)

@@ -3,14 +3,17 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import torch
 
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.counts import flops_per_token
+from paribus.modeling.memory import training_memory
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.limit import refuse_over_limit
@@ -24,7 +27,7 @@ QUICK = PlanConfig(throughput="probe", probe_seconds=0.3)
 HUGE = LlamaModel(width=65_536, layers=80, heads=64, ffn_width=262_144, context_length=32)
 MEASURED = {
     "seconds": [2.0, 2.0, 2.0, 2.2, 1.8], "tokens": 256, "device": "abacus", "precision": "fp32", "micro_batch": 4,
-    "threads": 1, "when": "2026-01-02 03:04 UTC",
+    "threads": 1, "layers": [2], "when": "2026-01-02 03:04 UTC",
 }  # fmt: skip
 
 
@@ -88,6 +91,8 @@ def test_hours_are_positions_over_tokens_a_second_with_the_spread_of_steps(tmp_p
         {"tokens": 0},
         {"tokens": None},
         {"micro_batch": "four"},
+        {"layers": []},
+        {"layers": [0]},
     ],
 )
 def test_a_remembered_probe_that_cannot_be_is_none(changes: dict[str, Any], tmp_path: Path) -> None:
@@ -150,3 +155,41 @@ def test_a_probe_refuses_what_has_no_room_no_formula_and_no_time(tmp_path: Path)
         measure(replace(config, model=TRANSLATOR), VOCABULARY, 1.0)
     with pytest.raises(ConfigurationError, match=r"3 steps of one micro-batch would take at least"):
         measure(replace(config, model=replace(MODEL, width=128, layers=8)), VOCABULARY, 1e-6)
+
+
+SHARED = replace(TRAINING, parallel="fsdp", processes=8, global_batch=32, micro_batch=4)
+
+
+def test_weights_that_are_shared_and_fit_in_no_process_are_probed_by_fewer_layers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A step is made to take a second and a tenth a layer."""
+    from paribus.training.fit import probe
+
+    deep = replace(MODEL, layers=64, width=64, heads=2, ffn_width=172)
+    config = planned_run(tmp_path, QUICK, training=SHARED, model=deep).job.config
+    sharded = probe._setting(config, SimpleNamespace(device=torch.device("cpu")), "fp32")
+    needed = training_memory(deep, VOCABULARY, sharded)
+    assert needed is not None
+    # What a process of the group needs, and an eighth of what one needs that has all.
+    monkeypatch.setattr(probe, "available_bytes", lambda *_: int(1.5 * needed.device))
+    monkeypatch.setattr(probe, "_time", lambda stepper, _: 1.0 + len(stepper.prepared.model.layers) / 10)
+    found = probe.measure(config, VOCABULARY, 20.0)
+    few, many = found["layers"]
+    assert 1 <= few == many // 2 < many < 64
+    assert found["micro_batch"] == 4
+    assert found["seconds"] == pytest.approx([7.4] * len(found["seconds"]))
+
+    monkeypatch.setattr(probe, "available_bytes", lambda *_: None)
+    assert probe.measure(replace(config, model=MODEL), VOCABULARY, 3.0)["layers"] == [MODEL.layers]
+    with pytest.raises(OutOfMemoryError, match=r"even with training\.micro_batch=1"):
+        monkeypatch.setattr(probe, "available_bytes", lambda *_: int(1.5 * needed.device))
+        probe.measure(replace(config, training=replace(SHARED, parallel="ddp")), VOCABULARY, 3.0)
+
+
+def test_a_plan_says_from_how_many_layers_a_probe_reckoned(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, PlanConfig(), training=SHARED)
+    remember(run, layers=[4, 8])
+    said = "\n".join(bill(make_plan([run])))
+    assert "reckoned from 4 and 8 layers, without what processes exchange" in said
+    assert make_plan([planned_run(tmp_path, PlanConfig(), training=replace(SHARED, processes=4))]).device_hours is None

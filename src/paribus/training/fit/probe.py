@@ -9,11 +9,14 @@ import math
 import os
 import sys
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from accelerate.utils import release_memory
 
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
@@ -21,11 +24,13 @@ from paribus.engine.process_ends import die_with_parent
 from paribus.errors import ConfigurationError, ParibusError
 from paribus.modeling.build import build_model
 from paribus.modeling.counts import training_flops
-from paribus.modeling.memory import training_memory, training_setting
+from paribus.modeling.match import resolve_model
+from paribus.modeling.memory import TrainingSetting, training_setting
 from paribus.training.data.prefetch import Batch
 from paribus.training.fit.available import available_bytes
 from paribus.training.fit.device import explained_memory_errors, make_accelerator
 from paribus.training.fit.fit import fit
+from paribus.training.fit.shape import depths, extrapolated, one_process
 from paribus.training.processes.parallel import prepare
 from paribus.training.step.step import Stepper
 
@@ -38,37 +43,55 @@ SIDE = 1024
 
 
 def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any]:
-    """Time steps of one process for about `seconds`: the seconds of each, and what a step is.
+    """Time steps of one process of a training for about `seconds`: the seconds of each, and what a step is.
 
-    Raises OutOfMemoryError where the model does not fit here and ConfigurationError where it has no memory formula or
-    three steps would take more than three times `seconds` at the speed of plain matrix products.
+    Where processes share weights that do not fit into this one, models of fewer layers are timed, and the rest is
+    reckoned from these. Raises OutOfMemoryError where the model does not fit here and ConfigurationError where it has
+    no memory formula or three steps would take more than three times `seconds` at the speed of plain matrix products.
     """
-    accelerator, precision = make_accelerator(config.training)
+    model = resolve_model(config.model, vocab_size)
+    if isinstance(model, EncoderDecoderModel):
+        raise ConfigurationError("there is no formula for the memory of encoder_decoder")
+    alone = one_process(config)
+    accelerator, precision = make_accelerator(alone.training)
     micro_batch = _micro_batch(config, vocab_size, accelerator, precision)
-    tokens = micro_batch * config.model.context_length
-    _refuse_slow(training_flops(config.model, vocab_size, tokens), seconds, accelerator.device, precision)
-    with explained_memory_errors(config.training):
-        stepper = _stepper(config, vocab_size, accelerator, micro_batch)
-        first = _batch(config, vocab_size, micro_batch)
-        _time(stepper, first)  # Compiles layers, allocates memory.
-        pieces = _pieces(config.training.global_batch // micro_batch, _time(stepper, first), seconds)
-        timed = _time_steps(stepper, _batch(config, vocab_size, pieces * micro_batch), seconds)
+    how = _setting(alone, accelerator, precision, micro_batch)
+    layers = depths(model, vocab_size, how, available_bytes(accelerator.device, 1))
+    tokens, timed, pieces = micro_batch * alone.model.context_length, [], None
+    for number in layers:
+        shape = replace(alone, model=replace(model, layers=number))
+        _refuse_slow(training_flops(shape.model, vocab_size, tokens), seconds, accelerator.device, precision)
+        with explained_memory_errors(alone.training):
+            stepper = _stepper(shape, vocab_size, accelerator, micro_batch)
+            first = _batch(shape, vocab_size, micro_batch)
+            _time(stepper, first)  # Compiles layers, allocates memory.
+            pieces = pieces or _pieces(alone.training.global_batch // micro_batch, _time(stepper, first), seconds)
+            batch = _batch(shape, vocab_size, pieces * micro_batch)
+            timed.append(_time_steps(stepper, batch, seconds / len(layers)))
+        del stepper
+        release_memory()
     return {
-        "seconds": timed,
-        "tokens": pieces * tokens,
+        "seconds": extrapolated(timed, layers, model.layers),
+        "tokens": (pieces or 1) * tokens,
         "precision": precision,
         "micro_batch": micro_batch,
         "threads": torch.get_num_threads(),
+        "layers": list(layers),
     }
 
 
 def _micro_batch(config: RunConfig, vocab_size: int, accelerator: Any, precision: str) -> int:
-    """The one that training would use in the memory there is."""
-    gpu, documents = accelerator.device.type == "cuda", within_documents(config.packing)
-    how = training_setting(config.training, precision, 1, gpu=gpu, documents=documents)
-    if training_memory(config.model, vocab_size, how) is None:
-        raise ConfigurationError("there is no formula for the memory of encoder_decoder")
+    """The one that each process of the training would use in the memory there is."""
+    how = _setting(config, accelerator, precision)
     return fit(config.model, vocab_size, how, available_bytes(accelerator.device, 1)).micro_batch
+
+
+def _setting(config: RunConfig, accelerator: Any, precision: str, micro_batch: int | None = None) -> TrainingSetting:
+    """`micro_batch` in place of the configured one, if it is given."""
+    training, gpu = config.training, accelerator.device.type == "cuda"
+    processes = max(1, training.processes) * max(1, training.nodes)
+    given = training if micro_batch is None else replace(training, micro_batch=micro_batch)
+    return training_setting(given, precision, processes, gpu=gpu, documents=within_documents(config.packing))
 
 
 def _refuse_slow(flops: int, seconds: float, device: torch.device, precision: str) -> None:
