@@ -1,5 +1,6 @@
 """What can be held of the images and the compose file without an engine."""
 
+import os
 import re
 import shlex
 import subprocess
@@ -175,7 +176,30 @@ def test_the_runner_gives_its_arguments_to_paribus_and_the_password_of_a_file_to
 def test_the_image_for_gpus_has_what_compiled_layers_need_and_tries_it() -> None:
     steps = instructions()
     begin = steps.index(("FROM", "base AS torch-cuda"))
-    stage = [arguments for name, arguments in steps[begin : begin + 5] if name in ("RUN", "ARG")]
+    stage = [arguments for name, arguments in steps[begin : begin + 7] if name in ("RUN", "ARG")]
     assert re.search(r"install .*\bgcc libc6-dev libibverbs1\b", stage[0])
     assert "#include <Python.h>" in stage[0] and "get_path" in stage[0]
     assert stage[1].startswith("TORCH_INDEX=https://") and "${TORCH_INDEX}" in stage[2]
+    assert "python /tmp/compile-smoke" in stage[3]
+
+
+def test_the_image_for_gpus_compiles_a_kernel_in_its_build(tmp_path: Path) -> None:
+    """Triton comes with PyTorch's CUDA build alone; where it is not, one stands in that compiles nothing."""
+    for name, lines in {
+        "__init__.py": "class Nothing:\n    asm = {'cubin': b''}\njit = compile = lambda *_, **__: Nothing",
+        "language.py": "constexpr = None",
+        "compiler.py": "def ASTSource(kernel, signature, constexprs): return kernel",
+        "backends/__init__.py": "",
+        "backends/compiler.py": "def GPUTarget(*of): return of",
+    }.items():
+        (tmp_path / "triton" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "triton" / name).write_text(lines + "\n", encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, str(DOCKER / "compile-smoke")],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode != 0
+    assert "AssertionError" in done.stderr
