@@ -9,6 +9,7 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "short": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "shared": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
     "shared_asked": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
+    "shared_killed": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
     "shared_then_alone": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
     "alone_then_shared": (LONG, LONG_BUDGET),
     "alone_asked": (SELDOM, LONG_BUDGET),
@@ -58,11 +60,22 @@ AGAIN = {"shared_then_alone": LONG, "alone_then_shared": dataclasses.replace(SHA
 """How what was stopped goes on."""
 
 
-def kill_a_process_of_the_group(root: Path) -> None:
-    """Kill process 1 of the two once they have trained some steps."""
-    metrics = root / "killed" / "work" / "metrics.jsonl"
-    while not metrics.exists() or metrics.read_bytes().count(b"\n") < 60:
-        time.sleep(0.01)
+def some_steps(work: Path) -> bool:
+    metrics = work / "metrics.jsonl"
+    return metrics.exists() and metrics.read_bytes().count(b"\n") >= 60
+
+
+def a_second_checkpoint_half_written(work: Path) -> bool:
+    return any(work.glob("step_00000050.partial/weights_*.safetensors"))
+
+
+KILLED = {"killed": some_steps, "shared_killed": a_second_checkpoint_half_written}
+"""When process 1 of the two is killed, by the files in `work`."""
+
+
+def kill_a_process_of_the_group(work: Path, is_time: Callable[[Path], bool]) -> None:
+    while not is_time(work):
+        time.sleep(0.0005)
     for process in psutil.Process().children(recursive=True):
         if process.environ().get("RANK") == "1":
             os.kill(process.pid, signal.SIGKILL)
@@ -74,8 +87,9 @@ def main(root: Path, name: str) -> None:
     training, budget = SCENARIOS[name]
     if (root / name).exists():
         training = AGAIN.get(name, training)
-    if name == "killed" and not (root / name).exists():
-        threading.Thread(target=kill_a_process_of_the_group, args=(root,), daemon=True).start()
+    if name in KILLED and not (root / name).exists():
+        killing = (root / name / "work", KILLED[name])
+        threading.Thread(target=kill_a_process_of_the_group, args=killing, daemon=True).start()
     if name == "short":
         begin = launch.launch_agent
         launch.launch_agent = lambda config, entrypoint, arguments: begin(config, entrypoint, [SHORT, *arguments[2:]])

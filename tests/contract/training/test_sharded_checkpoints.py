@@ -11,12 +11,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from safetensors.numpy import load_file
-from test_requests import begin, finish, saved, send_in_a_step
+from test_requests import begin, finish, send_in_a_step
 
 from paribus.modeling.decoder.names import huggingface_rows
 from paribus.modeling.weight_files import WEIGHTS
 from paribus.training.export import write_optimizer, write_weights
-from paribus.training.state.checkpoint import OPTIMIZER, Checkpoints
+from paribus.training.state.checkpoint import OPTIMIZER, STEP_NAME, Checkpoints
 from paribus.training.state.stored import StoredTensors
 from support.stages import files
 from support.training_inputs import write_inputs
@@ -85,28 +85,51 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
+@pytest.fixture(scope="module")
+def undisturbed(root: Path) -> Path:
+    """The artefacts of trainings that nothing stopped, of one process and of two that share the weights."""
+    for name in ("alone", "shared"):
+        assert finish(begin(root, name)) == ""
+    return root
+
+
+def complete(root: Path, name: str) -> list[int]:
+    found = (STEP_NAME.fullmatch(path.name) for path in (root / name / "work").iterdir())
+    return sorted(int(step[1]) for step in found if step)
+
+
 def stop(root: Path, name: str) -> int:
     process = begin(root, name)
     send_in_a_step(process, signal.SIGTERM, root / name / "work" / "metrics.jsonl")
     assert "InterruptedRunError" in finish(process)
-    return saved(root, name)[-1]
+    return complete(root, name)[-1]
 
 
 @pytest.mark.slow
-def test_a_sharded_training_that_was_stopped_ends_with_the_same_bytes(root: Path) -> None:
+def test_a_sharded_training_that_was_stopped_ends_with_the_same_bytes(root: Path, undisturbed: Path) -> None:
     step = stop(root, "shared_asked")
     shards = root / "shared_asked" / "work" / f"step_{step:08d}"
     assert (shards / "weights_00001.safetensors").exists() and not (shards / WEIGHTS).exists()
-    assert finish(begin(root, "shared_asked")) == finish(begin(root, "shared")) == ""
-    assert files(root / "shared_asked" / "output") == files(root / "shared" / "output")
+    assert finish(begin(root, "shared_asked")) == ""
+    assert files(root / "shared_asked" / "output") == files(undisturbed / "shared" / "output")
+
+
+@pytest.mark.slow
+def test_a_process_that_is_killed_while_rows_are_written_costs_no_checkpoint_before(
+    root: Path, undisturbed: Path
+) -> None:
+    assert "InfrastructureError: process 1 was killed from outside" in finish(begin(root, "shared_killed"))
+    assert complete(root, "shared_killed")[0] == 25
+    assert finish(begin(root, "shared_killed")) == ""
+    assert files(root / "shared_killed" / "output") == files(undisturbed / "shared" / "output")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["shared_then_alone", "alone_then_shared"])
-def test_a_training_goes_on_in_another_number_of_processes(root: Path, name: str) -> None:
+def test_a_training_goes_on_in_another_number_of_processes(root: Path, undisturbed: Path, name: str) -> None:
     stop(root, name)
-    assert finish(begin(root, name)) == finish(begin(root, "alone")) == ""
+    assert finish(begin(root, name)) == ""
     for file in ("step_00000120/model.safetensors", "state/optimizer.safetensors"):
-        one, other = (load_file(root / run / "output" / file) for run in ("alone", name))
+        one, other = (load_file(undisturbed / run / "output" / file) for run in ("alone", name))
         assert other.keys() == one.keys()
         assert all(np.allclose(other[key], one[key], rtol=1e-2, atol=1e-4) for key in one)
