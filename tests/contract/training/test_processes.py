@@ -131,8 +131,11 @@ def test_two_processes_train_as_one_does_up_to_rounding(
     ("given", "asked"),
     [
         ({}, []),
-        ({"SLURM_CPUS_ON_NODE": "64"}, ["--cpus-per-task=64"]),
-        ({"SLURM_CPUS_ON_NODE": "64", "SLURM_GPUS_ON_NODE": "8"}, ["--cpus-per-task=64", "--gpus-per-node=8"]),
+        ({"SLURM_JOB_CPUS_PER_NODE": "64"}, ["--cpus-per-task=64"]),
+        (
+            {"SLURM_JOB_CPUS_PER_NODE": "72(x2),64(x12)", "SLURM_GPUS_ON_NODE": "8"},
+            ["--cpus-per-task=64", "--gpus-per-node=8"],
+        ),
     ],
 )
 def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_step(
@@ -142,7 +145,7 @@ def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_ste
     srun.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/asked\n')
     srun.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
-    for name in ("SLURM_CPUS_ON_NODE", "SLURM_GPUS_ON_NODE"):
+    for name in ("SLURM_JOB_CPUS_PER_NODE", "SLURM_GPUS_ON_NODE"):
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)

@@ -1,6 +1,7 @@
 """What starts an agent of `launch` on each of several nodes: SLURM or Ray."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -64,10 +65,11 @@ class SlurmNodes:
         """
         nodes = self.processes.nodes
         options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--overlap"]
-        for option, variable in (("--cpus-per-task", "SLURM_CPUS_ON_NODE"), ("--gpus-per-node", "SLURM_GPUS_ON_NODE")):
-            if os.environ.get(variable, "").isdecimal():
-                options.append(f"{option}={os.environ[variable]}")
-        return options
+        # By node as 64(x2),32: each task may have no more than the smallest node.
+        cpus = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
+        gpus = re.findall(r"^\d+$", os.environ.get("SLURM_GPUS_ON_NODE", ""))
+        options += [f"--cpus-per-task={min(map(int, cpus))}"] if cpus else []
+        return options + ([f"--gpus-per-node={gpus[0]}"] if gpus else [])
 
 
 @dataclass(frozen=True)
