@@ -35,6 +35,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task
 from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.models.shares import SCORED
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS
@@ -105,7 +106,7 @@ def write_tasks(directory: Path, given: argparse.Namespace) -> None:
         training = fewshot_file(scored, benchmark)
         items = split_pool(read_benchmark(scored, benchmark), read_benchmark(training, benchmark) if training else None)
         items = ItemSet(items.evaluated[: given.items], items.fewshot, items.fewshot_source)
-        write_task(directory, name, items, target_delimiter=benchmark.target_delimiter, source=benchmark.source)
+        write_task(directory, name, items, benchmark.prompt)
 
 
 def write_checkpoint(directory: Path, given: argparse.Namespace) -> Path:
@@ -132,7 +133,7 @@ def measure(directory: Path, checkpoint: Path, name: str, shots: int, given: arg
         device=str(resolve_device(given.device, "--device")),
         batch_size=given.batch_size,
     )
-    scorer = Scorer(load_checkpoint_model(checkpoint, given.device), given.batch_size)
+    scorer = Scorer(load_checkpoint_model(checkpoint, given.device), given.batch_tokens)
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
     measured = Measured(f"{name}, {shots} shots", len(requests))
     for warm in (theirs, HarnessModel(scorer, tokenizer)):
@@ -172,7 +173,8 @@ def machine(given: argparse.Namespace, shape: Any) -> str:
         f"{name}, {torch.get_num_threads()} threads, load average {os.getloadavg()[0]:.1f} at the end; "
         f"{time.strftime('%Y-%m-%d')}; {versions}. {shape.kind}, {shape.layers} layers of "
         f"{shape.width}, vocabulary {shape.vocab_size:,}, context {shape.context_length:,}, float32; "
-        f"batch size {given.batch_size}; medians of {given.rounds} rounds."
+        f"{given.batch_size} requests a batch of hf, {given.batch_tokens or SCORED[device.type]:,} tokens one of ours; "
+        f"medians of {given.rounds} rounds."
     )
 
 
@@ -184,7 +186,8 @@ def _arguments() -> argparse.Namespace:
     add("--tasks", nargs="+", choices=sorted(BENCHMARKS), default=["piqa", "boolq"])
     add("--shots", nargs="+", type=int, default=[0, 5])
     add("--items", type=int, default=200, help="questions a task")
-    add("--batch-size", type=int, default=32)
+    add("--batch-size", type=int, default=32, help="requests of a batch of hf")
+    add("--batch-tokens", type=int, help="tokens of a batch of paribus; default: what it takes by itself")
     add("--rounds", type=int, default=3)
     add("--device", default="auto", help="auto, cpu, cuda or cuda:N")
     add("--width", type=int, default=256, help="of the model with random weights")

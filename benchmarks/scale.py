@@ -125,7 +125,7 @@ def run_stage(name: str, config: RunConfig, root: Path, made: str) -> Cost:
     for directory in (output, work):
         directory.mkdir()
     inputs = {stage: root / stage for stage in STAGES[name].inputs(config)}
-    function = STAGES[name].load()
+    function = STAGES[name].build
     start = time.process_time()
     function(StageContext(config, inputs, output, work, SilentReporter(), engine))
     seconds = time.process_time() - start

@@ -57,7 +57,7 @@ def test_an_ordering_that_removes_duplicates_is_not_compared_with_one_that_does_
         ("training.micro_batch", "4,8"),
         ("training.checkpoint_every", "10,20"),
         ("evaluation.device", "cpu,auto"),
-        ("evaluation.batch_size", "1,2"),
+        ("evaluation.batch_tokens", "64,128"),
         ("root", "a,b"),
         ("neighbours.retrieved", "5,10"),
     ],

@@ -40,7 +40,7 @@ def changed(tmp_path: object, *arguments: str, base: tuple[str, ...] = ()) -> se
 
 
 def test_execution_fields_never_change_a_key(tmp_path: object) -> None:
-    overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_size=7", "root=elsewhere")
+    overrides = ("engine.workers=3", "training.micro_batch=4", "evaluation.batch_tokens=7", "root=elsewhere")
     searched = ("neighbours.device=cpu", "factors=[duplicates]")
     placed = ("tracking.uri=http://localhost:1", "training.device=cpu")
     assert changed(tmp_path, *overrides, *searched, *placed, base=("ordering=in_context",)) == set()

@@ -30,7 +30,7 @@ def finetuning_config(root: Path, **fields: Any) -> RunConfig:
     return run_config(
         model=MODEL,
         training=TRAINING,
-        evaluation=EvaluationConfig(batch_size=3, device="cpu"),
+        evaluation=EvaluationConfig(batch_tokens=300, device="cpu"),
         finetuning=ScrollsFinetuning(data=str(root / "data"), **chosen),
         seed=1,
     )

@@ -29,7 +29,7 @@ def measure(given: Given) -> Answer:
     number, tokens, batch = (12, 8, 4) if given.tiny else (400, 64, 64)
     checkpoint = _checkpoint(given)
     theirs: Any = HFLM(pretrained=str(checkpoint), dtype="float32", device=given.device, batch_size=batch)
-    scorer = Scorer(load_checkpoint_model(checkpoint, given.device), batch)
+    scorer = Scorer(load_checkpoint_model(checkpoint, given.device))
     tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
     ours, asked = HarnessModel(scorer, tokenizer), _requests(number)
     answer, scores = Answer(), {}

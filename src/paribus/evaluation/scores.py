@@ -42,6 +42,7 @@ from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_statistics, count_tokens
+from paribus.training.processes.host import ALONE, Host
 
 BITS_PER_BYTE = "eval/bits_per_byte"
 TEXT = "text/"
@@ -72,9 +73,9 @@ class Scored:
     """Largest share left out of a sum at a boundary (`paribus.evaluation.prompts.boundary`)."""
 
 
-def score_checkpoints(context: StageContext) -> dict[str, JSON]:
+def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JSON]:
     """The stage `evaluation`: `items.parquet`, `heldout.parquet`, `statistics.json`, and `texts.parquet` and
-    `translations.parquet` where there are such.
+    `translations.parquet` where there are such. All processes of `host` score; the main one writes.
 
     Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
     `evaluation.last_checkpoints` shares of the training end at fewer steps, NumericalError where a model's output is
@@ -89,9 +90,15 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     for rows in _segmentations(context.config.evaluation.tasks, context.inputs["tasks"], tokenizer, list(checkpoints)):
         _keep(context.report, rows, scored)
     if heldout.pairs is None:
-        _score_texts(context, tokenizer, checkpoints, heldout, scored)
+        _score_texts(context, host, tokenizer, checkpoints, heldout, scored)
     else:
-        _score_pairs(context, tokenizer, checkpoints, heldout.pairs, scored)
+        _score_pairs(context, host, tokenizer, checkpoints, heldout.pairs, scored)
+    return _write(context, tokenizer, checkpoints, heldout, scored) if host.main else {}
+
+
+def _write(
+    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], heldout: "_Heldout", scored: Scored
+) -> dict[str, JSON]:
     clean = clean_set(
         CorpusArtifact(context.inputs["corpus"]),
         heldout.documents,
@@ -126,8 +133,13 @@ def score_checkpoints(context: StageContext) -> dict[str, JSON]:
     return _result(scored, list(checkpoints))
 
 
-def _score_texts(
-    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], heldout: "_Heldout", scored: Scored
+def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
+    context: StageContext,
+    host: Host,
+    tokenizer: Tokenizer,
+    checkpoints: dict[int, Path],
+    heldout: "_Heldout",
+    scored: Scored,
 ) -> None:
     """Tasks and held-out text; requests are built, and texts encoded, once for all checkpoints."""
     config = context.config.evaluation
@@ -135,7 +147,7 @@ def _score_texts(
     tasks = {key: load_task(context.inputs["tasks"], *key) for key in keys}
     model: HarnessModel | None = None
     for step, path, progress in _steps(context.report, checkpoints):
-        scorer = Scorer(load_checkpoint_model(path, config.device, config.precision), config.batch_size)
+        scorer = Scorer(load_checkpoint_model(path, config.device, config.precision), config.batch_tokens, host)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, heldout.texts, model.max_length)
@@ -170,8 +182,13 @@ def _keep(report: Reporter, rows: list[ResultRow], scored: Scored) -> None:
     scored.rows += rows
 
 
-def _score_pairs(
-    context: StageContext, tokenizer: Tokenizer, checkpoints: dict[int, Path], pairs: list[TextPair], scored: Scored
+def _score_pairs(  # noqa: PLR0917 (as above)
+    context: StageContext,
+    host: Host,
+    tokenizer: Tokenizer,
+    checkpoints: dict[int, Path],
+    pairs: list[TextPair],
+    scored: Scored,
 ) -> None:
     """Held-out targets and translations, the tasks of an encoder-decoder."""
     config, length = context.config.evaluation, context.config.model.context_length
@@ -179,8 +196,10 @@ def _score_pairs(
     scored.cut_sources = sum(len(tokenizer.encode(pair.source)) > length - 1 for pair in pairs)
     for step, path, progress in _steps(context.report, checkpoints):
         model = load_checkpoint_model(path, config.device, config.precision)
-        scored.heldout[step] = TargetScorer(model, tokenizer, length, config.batch_size).bits(pairs, progress.text)
-        translator = Translator(model, tokenizer, length, config.batch_size, config.beams, config.length_penalty)
+        targets = TargetScorer(model, tokenizer, length, config.batch_tokens, host)
+        scored.heldout[step] = targets.bits(pairs, progress.text)
+        how = (config.batch_tokens, config.beams, config.length_penalty, host)
+        translator = Translator(model, tokenizer, length, *how)
         _keep(context.report, scored.translated.add(step, translator, progress.translations), scored)
 
 

@@ -48,9 +48,23 @@ def _build_prompts(context: StageContext) -> dict[str, JSON]:
 def build_scores(context: StageContext) -> dict[str, JSON]:
     """Score the last checkpoints; see `paribus.evaluation.scores`."""
     os.environ.update(OFFLINE)
+    from paribus.training.processes.processes import beside
+
+    config = context.config.evaluation
+    processes = beside(config.processes, config.device, context.config.training, "evaluation.processes")
+    if processes.total > 1:
+        from paribus.training.processes.launch import carry_out
+
+        return carry_out(context, processes, "paribus.evaluation.member")
     from paribus.evaluation.scores import score_checkpoints
 
     return score_checkpoints(context)
+
+
+def _device(config: RunConfig) -> Device:
+    asked = config.evaluation.processes
+    gpus = config.training.processes if asked is None else asked
+    return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=asked is None)
 
 
 TASKS = Stage(
@@ -80,5 +94,5 @@ EVALUATION = Stage(
         "clean_overlap", "fewshot_seed", "precision",
     ),
     build=build_scores,
-    device=lambda config: Device("evaluation.device", config.evaluation.device),
+    device=_device,
 )  # fmt: skip

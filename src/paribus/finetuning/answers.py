@@ -23,7 +23,7 @@ def write_answers(
     progress: Callable[[int, int], None],
 ) -> list[str]:
     """The model's greedy answer to each prompt."""
-    scorer = Scorer(load_checkpoint_model(model, config.device, config.precision), config.batch_size)
+    scorer = Scorer(load_checkpoint_model(model, config.device, config.precision), config.batch_tokens)
     requests = [GenerationRequest(prompt.ids, (), rows.answer_tokens) for prompt in prompts]
     written = Generator(scorer, rows.tokenizer).write(requests, counter(progress, len(requests)))
     return [answer.text.strip() for answer in written]

@@ -28,6 +28,7 @@ from paribus.stage.context import JSON, StageContext
 from paribus.store.atomic import replacing, write_json
 from paribus.store.file_names import METRICS
 from paribus.training.fit.device import device_name, make_accelerator
+from paribus.training.processes.requests import Requests
 
 CUTS = "cuts.json"
 PREDICTIONS_SCHEMA = pa.schema(
@@ -42,28 +43,45 @@ def finetune_tasks(context: StageContext) -> dict[str, JSON]:
     A task that a killed process had finished is not done again. Returns the mean of each measure over items. Raises
     NumericalError where a training or a model's output is not a number, OutOfMemoryError where memory does not suffice.
     """
-    config = context.config.finetuning
-    assert isinstance(config, ScrollsFinetuning)
-    ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
-    context = replace(context, config=_as_trained(context.config, checkpoint))
-    accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
-    start = Start(step, checkpoint, evaluation_tokenizer(checkpoint / "tokenizer"), accelerator, precision)
-    rows: list[ResultRow] = []
+    context, start = begin(context, Requests())
+    step, rows = start.step, list[ResultRow]()
     numbers: dict[str, JSON] = {}
-    for name in config.tasks:
-        task_data = read_task(context.inputs["finetuning_data"] / name)
-        outcome = _outcome(context, name, task_data, start)
+    for name in _tasks(context):
+        outcome = finish(context, name, start)
         numbers[name] = outcome["numbers"]
-        rows += _rows(step, name, task_data, outcome["answers"])
+        rows += _rows(step, name, read_task(context.inputs["finetuning_data"] / name), outcome["answers"])
     _export(context, rows, numbers, step)
     values: dict[str, JSON] = {measure(*key): value for key, value in means(rows).items()}
     return {
         "checkpoint": step,
         "tasks": numbers,
         "metrics": values,
-        "precision": precision,
-        "device": device_name(accelerator.device),
+        "precision": start.precision,
+        "device": device_name(start.accelerator.device),
     }
+
+
+def begin(context: StageContext, requests: Requests) -> tuple[StageContext, Start]:
+    """The context as the model has it, and what every task begins with."""
+    ((step, checkpoint),) = last_checkpoints(context.inputs["training"], context.config.training, 1).items()
+    context = replace(context, config=_as_trained(context.config, checkpoint))
+    accelerator, precision = make_accelerator(replace(context.config.training, processes=1, nodes=1))
+    tokenizer = evaluation_tokenizer(checkpoint / "tokenizer")
+    return context, Start(step, checkpoint, tokenizer, accelerator, precision, requests)
+
+
+def left(context: StageContext) -> list[str]:
+    """The tasks that are not finished yet."""
+    return [name for name in _tasks(context) if not _done(context, name).is_file()]
+
+
+def _tasks(context: StageContext) -> tuple[str, ...]:
+    assert isinstance(context.config.finetuning, ScrollsFinetuning)
+    return context.config.finetuning.tasks
+
+
+def _done(context: StageContext, name: str) -> Path:
+    return context.work / f"{name}.json"
 
 
 def _as_trained(config: RunConfig, checkpoint: Path) -> RunConfig:
@@ -75,11 +93,11 @@ def _as_trained(config: RunConfig, checkpoint: Path) -> RunConfig:
     return replace(config, model=replace(config.model, context_length=length, context_bytes=None))
 
 
-def _outcome(context: StageContext, name: str, task_data: TaskData, start: Start) -> dict[str, Any]:
+def finish(context: StageContext, name: str, start: Start) -> dict[str, Any]:
     """Answers and numbers of a task, as they are in the working directory or are made now."""
-    done = context.work / f"{name}.json"
+    done = _done(context, name)
     if not done.is_file():
-        work = context.work / name
+        work, task_data = context.work / name, read_task(context.inputs["finetuning_data"] / name)
         work.mkdir(exist_ok=True)
         outcome = _finetune(replace(context, work=work), name, task_data, start)
         with replacing(context.work / f"{name}.jsonl") as aside:

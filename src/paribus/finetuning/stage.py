@@ -3,6 +3,8 @@
 import os
 from typing import Any
 
+from paribus.config.groups.finetuning import ScrollsFinetuning
+from paribus.config.schema import RunConfig
 from paribus.evaluation.stage import OFFLINE
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
@@ -26,9 +28,24 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
 def build(context: StageContext) -> dict[str, JSON]:
     """Fine-tune and score the last checkpoint; see `paribus.finetuning.run`."""
     os.environ.update(OFFLINE)
-    from paribus.finetuning.run import finetune_tasks
+    from paribus.finetuning.run import finetune_tasks, left
+    from paribus.training.processes.launch import carry_out
+    from paribus.training.processes.processes import Processes, beside
 
+    config = context.config.finetuning
+    assert isinstance(config, ScrollsFinetuning)
+    device, training = context.config.training.device, context.config.training
+    asked = beside(config.processes, device, training, "finetuning.processes")
+    processes = min(asked.total, len(left(context)))
+    if processes > 1:
+        carry_out(context, Processes(processes, 1), "paribus.finetuning.member")
     return finetune_tasks(context)
+
+
+def _device(config: RunConfig) -> Device:
+    asked = config.finetuning.processes if isinstance(config.finetuning, ScrollsFinetuning) else 1
+    gpus = config.training.processes if asked is None else asked
+    return Device("training.device", config.training.device, gpus, fewer_do=asked is None)
 
 
 FINETUNING_DATA = Stage(
@@ -45,5 +62,5 @@ FINETUNING = Stage(
     inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
     build=build,
-    device=lambda config: Device("training.device", config.training.device),
+    device=_device,
 )

@@ -27,6 +27,7 @@ from paribus.training.data.batches import Batches, context_targets, context_text
 from paribus.training.data.budget import resolve_budget
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
+from paribus.training.processes.requests import Requests
 from paribus.training.state.checkpoint import Checkpoints
 from paribus.training.state.metrics import MetricsFile
 
@@ -42,6 +43,8 @@ class Start:
     tokenizer: Tokenizer
     accelerator: Any
     precision: str
+    requests: Requests
+    """What signals ask of a training."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +113,7 @@ def finetune(context: StageContext, task: str, start: Start) -> Finetuned:
     vocab_size, accelerator = start.tokenizer.vocab_size, start.accelerator
     fitted = fitted_to_memory(config, vocab_size, accelerator, start.precision, context.work, report)
     run = _run(context, replace(training, micro_batch=fitted.micro_batch), rows, steps, start.accelerator)
-    run = replace(run, micro_batch=MicroBatch(context.work, training.micro_batch))
+    run = replace(run, micro_batch=MicroBatch(context.work, training.micro_batch), requests=start.requests)
     resumed = run.checkpoints.newest(limit=min(run.metrics.complete_steps(), steps))
     try:
         train(run, load_model(resumed.path if resumed else start.checkpoint), resumed)

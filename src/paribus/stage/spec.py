@@ -37,6 +37,8 @@ class Device:
     value: str
     gpus: int | None = 1
     """How many GPUs it takes from other jobs of the machine, 0 for all; None where it takes none from them."""
+    fewer_do: bool = False
+    """Whether it takes all where the machine has fewer."""
 
 
 @dataclass(frozen=True)

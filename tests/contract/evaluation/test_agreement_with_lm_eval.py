@@ -77,7 +77,7 @@ def assert_agreement(checkpoint: Path, requests: list[Any]) -> None:
     theirs = HFLM(pretrained=str(checkpoint), dtype="float32", device="cpu", batch_size=4)
     expected = theirs.loglikelihood(requests, disable_tqdm=True)
     model = HarnessModel(
-        Scorer(load_checkpoint_model(checkpoint, "cpu"), 16), evaluation_tokenizer(checkpoint / "tokenizer")
+        Scorer(load_checkpoint_model(checkpoint, "cpu"), 2048), evaluation_tokenizer(checkpoint / "tokenizer")
     )
     ours = model.loglikelihood(requests)
     assert not model.encode(requests).truncated

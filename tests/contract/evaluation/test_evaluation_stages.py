@@ -87,7 +87,7 @@ def test_accuracy_is_that_of_the_most_probable_choice(scored: Any, bpe: Tokenize
 
 
 def test_scores_do_not_depend_on_the_batch_size(scored: Any) -> None:
-    (one, _), (many, _) = scored(name="one", batch_size=1), scored(name="many", batch_size=64)
+    (one, _), (many, _) = scored(name="one", batch_tokens=1), scored(name="many", batch_tokens=4096)
     for table, value in (("items", "value"), ("heldout", "bits")):
         left, right = rows(one, table), rows(many, table)
         assert [row[value] for row in left] == pytest.approx([row[value] for row in right], rel=1e-4, abs=1e-4)

@@ -62,7 +62,7 @@ def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_chec
     write_inputs(tmp_path)
     config = pair_config(training=replace(TRAINING, checkpoints=2))
     config = replace(
-        config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=0)
+        config, model=MODEL, evaluation=replace(config.evaluation, last_checkpoints=2, batch_tokens=80, translations=0)
     )
     metrics = scored(tmp_path, config)
     table = pq.read_table(tmp_path / "evaluation" / "heldout.parquet").to_pylist()
@@ -101,7 +101,7 @@ def test_a_sample_of_pairs_is_whole_within_its_bytes_and_the_same_in_any_sequenc
 def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translations(tmp_path: Path) -> None:
     write_inputs(tmp_path)
     config = pair_config(training=replace(TRAINING, checkpoints=2))
-    evaluation = replace(config.evaluation, last_checkpoints=2, batch_size=3, translations=9, beams=2)
+    evaluation = replace(config.evaluation, last_checkpoints=2, batch_tokens=80, translations=9, beams=2)
     metrics = scored(tmp_path, replace(config, model=MODEL, evaluation=evaluation))
     pairs = {pair.id: pair for pair in read_pairs(tmp_path / "tasks" / "heldout.jsonl")}
     translated = pq.read_table(tmp_path / "evaluation" / "translations.parquet").to_pylist()

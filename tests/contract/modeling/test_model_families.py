@@ -26,6 +26,6 @@ def test_a_gpt_neox_is_trained_within_documents_kept_and_scored(tmp_path: Path) 
     trained = load_model(tmp_path / "run" / "output" / "step_00000014").eval()
     assert trained.architecture.kind == "gpt_neox"
     context, choices = np.array(list(b"all else")), [list(b" being"), list(b" equal"), list(b" q")]
-    scores = Scorer(trained, batch_size=4).score([Pair(context, np.array(choice)) for choice in choices])
+    scores = Scorer(trained, batch_tokens=64).score([Pair(context, np.array(choice)) for choice in choices])
     expected = [brute_force(trained, context.tolist(), choice)[0] for choice in choices]
     np.testing.assert_allclose(scores.log_probability, expected, atol=1e-4)

@@ -53,7 +53,7 @@ def probability_of_text(model: Any, before: list[int], text: bytes) -> float:
 def score(model: Any, requests: list[tuple[str, str]], encoder: Any = None, batch: int = 8) -> list[float]:
     """Scores of requests, all of one item."""
     encoded = encode_requests(encoder or Longest(), CONTEXT_LENGTH, [(("t", 0), *request) for request in requests])
-    answers: list[float] = encoded.score(Scorer(model, batch)).log_probability.tolist()
+    answers: list[float] = encoded.score(Scorer(model, 64 * batch)).log_probability.tolist()
     return answers
 
 
@@ -61,7 +61,7 @@ def score(model: Any, requests: list[tuple[str, str]], encoder: Any = None, batc
 def test_the_probability_of_bytes_is_that_of_all_sequences_of_tokens_with_them(text: bytes) -> None:
     model, before = tiny_model(EOS + 1, CONTEXT_LENGTH), [EOS, 1, 3]
     logs, omitted = text_log_probabilities(
-        Scorer(model, 3), Spellings(Longest().token_bytes()), [(np.array(before), text)]
+        Scorer(model, 192), Spellings(Longest().token_bytes()), [(np.array(before), text)]
     )
     assert math.exp(logs[0]) == pytest.approx(probability_of_text(model, before, text), rel=1e-5)
     assert omitted == 0.0
@@ -85,7 +85,9 @@ def test_the_first_token_of_a_context_may_cross_too() -> None:
 def test_whatever_may_follow_a_text_has_probability_one() -> None:
     model, before, text = tiny_model(EOS + 1, CONTEXT_LENGTH), [3], b"aa"
     covering = [[0, 0], [0, 2], [0, 3], [0, 5], [2], [5]]
-    given = text_log_probabilities(Scorer(model, 8), Spellings(Longest().token_bytes()), [(np.array(before), text)])[0]
+    given = text_log_probabilities(Scorer(model, 512), Spellings(Longest().token_bytes()), [(np.array(before), text)])[
+        0
+    ]
     assert sum(math.exp(brute_force(model, before, ids)[0] - given[0]) for ids in covering) == pytest.approx(
         1, abs=1e-5
     )
@@ -109,7 +111,7 @@ def test_where_no_token_crosses_the_score_is_that_of_the_tokens() -> None:
     assert not encoded.crossings
     assert not encoded.crossed
     expected = [brute_force(model, [3], [3])[0], brute_force(model, [EOS], [3])[0]]
-    assert encoded.score(Scorer(model, 8)).log_probability == pytest.approx(expected, abs=1e-5)
+    assert encoded.score(Scorer(model, 512)).log_probability == pytest.approx(expected, abs=1e-5)
 
 
 def test_items_and_choices_with_a_crossing_token_are_counted() -> None:
@@ -133,14 +135,14 @@ def test_choices_of_a_context_that_is_too_long_lose_the_same_beginning() -> None
     assert encoded.truncated == {("t", 0)}
     assert {pair.context.tobytes() for pair in encoded.pairs} == {encoded.crossings[0].context.tobytes()}
     assert all(len(pair.context) + len(pair.continuation) - 1 <= CONTEXT_LENGTH for pair in encoded.pairs)
-    assert np.isfinite(encoded.score(Scorer(tiny_model(EOS + 1, CONTEXT_LENGTH), 4)).log_probability).all()
+    assert np.isfinite(encoded.score(Scorer(tiny_model(EOS + 1, CONTEXT_LENGTH), 256)).log_probability).all()
 
 
 def test_of_many_sequences_the_probable_are_followed_and_the_share_of_the_rest_is_told(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     model, question = tiny_model(EOS + 1, CONTEXT_LENGTH), [(np.array([EOS]), b"aabaabba")]
-    scorer, spellings = Scorer(model, 16), Spellings(Longest().token_bytes())
+    scorer, spellings = Scorer(model, 1024), Spellings(Longest().token_bytes())
     (exact,), nothing = text_log_probabilities(scorer, spellings, question)
     monkeypatch.setattr(boundary, "WIDTH", 3)
     (some,), omitted = text_log_probabilities(scorer, spellings, question)

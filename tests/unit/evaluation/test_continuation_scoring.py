@@ -9,7 +9,7 @@ import torch
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.errors import NumericalError, OutOfMemoryError
 from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.prompts.branches import BranchBatch, batches, group_pairs, make_batch
+from paribus.evaluation.prompts.branches import BranchBatch, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair, encode_choices, fit_pair, windows
 from support.evaluations import ByteEncoder, brute_force, tiny_model
 
@@ -33,7 +33,7 @@ def pair_of(encoder: ByteEncoder, context: str, continuation: str) -> tuple[list
 @pytest.mark.parametrize(("family", "number"), [(LlamaModel, 40), (GPTNeoXModel, 15)])
 def test_scores_are_those_of_one_forward_pass_a_token(family: Any, number: int) -> None:
     model, pairs = tiny_model(40, CONTEXT_LENGTH, family=family), random_pairs(number)
-    scores = Scorer(model, batch_size=8).score(pairs)
+    scores = Scorer(model, batch_tokens=96).score(pairs)
     for place, pair in enumerate(pairs):
         expected, greedy = brute_force(model, pair.context.tolist(), pair.continuation.tolist())
         assert scores.log_probability[place] == pytest.approx(expected, abs=1e-4)
@@ -42,8 +42,8 @@ def test_scores_are_those_of_one_forward_pass_a_token(family: Any, number: int) 
 
 def test_scores_do_not_depend_on_the_batch_or_on_shared_contexts() -> None:
     model, pairs = tiny_model(40, CONTEXT_LENGTH), random_pairs(40)
-    together = Scorer(model, batch_size=64).score(pairs).log_probability
-    alone = [Scorer(model, batch_size=1).score([pair]).log_probability[0] for pair in pairs]
+    together = Scorer(model, batch_tokens=2000).score(pairs).log_probability
+    alone = [Scorer(model, batch_tokens=1).score([pair]).log_probability[0] for pair in pairs]
     np.testing.assert_allclose(together, alone, atol=1e-4)
 
 
@@ -52,7 +52,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_scores_the_same(
     sequences: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model, pairs, counts = tiny_model(40, CONTEXT_LENGTH), random_pairs(23), list[int]()
-    expected = Scorer(model, batch_size=16).score(pairs)
+    expected = Scorer(model, batch_tokens=200).score(pairs)
     whole, refused = Scorer._hidden, []
 
     def short(self: Scorer, batch: BranchBatch, device: torch.device) -> torch.Tensor:
@@ -62,12 +62,12 @@ def test_a_batch_that_does_not_fit_is_halved_and_scores_the_same(
         return whole(self, batch, device)
 
     monkeypatch.setattr(Scorer, "_hidden", short)
-    found = Scorer(model, batch_size=16).score(pairs, counts.append)
+    found = Scorer(model, batch_tokens=200).score(pairs, counts.append)
     assert refused and sum(counts) == len(pairs)
     assert found.log_probability == pytest.approx(expected.log_probability, abs=1e-5)
     assert found.greedy.tolist() == expected.greedy.tolist()
     asked = [pair for pair in pairs if len(pair.continuation)]
-    assert sorted(place for place, _ in Scorer(model, batch_size=16).predictions(asked)) == list(range(len(asked)))
+    assert sorted(place for place, _ in Scorer(model, batch_tokens=200).predictions(asked)) == list(range(len(asked)))
 
 
 def test_a_single_sequence_that_does_not_fit_is_an_error_that_says_what_was_done(
@@ -78,7 +78,7 @@ def test_a_single_sequence_that_does_not_fit_is_an_error_that_says_what_was_done
 
     monkeypatch.setattr(Scorer, "_hidden", short)
     with pytest.raises(OutOfMemoryError, match=r"scoring ran out of memory with a single one .*CUDA .* 9 GiB"):
-        Scorer(tiny_model(40, CONTEXT_LENGTH), 4).score(random_pairs(3))
+        Scorer(tiny_model(40, CONTEXT_LENGTH), 256).score(random_pairs(3))
 
 
 def test_a_context_is_computed_once_for_its_choices() -> None:
@@ -89,7 +89,6 @@ def test_a_context_is_computed_once_for_its_choices() -> None:
     assert max(group.length for group in groups) == 30 + 0 + 4 + 8 + 11
     batch = make_batch(groups)
     assert batch.positions.max() == 30 + 11 - 1
-    assert [len(part) for part in batches(groups, 4)] == [1, 1]
 
 
 def test_greedy_says_whether_every_token_is_the_most_probable() -> None:
@@ -99,19 +98,19 @@ def test_greedy_says_whether_every_token_is_the_most_probable() -> None:
             ids.append(int(model.logits(torch.tensor([ids]))[0, -1].argmax()))
     other = [*ids[:-1], (ids[-1] + 1) % 40]
     pairs = [Pair(np.array(ids[:3]), np.array(ids[3:])), Pair(np.array(ids[:3]), np.array(other[3:]))]
-    assert Scorer(model, 4).score(pairs).greedy.tolist() == [True, False]
+    assert Scorer(model, 256).score(pairs).greedy.tolist() == [True, False]
 
 
 def test_a_model_that_gives_no_number_is_an_error() -> None:
     model = tiny_model(40, CONTEXT_LENGTH)
     model.output.weight.data.fill_(float("nan"))
     with pytest.raises(NumericalError, match="not a number"):
-        Scorer(model, 4).score(random_pairs(3))
+        Scorer(model, 256).score(random_pairs(3))
 
 
 def test_progress_counts_every_pair_once() -> None:
     counts: list[int] = []
-    Scorer(tiny_model(40, CONTEXT_LENGTH), 4).score(random_pairs(23), counts.append)
+    Scorer(tiny_model(40, CONTEXT_LENGTH), 256).score(random_pairs(23), counts.append)
     assert sum(counts) == 23
 
 

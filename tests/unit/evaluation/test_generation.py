@@ -30,7 +30,7 @@ def prompts(number: int) -> list[str]:
 
 
 def written(model: Any, texts: Sequence[str], *, batch: int, until: tuple[str, ...] = (), tokens: int = TOKENS) -> Any:
-    generator = Generator(Scorer(model, batch), LetterCoder())
+    generator = Generator(Scorer(model, batch * 64), LetterCoder())
     return generator.write([GenerationRequest(text, until, tokens) for text in texts])
 
 
@@ -98,7 +98,7 @@ def test_a_batch_that_does_not_fit_is_halved_and_writes_the_same(rows: int, monk
 
     monkeypatch.setattr(Generator, "_run", short)
     requests = [GenerationRequest(text, (), TOKENS) for text in texts]
-    found = Generator(Scorer(model, 9), LetterCoder()).write(requests, counts.append)
+    found = Generator(Scorer(model, 9 * 64), LetterCoder()).write(requests, counts.append)
     assert [one.text for one in found] == expected
     assert sum(counts) == len(texts) and max(counts) <= rows
 

@@ -33,7 +33,7 @@ class Coder(ByteEncoder):
 def test_bfloat16_scores_are_those_of_float32_up_to_its_rounding_and_not_the_same(checkpoint: Path) -> None:
     pairs = [Pair(np.arange(5, 5 + size), np.arange(size, size + 4)) for size in range(1, 20)]
     exact, half = (
-        Scorer(load_checkpoint_model(checkpoint, "cpu", precision), 4).score(pairs).log_probability
+        Scorer(load_checkpoint_model(checkpoint, "cpu", precision), 128).score(pairs).log_probability
         for precision in ("fp32", "bf16")
     )
     assert 1e-4 < np.abs(half / exact - 1).max() < 0.05
@@ -42,7 +42,7 @@ def test_bfloat16_scores_are_those_of_float32_up_to_its_rounding_and_not_the_sam
 def test_texts_are_written_in_bfloat16_too(checkpoint: Path) -> None:
     model = load_checkpoint_model(checkpoint, "cpu", "bf16")
     assert model.computes_in == torch.bfloat16
-    written = Generator(Scorer(model, 2), Coder()).write([GenerationRequest("abc", (), 5)])
+    written = Generator(Scorer(model, 128), Coder()).write([GenerationRequest("abc", (), 5)])
     assert len(written[0].text) == 5
 
 

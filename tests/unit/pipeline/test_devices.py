@@ -11,6 +11,7 @@ from paribus.config.arguments import parse
 from paribus.config.groups.embedding import MiniLMEmbedder, NeighboursConfig
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
+from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.ordering import NearestOrdering
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
@@ -51,6 +52,9 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
         (training(device="cuda", processes=4), 2, "training.processes"),
         (training(device="cuda", processes=0), 3, "training.global_batch"),
         (training(nodes=2), 0, "training.nodes"),
+        ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
+        ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
+        (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
     ],
 )
 def test_what_is_not_here_is_named_by_its_path(
@@ -67,10 +71,21 @@ def test_what_is_not_here_is_named_by_its_path(
         (training(device="cuda:1"), 2),
         (training(device="cuda", processes=4), 4),
         ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
+        ({"evaluation": EvaluationConfig(device="cuda", processes=2)}, 2),
+        ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
         ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
         ({"neighbours": NeighboursConfig(device="gpu")}, 0),
     ],
-    ids=["cuda", "cuda:1", "four processes", "cuda:0", "no embeddings wanted", "no neighbours wanted"],
+    ids=[
+        "cuda",
+        "cuda:1",
+        "four processes",
+        "cuda:0",
+        "two score",
+        "on cpu",
+        "no embeddings wanted",
+        "no neighbours wanted",
+    ],
 )
 def test_what_is_here_or_not_wanted_is_no_problem(groups: dict[str, object], seen: int, tmp_path: Path) -> None:
     assert found(tmp_path, seen, **groups) == {}
@@ -122,6 +137,23 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     with gpu_slots.gpu_slots("training", config, print) as environment:
         assert environment == visible
     assert (tmp_path / "locks").exists() == bool(visible)
+
+
+@pytest.mark.parametrize(
+    ("processes", "trained", "visible"),
+    [(None, 2, "0,1"), (None, 0, "0,1,2"), (None, 8, "0,1,2"), (1, 8, "0"), (0, 1, "0,1,2"), (3, 1, "0,1,2")],
+)
+def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
+    processes: int | None, trained: int, visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: 3)
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
+    config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
+    for stage in ("evaluation", "finetuning"):
+        with gpu_slots.gpu_slots(stage, config, print) as environment:
+            assert environment == {"CUDA_VISIBLE_DEVICES": visible}
 
 
 @pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])

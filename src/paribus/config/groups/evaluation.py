@@ -68,7 +68,16 @@ class EvaluationConfig:
         doc="What models are scored in: float32, with matrix products in TF32 (GPUs only), or bfloat16, which moves "
         "scores by rounding.",
     )
-    batch_size: Positive = execution(32, doc="Requests a forward pass; halved where memory is short.")
+    batch_tokens: Positive | None = execution(
+        None,
+        doc="Tokens of a batch, padding and what is written included; halved where memory is short. null: 32,768 on a "
+        "GPU; on a CPU 2,048, which its caches hold, and 16,384 where texts are written.",
+    )
+    processes: NonNegative | None = execution(
+        None,
+        doc="Processes of one node that score together, a GPU each; 0: one a visible GPU; null: on GPUs as many as "
+        "train, on a CPU one. No score depends on it.",
+    )
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
 
     def task_shots(self, task: str) -> tuple[int, ...]:

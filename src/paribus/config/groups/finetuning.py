@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import PathText, Positive, PositiveFloat, Probability, Strings
+from paribus.config.groups.types import NonNegative, PathText, Positive, PositiveFloat, Probability, Strings
 
 
 @group
@@ -39,6 +39,11 @@ class ScrollsFinetuning:
         None, doc="Longest part of a document that is read, from its beginning; null: as much as fits the context."
     )
     limit: Positive | None = identity(None, doc="Scored items a task, from its start; null takes all.")
+    processes: NonNegative | None = execution(
+        None,
+        doc="Processes of one node that each fine-tune on a task at a time, a GPU each; 0: one a visible GPU; null: on "
+        "GPUs as many as train, on a CPU one. No number depends on it.",
+    )
 
 
 FinetuningConfig = NoFinetuning | ScrollsFinetuning

@@ -13,8 +13,8 @@ import torch
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.models.scoring import Scorer
+from paribus.evaluation.models.shares import WRITTEN, batches, computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
 from paribus.modeling.decoder.cache import Cache
@@ -65,17 +65,18 @@ class Generator:
         """
         encoded = [self._encode(request) for request in requests]
         order = sorted(range(len(requests)), key=lambda place: -len(encoded[place][0]))
-        memory = BatchMemory("writing answers")
+        tokens = self.scorer.batch_tokens or WRITTEN[self.scorer.model.device.type]
+        most = max((request.max_tokens for request in requests), default=0)
+
+        def run(places: Sequence[int]) -> list[str]:
+            asked, prompts = [requests[place] for place in places], [encoded[place][0] for place in places]
+            return self._run(_Batch(asked, prompts, self.coder))
+
+        parts = batches(order, lambda place: len(encoded[place][0]) + most, tokens)
         texts: dict[int, str] = {}
-        for start in range(0, len(order), self.scorer.batch_size):
-
-            def run(places: Sequence[int]) -> list[str]:
-                asked, prompts = [requests[place] for place in places], [encoded[place][0] for place in places]
-                return self._run(_Batch(asked, prompts, self.coder))
-
-            for places, found in memory.computed(run, order[start : start + self.scorer.batch_size]):
-                texts |= dict(zip(places, found, strict=True))
-                progress(len(places))
+        done = computed(self.scorer.host, "writing answers", parts, run, lambda place: (encoded[place][0],), progress)
+        for places, found in done:
+            texts |= dict(zip(places, found, strict=True))
         return [Written(texts[place], encoded[place][1]) for place in range(len(requests))]
 
     def _encode(self, request: GenerationRequest) -> tuple[Ids, bool]:

@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import BatchMemory
+from paribus.evaluation.models.shares import SCORED, batches, computed
 from paribus.evaluation.progress import Progress
-from paribus.evaluation.prompts.branches import BranchBatch, Group, batches, group_pairs, make_batch
+from paribus.evaluation.prompts.branches import BranchBatch, Group, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
 from paribus.modeling.decoder.decoder import Decoder
+from paribus.training.processes.host import ALONE, Host
 
 LOGITS = 2**25
 """Largest number of logits held at once."""
@@ -36,10 +37,17 @@ class PairScores:
 class Scorer:
     """Scores pairs with a causal language model on the model's device."""
 
-    def __init__(self, model: Decoder, batch_size: int) -> None:
+    def __init__(self, model: Decoder, batch_tokens: int | None = None, host: Host = ALONE) -> None:
+        """Of all processes of `host`, which score together, each has the model; they must be asked the same."""
         self.model = model
-        self.batch_size = batch_size
+        self.batch_tokens = batch_tokens
+        """The most tokens of a batch, as it is padded, unless one sequence has more; None leaves it to the device."""
+        self.host = host
         self.context_length = model.architecture.context_length
+
+    @property
+    def _tokens_of_a_batch(self) -> int:
+        return self.batch_tokens or SCORED[self.model.device.type]
 
     @torch.inference_mode()
     def score(self, pairs: Sequence[Pair], progress: Progress = lambda pairs: None) -> PairScores:
@@ -77,11 +85,12 @@ class Scorer:
         """By batches, of each scored token the place of its pair, its log-probability and whether none is likelier."""
         scored = [place for place, pair in enumerate(pairs) if len(pair.continuation)]
         progress(len(pairs) - len(scored))
-        memory = BatchMemory("scoring")
-        for batch_of_groups in batches(group_pairs([pairs[place] for place in scored]), self.batch_size):
-            for groups, (batch, token_scores, best) in memory.computed(self._tokens, batch_of_groups):
-                yield np.array(scored)[batch.members], token_scores, best == batch.targets
-                progress(sum(len(group.members) for group in groups))
+        groups = group_pairs([pairs[place] for place in scored])
+        parts = batches(groups, lambda group: group.length, self._tokens_of_a_batch)
+        finished = _of_groups(groups, len(scored), progress)
+        found = computed(self.host, "scoring", parts, self._tokens, Group.ids, finished)
+        for _, (members, token_scores, right) in found:
+            yield np.array(scored)[members], token_scores, right
 
     @torch.inference_mode()
     def predictions(self, pairs: Sequence[Pair]) -> Iterator[tuple[int, NDArray[np.float64]]]:
@@ -90,10 +99,10 @@ class Scorer:
 
         In no particular order. Raises NumericalError and OutOfMemoryError as `score` does.
         """
-        memory = BatchMemory("scoring")
-        for batch in batches(group_pairs(pairs), self.batch_size):
-            for _, found in memory.computed(self._predictions, batch):
-                yield from found
+        parts = batches(group_pairs(pairs), lambda group: group.length, self._tokens_of_a_batch)
+        # In each process all of them: their results are larger than what is computed for them.
+        for _, found in computed(ALONE, "scoring", parts, self._predictions, Group.ids):
+            yield from found
 
     def _predictions(self, groups: Sequence[Group]) -> list[tuple[int, NDArray[np.float64]]]:
         batch, device = make_batch(groups), self.model.device
@@ -106,8 +115,8 @@ class Scorer:
             raise NumericalError(NOT_A_NUMBER)
         return list(zip(batch.members[last].tolist(), logs, strict=True))
 
-    def _tokens(self, groups: Sequence[Group]) -> tuple[BranchBatch, NDArray[np.float64], NDArray[np.int64]]:
-        """The batch of the groups, the log-probability of each scored token, and the most probable one at its place."""
+    def _tokens(self, groups: Sequence[Group]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.bool_]]:
+        """Of each scored token the pair, its log-probability, and whether none is likelier."""
         batch, device = make_batch(groups), self.model.device
         hidden = self._hidden(batch, device)
         hidden = hidden[torch.from_numpy(batch.rows).to(device), torch.from_numpy(batch.columns).to(device)]
@@ -119,7 +128,7 @@ class Scorer:
             chosen = logits.gather(1, targets[start : start + chunk, None]).squeeze(1)
             scores.append((chosen - logits.logsumexp(dim=1)).cpu())
             best.append(logits.argmax(dim=1).cpu())
-        return batch, torch.cat(scores).double().numpy(), torch.cat(best).numpy()
+        return batch.members, torch.cat(scores).double().numpy(), torch.cat(best).numpy() == batch.targets
 
     def _hidden(self, batch: BranchBatch, device: torch.device) -> torch.Tensor:
         ids = torch.from_numpy(batch.ids).to(device)
@@ -130,6 +139,19 @@ class Scorer:
         else:
             hidden = self.model(ids)
         return hidden
+
+
+def _of_groups(groups: Sequence[Group], pairs: int, progress: Progress) -> Progress:
+    """Tells `progress` of pairs where groups are finished, the longest first."""
+    ends = np.cumsum([0, *(len(group.members) for group in groups)])
+    done = 0
+
+    def finished(number: int) -> None:
+        nonlocal done
+        progress(int(ends[done + number] - ends[done]))
+        done += number
+
+    return finished
 
 
 def _mask(branch: torch.Tensor) -> torch.Tensor:

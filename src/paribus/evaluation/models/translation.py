@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.evaluation.models.batch_memory import BatchMemory
+from paribus.evaluation.models.shares import WRITTEN, batches, computed
+from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
 from paribus.tokenization import Tokenizer
+from paribus.training.processes.host import ALONE, Host
 
 
 @dataclass(frozen=True)
@@ -25,9 +27,12 @@ class Translator:
     model: Any
     tokenizer: Tokenizer
     context_length: int
-    batch_size: int
+    batch_tokens: int | None = None
+    """The most tokens of a batch, of padded sources and as many for each beam, unless one source has more."""
     beams: int = 4
     length_penalty: float = 0.6
+    host: Host = ALONE
+    """The processes that translate together, each of which has the model."""
 
     def translate(
         self, sources: Sequence[str], progress: Callable[[int, int], None] = lambda done, total: None
@@ -39,15 +44,20 @@ class Translator:
         """
         rows = [self._source(source) for source in sources]
         order = sorted(range(len(rows)), key=lambda place: -len(rows[place]))
-        memory = BatchMemory("translating")
         found = [""] * len(rows)
-        for start in range(0, len(order), self.batch_size):
-            places = order[start : start + self.batch_size]
-            for some, ids in memory.computed(self._generated, [rows[place] for place in places]):
-                for place, generated in zip(places[: len(some)], ids, strict=True):
-                    found[place] = self.tokenizer.decode(generated)
-                places = places[len(some) :]
-            progress(min(start + self.batch_size, len(order)), len(order))
+        tokens = self.batch_tokens or WRITTEN[self.model.device.type]
+        parts = batches(order, lambda place: (1 + self.beams) * len(rows[place]), tokens)
+        generated = computed(
+            self.host,
+            "translating",
+            parts,
+            lambda places: self._generated([rows[place] for place in places]),
+            lambda place: (rows[place],),
+            counter(progress, len(order)),
+        )
+        for places, ids in generated:
+            for place, translation in zip(places, ids, strict=True):
+                found[place] = self.tokenizer.decode(translation)
         return found
 
     def _source(self, source: str) -> Ids:

@@ -27,6 +27,10 @@ class Group:
     length: int = 0
     """Tokens of the sequence."""
 
+    def ids(self) -> list[Ids]:
+        """All that decides its scores."""
+        return [self.context, *self.continuations]
+
     def accepts(self, continuation: Ids) -> bool:
         """Whether another branch keeps the sequence short enough."""
         branches = self.length - len(self.context) + len(continuation) - 1
@@ -51,19 +55,6 @@ def group_pairs(pairs: Sequence[Pair]) -> list[Group]:
             groups.append(group)
         group.add(member, pair.continuation)
     return sorted(groups, key=lambda group: -group.length)
-
-
-def batches(groups: Sequence[Group], requests: int) -> list[list[Group]]:
-    """Consecutive groups with at most `requests` continuations together, or one group."""
-    result: list[list[Group]] = []
-    room = 0
-    for group in groups:
-        if len(group.members) > room:
-            result.append([])
-            room = requests
-        result[-1].append(group)
-        room -= len(group.members)
-    return result
 
 
 @dataclass(frozen=True)

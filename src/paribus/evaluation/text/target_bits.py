@@ -16,12 +16,14 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.models.scoring import LOGITS
+from paribus.evaluation.models.shares import SCORED, batches, computed
+from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
 from paribus.ordering.packing.contexts import NO_TARGET
+from paribus.training.processes.host import ALONE, Host
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,10 @@ class _Window:
     before: Ids
     scored: Ids
 
+    def ids(self) -> tuple[Ids, ...]:
+        """All that decides its score."""
+        return self.source, self.before, self.scored
+
 
 @dataclass(frozen=True)
 class TargetScorer:
@@ -41,7 +47,10 @@ class TargetScorer:
     model: Any
     tokenizer: PromptEncoder
     context_length: int
-    batch_size: int
+    batch_tokens: int | None = None
+    """The most tokens of a batch, sources and targets padded, unless one pair has more."""
+    host: Host = ALONE
+    """The processes that score together, each of which has the model."""
 
     def bits(
         self, pairs: Sequence[TextPair], progress: Callable[[int, int], None] = lambda done, total: None
@@ -53,13 +62,14 @@ class TargetScorer:
         sizes = np.array([len(pair.target.encode()) for pair in pairs], np.int64)
         parts = [part for owner, pair in enumerate(pairs) for part in self._windows(owner, pair)]
         parts.sort(key=lambda part: (len(part.before) + len(part.scored), len(part.source)), reverse=True)
-        memory = BatchMemory("scoring")
-        nats, total = np.zeros(len(pairs)), int(sizes.sum())
-        for start in range(0, len(parts), self.batch_size):
-            batch = parts[start : start + self.batch_size]
-            for some, scored in memory.computed(partial(_nats, self.model), batch):
-                np.add.at(nats, [part.owner for part in some], scored)
-            progress(total * (start + len(batch)) // len(parts), total)
+        nats = np.zeros(len(pairs))
+        longest = max((len(part.source) for part in parts), default=0)
+        told = counter(progress, len(parts), int(sizes.sum()))
+        tokens = self.batch_tokens or SCORED[self.model.device.type]
+        dealt = batches(parts, lambda part: longest + len(part.before) + len(part.scored), tokens)
+        scored = computed(self.host, "scoring", dealt, partial(_nats, self.model), _Window.ids, told)
+        for some, found in scored:
+            np.add.at(nats, [part.owner for part in some], found)
         if not np.isfinite(nats).all():
             raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
         return DocumentBits(nats / np.log(2), sizes)

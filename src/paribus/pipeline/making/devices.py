@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from paribus.config.byte_sizes import divided
+from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import unseen, visible_gpus
@@ -39,6 +40,10 @@ class Devices:
             yield from self._absent(path, value)
         if "training" in needed:
             yield from self._processes(config.training)
+        if "evaluation" in needed:
+            yield from self._asked("evaluation.processes", config.evaluation.processes, config.evaluation.device)
+        if "finetuning" in needed and isinstance(config.finetuning, ScrollsFinetuning):
+            yield from self._asked("finetuning.processes", config.finetuning.processes, config.training.device)
 
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
         kind, _, number = device.partition(":")
@@ -72,6 +77,13 @@ class Devices:
         if contexts % total:
             message = f"{contexts} cannot be shared evenly by the {total} processes of this machine"
             yield path, f"{message}; change it, training.processes or training.nodes"
+
+    def _asked(self, path: str, processes: int | None, device: str) -> Iterator[Problem]:
+        """More processes than there are GPUs for them."""
+        gpus = self._gpus(device)
+        most = min(gpus, 1) if ":" in device else gpus
+        if most and (processes or 0) > most:
+            yield path, f"{processes} need a GPU each, and {_devices_of_cuda(most)} can be used here; lower it"
 
     def _gpus(self, device: str) -> int:
         """GPUs that processes of a training can take, 0 for a CPU: with `auto` too those that PyTorch sees.

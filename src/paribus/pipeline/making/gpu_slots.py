@@ -26,6 +26,8 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
     if device is None or count is None or not gpus or (device.value == "auto" and not visible_devices("torch")):
         yield {}
         return
+    if device.fewer_do:
+        count = min(count, len(gpus))
     noun = "GPUs" if count != 1 else "GPU"
     waiting = f"[dim]{named(stage)} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
     with reserved(count, gpus, Path(config.engine.gpu_locks), lambda: say(waiting)) as taken:

@@ -1,4 +1,4 @@
-"""What the processes that train one model share: the job they read, and what they tell whoever started them."""
+"""What the processes of a stage share: the job they read, and what they tell whoever started them."""
 
 import json
 import time

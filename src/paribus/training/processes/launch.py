@@ -1,4 +1,4 @@
-"""Trains one model in several processes: PyTorch's elastic agent on each node, on several started by SLURM or Ray.
+"""Carries out a stage in several processes: PyTorch's elastic agent on each node, on several started by SLURM or Ray.
 
 Hydra runs in none of them: they read the frozen configuration from a file. A process that dies ends all.
 """
@@ -35,6 +35,7 @@ from paribus.training.processes.nodes import launcher_of_nodes
 from paribus.training.processes.processes import Processes
 from paribus.training.processes.requests import passed_on
 
+TRAINING = "paribus.training.processes.rank"
 NETWORKS = Path("/sys/class/net")
 PORTS = range(20_000, 30_000)
 """Where the agents of several nodes meet, on the first one; agents of one node take a free port."""
@@ -44,21 +45,25 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
     """Train as `train_in_process` does, in several processes; the stage's result.
 
     Where one of them runs out of memory and halves the micro-batch, all begin again from the last checkpoint. Raises
-    what the first failing process raised; for one that was killed OutOfMemoryError where the kernel did so for want of
-    memory, else InfrastructureError.
+    as `carry_out` does.
     """
     micro_batch = MicroBatch(context.work, context.config.training.micro_batch)
     while True:
         before = micro_batch.halvings
         try:
-            return _train_once(context, processes)
+            return carry_out(context, processes)
         except OutOfMemoryError as error:
             if micro_batch.halvings == before:
                 raise
             context.report.message(f"{error}: all processes begin again from the last checkpoint")
 
 
-def _train_once(context: StageContext, processes: Processes) -> dict[str, JSON]:
+def carry_out(context: StageContext, processes: Processes, member: str = TRAINING) -> dict[str, JSON]:
+    """Run the module `member`, which calls `run_member`, in several processes; the stage's result.
+
+    Of several nodes it is the one that trains. Raises what the first failing process raised; for one that was killed
+    OutOfMemoryError where the kernel did so for want of memory, else InfrastructureError.
+    """
     directory = context.work / "group"
     shutil.rmtree(directory, ignore_errors=True)
     directory.mkdir()
@@ -67,7 +72,7 @@ def _train_once(context: StageContext, processes: Processes) -> dict[str, JSON]:
     with forwarded(directory / REPORTS, context.report):
         if processes.nodes == 1:
             job(endpoint="127.0.0.1:0")
-            run_node(directory, 0)
+            run_node(directory, 0, member)
         else:
             nodes = launcher_of_nodes(context.config.training, processes)
             job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
@@ -80,7 +85,7 @@ def _train_once(context: StageContext, processes: Processes) -> dict[str, JSON]:
     return result
 
 
-def run_node(directory: Path, number: int) -> None:
+def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
     job = read_job(directory)
     os.environ.update(_environment(job))
@@ -100,7 +105,7 @@ def run_node(directory: Path, number: int) -> None:
         logs_specs=DefaultLogsSpecs(log_dir=str(directory / "logs")),
     )
     killed_before = out_of_memory_kills()
-    command = ["-m", "paribus.training.processes.rank", str(directory), str(requests)]
+    command = ["-m", member, str(directory), str(requests)]
     try:
         with passed_on(requests):
             launch_agent(config, sys.executable, command)
@@ -149,7 +154,7 @@ def _failure(directory: Path, exits: Mapping[int, int], memory_kills: int = 0) -
     if failures:
         return FAILURE_CLASSES[failures[0]["class"]](failures[0]["message"])
     listed = ", ".join(f"process {rank} with exit code {code}" for rank, code in exits.items()) or "an agent of a node"
-    return InfrastructureError(f"training died without a word: {listed}; all processes were ended")
+    return InfrastructureError(f"its processes died without a word: {listed}; all processes were ended")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""How many processes train one model, and which of them this one is."""
+"""How many processes carry out a stage."""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Processes:
 
     @property
     def total(self) -> int:
-        """Processes that train one model."""
+        """All of them."""
         return self.a_node * self.nodes
 
 
@@ -39,6 +39,22 @@ def resolve_processes(training: TrainingConfig) -> Processes:
     check_shares(training, processes.total)
     check_shards(training, processes.total)
     return processes
+
+
+def beside(asked: int | None, device: str, training: TrainingConfig, path: str) -> Processes:
+    """The processes of one node in which a stage after the training computes, as the field `path` asks on `device`.
+
+    None asks on GPUs for as many as train, where so many are here, and on a CPU for one; 0 for one a visible GPU.
+    Raises ConfigurationError for more than there are GPUs.
+    """
+    if not _on_gpu(device):
+        return Processes(asked or 1, 1)
+    visible = 1 if ":" in device else _visible(device)
+    if asked is None:
+        return Processes(min(training.processes or visible, visible), 1)
+    if asked > visible:
+        raise ConfigurationError(f"{path} is {asked}, and {visible} CUDA devices are visible to it; lower it")
+    return Processes(asked or visible, 1)
 
 
 def check_shares(training: TrainingConfig, processes: int) -> None:

@@ -21,7 +21,7 @@ def document_bits(scorer: Scorer, encoder: ByteEncoder, texts: list[str], *progr
 
 def test_bits_are_those_of_one_forward_pass_a_token_over_the_same_windows() -> None:
     model, encoder = tiny_model(257, CONTEXT_LENGTH), ByteEncoder()
-    result = document_bits(Scorer(model, 4), encoder, TEXTS)
+    result = document_bits(Scorer(model, 128), encoder, TEXTS)
     for place, text in enumerate(TEXTS):
         parts = windows(encoder.encode(text), encoder.eos_id, CONTEXT_LENGTH) if text else []
         nats = sum(brute_force(model, part.context.tolist(), part.continuation.tolist())[0] for part in parts)
@@ -32,7 +32,7 @@ def test_bits_are_those_of_one_forward_pass_a_token_over_the_same_windows() -> N
 def test_a_uniform_model_needs_log2_of_the_vocabulary_a_token() -> None:
     model, encoder = tiny_model(257, CONTEXT_LENGTH), ByteEncoder(crossing=())
     model.output.weight.data.zero_()
-    result = document_bits(Scorer(model, 4), encoder, TEXTS)
+    result = document_bits(Scorer(model, 128), encoder, TEXTS)
     assert result.bits_per_byte == pytest.approx(math.log2(257), rel=1e-6)
 
 
@@ -40,13 +40,13 @@ def test_fewer_tokens_of_the_same_text_are_divided_by_the_same_bytes() -> None:
     encoder = ByteEncoder(crossing=(b"ab",))
     model = tiny_model(encoder.vocab_size, CONTEXT_LENGTH)
     model.output.weight.data.zero_()
-    result = document_bits(Scorer(model, 4), encoder, ["ab" * 50])
+    result = document_bits(Scorer(model, 128), encoder, ["ab" * 50])
     assert result.bits_per_byte == pytest.approx(math.log2(258) / 2, rel=1e-6)
 
 
 def test_bits_do_not_depend_on_the_batch_size_and_progress_reaches_the_end() -> None:
     model, encoder, told = tiny_model(257, CONTEXT_LENGTH), ByteEncoder(), []
     one = document_bits(Scorer(model, 1), encoder, TEXTS)
-    many = document_bits(Scorer(model, 64), encoder, TEXTS, lambda done, total: told.append((done, total)))
+    many = document_bits(Scorer(model, 4096), encoder, TEXTS, lambda done, total: told.append((done, total)))
     np.testing.assert_allclose(one.bits, many.bits, rtol=1e-5)
     assert told[-1] == (sum(one.bytes), sum(one.bytes))

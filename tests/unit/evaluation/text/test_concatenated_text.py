@@ -21,7 +21,7 @@ TEXTS = ["one text", "é", "another, somewhat longer text", "", "the end"]
 def test_a_token_has_the_documents_before_it_as_its_context(context_length: int, order: list[int]) -> None:
     encoder = ByteEncoder()
     model = tiny_model(encoder.vocab_size, context_length)
-    found = encode_stream(encoder, TEXTS, order, context_length).bits(Scorer(model, batch_size=3))
+    found = encode_stream(encoder, TEXTS, order, context_length).bits(Scorer(model, batch_tokens=48))
     stream, owners = [256], [-1]
     for place in order:
         ids = encoder.encode(TEXTS[place]).tolist()
@@ -39,7 +39,7 @@ def test_a_token_has_the_documents_before_it_as_its_context(context_length: int,
 
 def test_one_document_alone_has_the_bits_it_has_by_itself() -> None:
     encoder = ByteEncoder()
-    scorer = Scorer(tiny_model(encoder.vocab_size, 16), batch_size=3)
+    scorer = Scorer(tiny_model(encoder.vocab_size, 16), batch_tokens=48)
     alone = encode_documents(encoder, TEXTS[2:3], 16).bits(scorer)
     assert encode_stream(encoder, TEXTS[2:3], [0], 16).bits(scorer).bits == pytest.approx(alone.bits)
 

@@ -1,0 +1,32 @@
+"""One of the processes that score the checkpoints of one run, as `launch` starts them."""
+
+import os
+import sys
+from dataclasses import replace
+
+from paribus.evaluation.scores import score_checkpoints
+from paribus.evaluation.stage import OFFLINE
+from paribus.modeling.device import resolve_device
+from paribus.stage.context import JSON, StageContext
+from paribus.training.processes.host import joined_by_gloo
+from paribus.training.processes.member import run_member
+from paribus.training.processes.requests import Requests
+
+
+def score(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
+    """Score as one of `processes` processes, on a GPU of its own; signals end an evaluation at once."""
+    evaluation = context.config.evaluation
+    if resolve_device(evaluation.device, "evaluation.device").type == "cuda":
+        evaluation = replace(evaluation, device=f"cuda:{os.environ['LOCAL_RANK']}")
+    with joined_by_gloo(processes) as host:
+        return score_checkpoints(replace(context, config=replace(context.config, evaluation=evaluation)), host)
+
+
+def main() -> int:
+    """Score; 0 unless this process failed."""
+    os.environ.update(OFFLINE)
+    return run_member(score)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

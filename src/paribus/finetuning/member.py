@@ -1,0 +1,49 @@
+"""One of the processes that fine-tune on the tasks of one run, a task each at a time, as `launch` starts them."""
+
+import os
+import sys
+from dataclasses import replace
+
+from paribus.evaluation.stage import OFFLINE
+from paribus.finetuning.run import begin, finish, left
+from paribus.modeling.device import resolve_device
+from paribus.stage.context import JSON, StageContext
+from paribus.training.processes.member import run_member
+from paribus.training.processes.requests import Requests
+
+GROUP = ("RANK", "LOCAL_RANK", "WORLD_SIZE")
+"""By these variables accelerate would train one model in all processes."""
+
+
+def finetune(context: StageContext, processes: int, requests: Requests) -> dict[str, JSON]:
+    """Finish tasks that no other process has taken, on a GPU of its own; what they give lies in `context.work`."""
+    _, local, _ = (os.environ.pop(name) for name in GROUP)
+    config = context.config
+    if resolve_device(config.training.device, "training.device").type == "cuda":
+        device = f"cuda:{local}"
+        training, evaluation = replace(config.training, device=device), replace(config.evaluation, device=device)
+        context = replace(context, config=replace(config, training=training, evaluation=evaluation))
+    context, start = begin(context, requests)
+    for name in left(context):
+        if _takes(context, name):
+            finish(context, name, start)
+    return {}
+
+
+def _takes(context: StageContext, name: str) -> bool:
+    """Whether this process is the first of its group to ask for a task."""
+    try:
+        (context.work / "group" / f"{name}.taken").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
+def main() -> int:
+    """Fine-tune; 0 unless this process failed."""
+    os.environ.update(OFFLINE)
+    return run_member(finetune, all_report=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

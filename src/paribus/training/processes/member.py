@@ -1,0 +1,48 @@
+"""A process of a group that carries out one stage: `launch` starts it on DIRECTORY and REQUESTS.
+
+It reads the frozen job in DIRECTORY, and in REQUESTS what signals ask of its agent; the main process writes the stage's
+result into DIRECTORY, a failing one what went wrong.
+"""
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
+from paribus.store.atomic import write_json
+from paribus.store.code import Code, hold_to, loaded_code
+from paribus.training.processes.group import REPORTS, RESULT, FileReporter, read_job, report_failure, stage_context
+from paribus.training.processes.requests import Requests
+
+Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
+"""What one of so many processes does of a stage; the result is the main process'."""
+
+
+def run_member(work: Work, *, all_report: bool = False) -> int:
+    """Do `work`; 0 unless this process failed. What it reports is the main process' alone, unless `all_report`."""
+    die_with_parent()
+    ignore_requests()
+    directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
+    try:
+        _carry_out(work, directory, rank, Requests(Path(sys.argv[2])), reports=all_report or rank == 0)
+    except BaseException as error:
+        report_failure(directory, f"process {rank}", error)
+        with suppress(OSError):  # a full disk takes no traceback
+            traceback.print_exc()
+        return 1
+    return 0
+
+
+def _carry_out(work: Work, directory: Path, rank: int, requests: Requests, *, reports: bool) -> None:
+    job = read_job(directory)
+    code = Code.from_json(job["code"])
+    code.require(loaded_code())
+    hold_to(code)
+    report: Reporter = FileReporter(directory / REPORTS) if reports else SilentReporter()
+    result = work(stage_context(job, report), job["processes_a_node"] * job["nodes"], requests)
+    if rank == 0:
+        write_json(directory / RESULT, result)

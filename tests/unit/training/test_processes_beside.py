@@ -1,0 +1,105 @@
+"""How many processes score and fine-tune, and on which GPU each of them."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.training import TrainingConfig
+from paribus.errors import ConfigurationError
+from paribus.evaluation import member as scoring
+from paribus.finetuning import member as finetuning
+from paribus.stage.context import StageContext
+from paribus.training.processes.processes import beside
+from paribus.training.processes.requests import Requests
+from support.run_config import run_config
+
+SCORES = "evaluation.processes"
+
+
+@pytest.fixture
+def four_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 4)
+
+
+@pytest.mark.usefixtures("four_gpus")
+@pytest.mark.parametrize(
+    ("asked", "device", "trained", "found"),
+    [
+        (None, "auto", 1, 1),
+        (None, "auto", 2, 2),
+        (None, "cuda", 0, 4),
+        (None, "cuda", 8, 4),
+        (0, "auto", 1, 4),
+        (3, "auto", 1, 3),
+        (None, "cuda:1", 4, 1),
+        (0, "cuda:1", 4, 1),
+        (None, "cpu", 4, 1),
+        (2, "cpu", 4, 2),
+    ],
+)
+def test_as_many_as_train_or_as_asked_on_gpus_and_one_on_a_cpu(
+    asked: int | None, device: str, trained: int, found: int
+) -> None:
+    processes = beside(asked, device, TrainingConfig(processes=trained), SCORES)
+    assert (processes.a_node, processes.nodes) == (found, 1)
+
+
+@pytest.mark.usefixtures("four_gpus")
+@pytest.mark.parametrize(("asked", "device"), [(5, "cuda"), (2, "cuda:1")])
+def test_more_than_there_are_gpus_is_refused(asked: int, device: str) -> None:
+    with pytest.raises(ConfigurationError, match=rf"^evaluation\.processes is {asked}, and \d CUDA devices are"):
+        beside(asked, device, TrainingConfig(), SCORES)
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_each_process_that_scores_has_a_gpu_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    seen: list[Any] = []
+    monkeypatch.setenv("LOCAL_RANK", "3")
+    monkeypatch.setattr(scoring, "joined_by_gloo", _Joined)
+    monkeypatch.setattr(scoring, "score_checkpoints", lambda context, host: seen.append((context, host)) or {})
+    scoring.score(_context(tmp_path, "auto"), 4, Requests())
+    ((context, host),) = seen
+    assert (context.config.evaluation.device, host) == ("cuda:3", 4)
+
+
+@pytest.mark.usefixtures("four_gpus")
+def test_each_process_that_fine_tunes_has_a_gpu_and_knows_of_no_other(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    seen: list[StageContext] = []
+
+    def begin(context: StageContext, requests: Requests) -> Any:
+        seen.append(context)
+        return context, None
+
+    for name, value in (("RANK", "2"), ("LOCAL_RANK", "2"), ("WORLD_SIZE", "4")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(finetuning, "begin", begin)
+    monkeypatch.setattr(finetuning, "left", lambda context: [])
+    assert finetuning.finetune(_context(tmp_path, "cuda"), 4, Requests()) == {}
+    assert (seen[0].config.training.device, seen[0].config.evaluation.device) == ("cuda:2", "cuda:2")
+    import os
+
+    assert not {"RANK", "LOCAL_RANK", "WORLD_SIZE"} & os.environ.keys()
+
+
+class _Joined:
+    """The group of so many processes, without them."""
+
+    def __init__(self, processes: int) -> None:
+        self.processes = processes
+
+    def __enter__(self) -> int:
+        return self.processes
+
+    def __exit__(self, *_: object) -> None: ...
+
+
+def _context(root: Any, device: str) -> Any:
+    from support.stages import context_at
+
+    config = run_config(training=TrainingConfig(device=device), evaluation=EvaluationConfig(device=device))
+    return context_at(root / "output", root / "work", config, {})
