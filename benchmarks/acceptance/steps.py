@@ -44,7 +44,8 @@ STEPS = (
     Step("interrupted", "a killed training that goes on", 120, 3),
     Step("whole_runs", "paribus run, again, and two at once", 200, 3),
     Step("scoring", "scores and texts beside lm-eval's model class", 120, 3),
-    Step("encoder", "vectors of documents beside the CPU's", 60, 3),
+    Step("encoder", "vectors of documents beside the CPU's", 50, 3),
+    Step("neighbours", "the nearest of a million vectors beside the CPU's", 50, 3),
 )
 
 

@@ -139,6 +139,11 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
     neighbours = config.neighbours
     if neighbours.index in ("flat", "ivf") and neighbours.code_size is not None:
         yield "neighbours.code_size", f"index={neighbours.index} keeps whole vectors; use index=ivf_pq"
+    if neighbours.device == "gpu" and neighbours.index != "flat":
+        yield (
+            "neighbours.device",
+            f"gpu compares all vectors, and index={neighbours.index} does not; use index=flat, or auto",
+        )
     if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
         yield "neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq"
     if neighbours.lists and neighbours.probes and neighbours.probes > neighbours.lists:

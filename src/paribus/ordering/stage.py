@@ -98,9 +98,9 @@ def _device_of_embedder(config: RunConfig) -> Device | None:
 
 
 def _device_of_neighbours(config: RunConfig) -> Device:
-    value = config.neighbours.device
-    # Whether auto finds a GPU is for faiss to say, which a search on the CPU should not wait for.
-    return Device("neighbours.device", value, 1 if value == "gpu" else None)
+    neighbours = config.neighbours
+    # An index that is not exact is searched on CPUs, which should wait for no GPU.
+    return Device("neighbours.device", neighbours.device, 0 if neighbours.index == "flat" else None)
 
 
 EMBEDDINGS = Stage(

@@ -22,7 +22,7 @@ from paribus.pipeline.graph import Node, build_graph
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
-from paribus.pipeline.making.visible_devices import Library, pytorch_build, visible_devices
+from paribus.pipeline.making.visible_devices import pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.store.code import loaded_code
@@ -35,7 +35,7 @@ from support.run_config import run_config
 def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
     """Problems by path where each library sees so many devices."""
     config = run_config(root=str(root), **({"training": TRAINING} | groups))
-    return dict(Devices(lambda library: seen).problems(config, build_graph(config, root / "cache")))
+    return dict(Devices(lambda: seen).problems(config, build_graph(config, root / "cache")))
 
 
 def training(**fields: object) -> dict[str, TrainingConfig]:
@@ -48,7 +48,11 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
         (training(device="cuda"), 0, "training.device"),
         (training(device="cuda:1"), 1, "training.device"),
         ({"evaluation": EvaluationConfig(device="cuda:2")}, 2, "evaluation.device"),
-        ({"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu")}, 0, "neighbours.device"),
+        (
+            {"ordering": NearestOrdering(), "neighbours": NeighboursConfig(device="gpu", index="flat")},
+            0,
+            "neighbours.device",
+        ),
         (training(device="cuda", processes=4), 2, "training.processes"),
         (training(device="cuda", processes=0), 3, "training.global_batch"),
         (training(nodes=2), 0, "training.nodes"),
@@ -131,7 +135,7 @@ def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
-    monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: seen)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: seen)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=2))
     with gpu_slots.gpu_slots("training", config, print) as environment:
@@ -147,7 +151,7 @@ def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
     processes: int | None, trained: int, visible: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
-    monkeypatch.setattr(gpu_slots, "visible_devices", lambda library: 3)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: 3)
     engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
     asked = {"evaluation": EvaluationConfig(processes=processes), "finetuning": ScrollsFinetuning(processes=processes)}
     config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
@@ -167,9 +171,9 @@ def test_compiling_without_a_compiler_is_refused_where_it_is_asked_for(
     assert found(tmp_path, 1, **training(device=device, compile="auto")) == {}
 
 
-def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def ask(library: Library) -> int:
-        raise AssertionError(library)
+def test_pytorch_is_not_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def ask() -> int:
+        raise AssertionError("PyTorch")
 
     monkeypatch.setattr(devices, "visible_gpus", list)
     for device in ("auto", "cpu"):
@@ -181,17 +185,16 @@ def test_no_library_is_asked_unless_cuda_is_named(tmp_path: Path, monkeypatch: p
 
 def test_what_is_made_already_needs_no_device(tmp_path: Path) -> None:
     run = planned_run(tmp_path, training=replace(TRAINING, device="cuda"))
-    assert len(list(Devices(lambda library: 0).problems(run.job.config, run.nodes))) == 1
+    assert len(list(Devices(lambda: 0).problems(run.job.config, run.nodes))) == 1
     store_record(run, "training", {})
-    assert list(Devices(lambda library: 0).problems(run.job.config, run.nodes)) == []
+    assert list(Devices(lambda: 0).problems(run.job.config, run.nodes)) == []
 
 
-def test_pytorch_and_faiss_say_what_they_see() -> None:
+def test_pytorch_says_what_it_sees() -> None:
     import torch
 
-    assert visible_devices("torch") == torch.cuda.device_count()
+    assert visible_devices() == torch.cuda.device_count()
     assert pytorch_build() == (torch.__version__, torch.version.cuda)
-    assert visible_devices("faiss") >= 0
 
 
 ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.device=cuda")
@@ -200,7 +203,7 @@ ON_CUDA = ("scale=tiny", "corpus=pydocs_small", "tracking=none", "training.devic
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> Callable[[], Devices]:
     """A machine without GPUs, also where it has some."""
-    absent: Callable[[], Devices] = lambda: Devices(lambda library: 0)  # noqa: E731
+    absent: Callable[[], Devices] = lambda: Devices(lambda: 0)  # noqa: E731
     for module in ("paribus.pipeline.prepare.Devices", "paribus.pipeline.making.devices.Devices"):
         monkeypatch.setattr(module, absent)
     return absent

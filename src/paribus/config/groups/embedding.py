@@ -62,7 +62,7 @@ EmbedderConfig = TfidfEmbedder | TransformersEmbedder | MiniLMEmbedder | StaticE
 
 @group
 class NeighboursConfig:
-    """Nearest documents by inner product of unit vectors (faiss). What is null follows from the number of documents."""
+    """Nearest documents by inner product of unit vectors. What is null follows from the number of documents."""
 
     index: Literal["auto", "flat", "ivf", "ivf_pq"] = identity(
         "auto", doc="Exact search, inverted lists of whole vectors, or of product-quantized ones (the paper: ivf_pq)."
@@ -84,7 +84,9 @@ class NeighboursConfig:
         "candidates in other shards.",
     )
     device: Literal["auto", "cpu", "gpu"] = execution(
-        "auto", doc="Where faiss searches inverted lists; auto takes a GPU it has."
+        "auto",
+        doc="Where vectors are compared: GPUs, all that are visible, search exactly (index=flat), and auto takes them "
+        "where that is the index. What is found is the same.",
     )
 
 

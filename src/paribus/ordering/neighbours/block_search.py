@@ -1,5 +1,6 @@
 """The search of one shard for the neighbours of one block of documents, which any thread of any process can do."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +27,11 @@ class BlockSearch:
         self._shard: Shard | None = None
         self._rows: Ids = np.zeros(0, dtype=np.int64)
 
-    def open(self, base: Vectors, rows: Ids, *, gpu: bool = False) -> None:
-        """Make the shard of the vectors `base` of the documents `rows`."""
+    def open(self, base: Vectors, rows: Ids, devices: Sequence[Any] = ()) -> None:
+        """Make the shard of the vectors `base` of the documents `rows`, on `devices` if there are any."""
         inverted = self.plan is not None and self.plan.index != "flat"
         probes = self.plan.probes if self.plan else 0
-        self._shard = self.source.index(base, self.trained if inverted else None, probes, gpu=gpu)
+        self._shard = self.source.index(base, self.trained if inverted else None, probes, devices)
         self._rows = rows
 
     def __call__(self, block: int) -> None:

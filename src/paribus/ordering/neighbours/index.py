@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Protocol, cast
 
 import faiss
 import numpy as np
@@ -40,14 +40,12 @@ class ExactShard:
 class InvertedShard:
     """The lists of a shard that are nearest to a query are searched, and the candidates ranked exactly."""
 
-    def __init__(self, base: Vectors, trained: Any, probes: int, factor: int, *, gpu: bool) -> None:
+    def __init__(self, base: Vectors, trained: Any, probes: int, factor: int) -> None:
         """Put the rows of `base` into a copy of the `trained` index; `factor` candidates a neighbour are ranked."""
         self.base, self._factor = base, factor
         self._index = cast(Any, faiss.clone_index(trained))
         self._index.add(base)
         self._index.nprobe = probes
-        self.is_on_gpu = gpu
-        self._searcher: Any = faiss.index_cpu_to_all_gpus(self._index) if gpu else self._index
 
     def probe(self, lists: int) -> None:
         """Search so many lists a query from now on."""
@@ -56,11 +54,15 @@ class InvertedShard:
     def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
         """The nearest `count` rows of the shard among the candidates and their cosines, as `rank` gives them."""
         wanted = min(max(self._factor * count, count + 1 + SPARE_CANDIDATES), len(self.base))
-        _, candidates = self._searcher.search(queries, wanted)
+        _, candidates = self._index.search(queries, wanted)
         return rank(queries, self.base, candidates, itself, count)
 
 
-Shard = ExactShard | InvertedShard
+class Shard(Protocol):
+    """What can be searched."""
+
+    def nearest(self, queries: Vectors, itself: Ids, count: int) -> Neighbours:
+        """The nearest `count` rows and their cosines, as `rank` gives them."""
 
 
 def nearest_documents(shard: Shard, rows: Ids, queries: Vectors, documents: Ids, count: int) -> Neighbours:
@@ -116,11 +118,6 @@ def save_index(index: Any, path: Path) -> None:
 def load_index(path: Path) -> Any:
     """The index that `save_index` wrote."""
     return faiss.read_index(str(path))
-
-
-def faiss_has_gpu() -> bool:
-    """Whether this build of faiss sees a GPU."""
-    return hasattr(faiss, "get_num_gpus") and faiss.get_num_gpus() > 0
 
 
 def let_faiss_use_one_thread() -> None:

@@ -22,9 +22,6 @@ _VECTORS_A_CENTROID = 39
 DEFAULT_PROBES = 64
 _DIMENSIONS_A_CODE = 3
 
-GPU_CODE_SIZES = (0, 1, 2, 3, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 56, 64, 96)
-"""Bytes of a quantized vector that faiss can search on a GPU (0: whole vectors)."""
-
 Index = Literal["flat", "ivf", "ivf_pq"]
 
 
@@ -69,19 +66,7 @@ def plan_search(documents: int, dimensions: int, config: NeighboursConfig) -> Se
             f"neighbours.index: ivf_pq learns its codes from {FEWEST_QUANTIZED:,} documents or more, and here are "
             f"{documents:,}; use auto, flat or ivf"
         )
-    plan = SearchPlan("ivf_pq", lists, min(probes, lists), _code_size(dimensions, config))
-    check_gpu(plan, config)
-    return plan
-
-
-def check_gpu(plan: SearchPlan, config: NeighboursConfig) -> None:
-    """Raise ConfigurationError where `neighbours.device` insists on a GPU, and faiss has no search there for `plan`."""
-    if config.device == "gpu" and plan.code_size not in GPU_CODE_SIZES:
-        sizes = ", ".join(map(str, GPU_CODE_SIZES[1:]))
-        raise ConfigurationError(
-            f"neighbours.device: faiss searches no vectors of {plan.code_size} bytes (neighbours.code_size) on a GPU; "
-            f"use auto or cpu, neighbours.index=ivf, or one of {sizes} bytes"
-        )
+    return SearchPlan("ivf_pq", lists, min(probes, lists), _code_size(dimensions, config))
 
 
 def _index(documents: int) -> Index:

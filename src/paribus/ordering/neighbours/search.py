@@ -18,10 +18,10 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.block_search import BlockSearch
 from paribus.ordering.neighbours.blocks import Blocks
+from paribus.ordering.neighbours.devices import search_devices
 from paribus.ordering.neighbours.index import (
     ExactShard,
     InvertedShard,
-    faiss_has_gpu,
     load_index,
     one_thread,
     save_index,
@@ -29,7 +29,7 @@ from paribus.ordering.neighbours.index import (
 )
 from paribus.ordering.neighbours.ranking import Ids, Vectors
 from paribus.ordering.neighbours.recall import RECALLED, RecallSample, share_found
-from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, GPU_CODE_SIZES, SearchPlan, check_gpu, plan_search
+from paribus.ordering.neighbours.rule import CENTROIDS_A_CODE, SearchPlan, plan_search
 from paribus.ordering.neighbours.source import ShardSource
 from paribus.store import atomic
 
@@ -49,16 +49,12 @@ class NeighbourSearch:
 
     def run(self) -> tuple[SearchPlan, Blocks, RecallSample]:
         """The index that was used, the neighbours of all documents, and those of a sample, found exactly."""
-        if self.config.device == "gpu" and not faiss_has_gpu():
-            raise ConfigurationError("neighbours.device: this faiss sees no GPU; use auto or cpu, or install faiss-gpu")
         documents = len(self.embeddings)
         blocks = Blocks(self.work, documents, self.config.retrieved)
         sample = RecallSample.spread(
             documents, self.config.recall_sample, self.work, min(RECALLED, self.config.retrieved)
         )
         plan = self._saved_plan()
-        if plan is not None:
-            check_gpu(plan, self.config)
         starts = range(0, documents, self.config.shard_documents)
         for number, start in enumerate(starts):
             if blocks.are_searched(number + 1) and sample.blocks.are_searched(number + 1):
@@ -121,7 +117,7 @@ class NeighbourSearch:
         queries, count = base[chosen], min(RECALLED, self.config.retrieved)
         with one_thread():
             truth = ExactShard(base).nearest(queries, chosen, count)
-            shard = InvertedShard(base, load_index(self.work / TRAINED), 1, self.config.candidates, gpu=False)
+            shard = InvertedShard(base, load_index(self.work / TRAINED), 1, self.config.candidates)
             before, probes = 0.0, 1
             while probes < plan.lists:
                 shard.probe(probes)
@@ -132,19 +128,15 @@ class NeighbourSearch:
                 before, probes = share, 2 * probes
         return plan.lists
 
-    def _takes_gpu(self, plan: SearchPlan | None) -> bool:
-        inverted = plan is not None and plan.index != "flat" and plan.code_size in GPU_CODE_SIZES
-        return inverted and self.config.device != "cpu" and faiss_has_gpu()
-
     def _search(self, search: BlockSearch, base: Vectors, rows: Ids, shards: int) -> None:
         blocks, number = search.blocks, search.number
         left = [block for block in range(blocks.count) if blocks.searched(block) <= number]
         done = number * blocks.count + blocks.count - len(left)
-        gpu = self._takes_gpu(search.plan)
+        devices = search_devices(self.config, base) if search.plan is None or search.plan.index == "flat" else []
         # A GPU answers one thread at a time.
-        engine: Engine = LocalEngine(1) if gpu else self.engine
+        engine: Engine = LocalEngine(len(devices)) if devices else self.engine
         if engine.shares_memory:
-            search.open(base, rows, gpu=gpu)
+            search.open(base, rows, devices)
         for _ in engine.map(search, left, releases_gil=True):
             done += 1
             self.progress(done, shards * blocks.count, "searching neighbours")

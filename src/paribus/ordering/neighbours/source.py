@@ -1,7 +1,9 @@
 """Where the vectors and the index of one shard come from, so that any process can open it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -26,8 +28,15 @@ class ShardSource:
         real = np.flatnonzero(vectors.any(axis=1))
         return vectors if len(real) == len(vectors) else vectors[real], real + self.start
 
-    def index(self, base: Vectors, trained: Path | None, probes: int, *, gpu: bool = False) -> Shard:
-        """The vectors `base` in a copy of the index in file `trained`, of which so many lists are searched."""
-        if trained is None:
+    def index(self, base: Vectors, trained: Path | None, probes: int, devices: Sequence[Any] = ()) -> Shard:
+        """The vectors `base` in a copy of the index in file `trained`, of which so many lists are searched.
+
+        Without such a file all of them are compared, on `devices` of PyTorch if there are any.
+        """
+        if trained is not None:
+            return InvertedShard(base, load_index(trained), probes, self.candidates)
+        if not devices:
             return ExactShard(base)
-        return InvertedShard(base, load_index(trained), probes, self.candidates, gpu=gpu)
+        from paribus.ordering.neighbours.device_shard import DeviceShard
+
+        return DeviceShard(base, devices)

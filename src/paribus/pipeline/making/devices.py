@@ -14,7 +14,7 @@ from paribus.config.schema import RunConfig
 from paribus.engine.gpus import unseen, visible_gpus
 from paribus.errors import ParibusError
 from paribus.pipeline.graph import Node
-from paribus.pipeline.making.visible_devices import Library, pytorch_build, visible_devices
+from paribus.pipeline.making.visible_devices import pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import Failure
 from paribus.training.fit.compiler import lacking
@@ -26,10 +26,10 @@ Problem = tuple[str, str]
 
 @dataclass
 class Devices:
-    """The devices of this machine; each library is asked once."""
+    """The devices of this machine; PyTorch is asked once."""
 
-    ask: Callable[[Library], int] = visible_devices
-    _seen: dict[Library, int] = field(default_factory=dict, init=False)
+    ask: Callable[[], int] = visible_devices
+    _seen: int | None = field(default=None, init=False)
 
     def problems(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
@@ -47,13 +47,13 @@ class Devices:
 
     def _absent(self, path: str, device: str) -> Iterator[Problem]:
         kind, _, number = device.partition(":")
-        # faiss for CPUs is what everybody has; a PyTorch that sees no GPU is a mistake, which would cost days.
-        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self._count("torch"):
+        # A PyTorch that sees no GPU is a mistake, which costs days of training and minutes of a search.
+        if kind == "auto" and path != "neighbours.device" and visible_gpus() and not self._count():
             yield from ((path, problem) for problem in [unseen(*pytorch_build())] if problem)
-        if kind == "gpu" and not self._count("faiss"):
-            yield path, "gpu is asked for, and faiss sees none here; use auto or cpu, or install faiss-gpu"
-        if kind == "cuda" and int(number or 0) >= self._count("torch"):
-            seen = _devices_of_cuda(self._count("torch"))
+        if kind == "gpu" and not self._count():
+            yield path, "gpu is asked for, and PyTorch sees none here; use auto or cpu"
+        if kind == "cuda" and int(number or 0) >= self._count():
+            seen = _devices_of_cuda(self._count())
             yield path, f"{device} is asked for, and PyTorch sees {seen} here; use auto, or cpu"
 
     def _processes(self, training: TrainingConfig) -> Iterator[Problem]:
@@ -91,12 +91,12 @@ class Devices:
         It is not asked where the driver lists none; where it is built for CPUs, it sees none of those listed.
         """
         wanted = device.startswith("cuda") or (device == "auto" and visible_gpus())
-        return self._count("torch") if wanted else 0
+        return self._count() if wanted else 0
 
-    def _count(self, library: Library) -> int:
-        if library not in self._seen:
-            self._seen[library] = self.ask(library)
-        return self._seen[library]
+    def _count(self) -> int:
+        if self._seen is None:
+            self._seen = self.ask()
+        return self._seen
 
 
 def _devices_of_cuda(count: int) -> str:

@@ -23,7 +23,7 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
     count = None if device is None or device.value not in SHARED else device.gpus
     gpus = [] if count is None else visible_gpus()
     # What computes on a CPU, since PyTorch is built for that, is to wait for no GPU and to keep none from others.
-    if device is None or count is None or not gpus or (device.value == "auto" and not visible_devices("torch")):
+    if device is None or count is None or not gpus or (device.value == "auto" and not visible_devices()):
         yield {}
         return
     if device.fewer_do:

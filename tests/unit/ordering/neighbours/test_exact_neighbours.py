@@ -2,14 +2,12 @@
 
 from pathlib import Path
 
-import faiss
 import numpy as np
 import pytest
 
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.embed.unit import unit_rows
-from paribus.ordering.neighbours import search as search_module
 from paribus.ordering.neighbours.recall import share_found
 from paribus.ordering.neighbours.rule import plan_search
 from support.neighbours import Found, Vectors, clustered, search
@@ -98,41 +96,6 @@ def test_codes_cannot_be_learned_from_vectors_without_a_direction(tmp_path: Path
     vectors[200:] = 0
     with pytest.raises(ConfigurationError, match=r"neighbours\.index: ivf_pq learns its codes from 256 vectors"):
         search(tmp_path, vectors, index="ivf_pq", retrieved=4, shard_documents=4000)
-
-
-def test_a_gpu_that_is_not_there_is_refused_before_anything_is_searched(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"neighbours\.device: this faiss sees no GPU"):
-        search(tmp_path, clustered(40), retrieved=4, device="gpu")
-    assert not list((tmp_path / "work").iterdir())
-
-
-def test_codes_that_no_gpu_can_search_are_no_search_on_a_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The paper's 256 bytes, before anything is learned; and a plan that was made for a CPU and is gone on with."""
-    with pytest.raises(ConfigurationError, match=r"neighbours\.device: faiss searches no vectors of 256 bytes"):
-        plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=256, device="gpu"))
-    assert plan_search(90_000, 768, NeighboursConfig(index="ivf_pq", code_size=256, device="auto")).code_size == 256
-    monkeypatch.setattr(search_module, "faiss_has_gpu", lambda: True)
-    settings = {"index": "ivf_pq", "lists": 16, "probes": 4, "retrieved": 4, "recall_sample": 0}
-    vectors = clustered(10_000, 48)
-    search(tmp_path, vectors, code_size=6, device="cpu", **settings)
-    with pytest.raises(ConfigurationError, match=r"no vectors of 6 bytes .* on a GPU; use auto or cpu"):
-        search(tmp_path, vectors, code_size=6, device="gpu", **settings)
-
-
-@pytest.mark.parametrize(("device", "asked"), [("gpu", 1), ("auto", 1), ("cpu", 0)])
-def test_a_gpu_searches_what_the_cpu_has_put_into_the_lists(
-    device: str, asked: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """faiss' copy to the GPUs is in its place the index itself."""
-    copies: list[object] = []
-    monkeypatch.setattr(search_module, "faiss_has_gpu", lambda: True)
-    monkeypatch.setattr(faiss, "index_cpu_to_all_gpus", lambda index: copies.append(index) or index, raising=False)
-    settings = {"index": "ivf", "lists": 16, "probes": 4, "retrieved": 4}
-    _, _, found, _ = search(tmp_path / "here", clustered(2000, 48), device=device, **settings)
-    assert len(copies) == asked
-    monkeypatch.setattr(search_module, "faiss_has_gpu", lambda: False)
-    _, _, expected, _ = search(tmp_path / "there", clustered(2000, 48), device="cpu", **settings)
-    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
 
 
 @pytest.mark.parametrize("index", ["flat", "ivf"])

@@ -1,0 +1,185 @@
+"""Exact search by PyTorch: the lists of a CPU to the last bit, and which devices it takes."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from paribus.config.groups.embedding import NeighboursConfig
+from paribus.engine.gpus import Gpu
+from paribus.errors import ConfigurationError
+from paribus.ordering.embed.unit import unit_rows
+from paribus.ordering.neighbours import device_shard, devices
+from paribus.ordering.neighbours.device_shard import DeviceShard, _Copy, _largest
+from paribus.ordering.neighbours.devices import search_devices
+from paribus.ordering.neighbours.index import ExactShard, nearest_documents
+from paribus.ordering.neighbours.ranking import Vectors, scores
+from support.neighbours import clustered, search
+
+CPU = torch.device("cpu")
+
+
+class Halved(_Copy):
+    """Computes on a CPU what a GPU does: products of half-precision vectors."""
+
+    def _rough(self, vectors: torch.Tensor) -> torch.Tensor:
+        return vectors.half()
+
+
+def in_half(asked: torch.Tensor, base: torch.Tensor) -> torch.Tensor:
+    return asked.float() @ base.float().T
+
+
+@pytest.fixture(params=["single", "half"])
+def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "half":
+        monkeypatch.setattr(device_shard, "_Copy", Halved)
+        monkeypatch.setattr(device_shard, "_products", in_half)
+    return str(request.param)
+
+
+def drawn(number: int, dimensions: int = 37, seed: int = 0) -> Vectors:
+    return unit_rows(np.random.default_rng(seed).standard_normal((number, dimensions)).astype(np.float32))
+
+
+def with_copies(vectors: Vectors, copies: int) -> Vectors:
+    vectors = vectors.copy()
+    vectors[3 : 3 + copies] = vectors[2]
+    return vectors
+
+
+CASES = {
+    "drawn": drawn(900),
+    "few": drawn(5),
+    "one": drawn(1),
+    "clustered": unit_rows(clustered(700, 48)),
+    "copies": with_copies(drawn(400), 20),
+    "more copies than candidates": with_copies(drawn(400), 200),
+    "all the same": np.repeat(drawn(1), 300, axis=0),
+}
+
+
+@pytest.mark.parametrize("columns", [2**17, 64, 50])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.usefixtures("precision")
+def test_lists_are_those_of_a_cpu_to_the_last_bit(name: str, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(device_shard, "COLUMNS", columns)
+    base = CASES[name]
+    queries = np.concatenate([base[::3], drawn(20, base.shape[1], seed=1)])
+    own = np.concatenate([np.arange(len(base))[::3], np.full(20, -1)])
+    for count in (1, 7, 50):
+        found = DeviceShard(base, [CPU]).nearest(queries, own, count)
+        expected = ExactShard(base).nearest(queries, own, count)
+        assert np.array_equal(found[0], expected[0])
+        assert np.array_equal(found[1].view(np.int32), expected[1].view(np.int32))
+
+
+@pytest.mark.parametrize("dimensions", [1, 15, 16, 17, 48, 384])
+def test_cosines_are_added_in_the_order_of_the_kernel(dimensions: int) -> None:
+    base, queries = drawn(50, dimensions), drawn(9, dimensions, seed=2)
+    candidates = np.random.default_rng(3).integers(0, 50, (9, 6))
+    found = device_shard._in_order(torch.from_numpy(queries), torch.from_numpy(base)[torch.from_numpy(candidates)])
+    assert np.array_equal(found.numpy().view(np.int64), scores(queries, base, candidates).view(np.int64))
+
+
+@pytest.mark.parametrize(("columns", "count"), [(6400, 10), (6400, 99), (6400, 100), (6401, 10), (63, 5), (64, 64)])
+def test_the_largest_are_found_by_maxima_of_groups(columns: int, count: int) -> None:
+    products = torch.from_numpy(np.random.default_rng(4).standard_normal((3, columns)).astype(np.float32))
+    values, places = _largest(products, count)
+    expected, _ = products.topk(count, dim=1)
+    assert torch.equal(values.sort(dim=1).values, expected.sort(dim=1).values)
+    assert torch.equal(products.gather(1, places), values)
+    assert all(len(set(row)) == count for row in places.tolist())
+
+
+def test_a_part_for_which_memory_is_short_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    base, tried = drawn(3000), list[int]()
+    monkeypatch.setattr(device_shard, "COLUMNS", 2048)
+    monkeypatch.setattr(device_shard, "_FEWEST_COLUMNS", 256)
+
+    def short(asked: torch.Tensor, part: torch.Tensor) -> torch.Tensor:
+        tried.append(len(part))
+        if len(part) > limit:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return asked @ part.T
+
+    limit = 512
+    monkeypatch.setattr(device_shard, "_products", short)
+    shard, own = DeviceShard(base, [CPU]), np.arange(30)
+    found, expected = shard.nearest(base[:30], own, 9), ExactShard(base).nearest(base[:30], own, 9)
+    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert tried[:3] == [2048, 1024, 512]
+    limit = 100
+    with pytest.raises(torch.OutOfMemoryError):
+        shard.nearest(base[:30], own, 9)
+
+
+def test_several_devices_share_the_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors = clustered(5000, 32)
+    vectors[100] = 0
+    _, _, expected, _ = search(tmp_path / "cpu", vectors, index="flat", retrieved=6, shard_documents=1800)
+    served: list[int] = []
+    nearest = _Copy.nearest
+    monkeypatch.setattr(_Copy, "nearest", lambda self, *given: served.append(id(self)) or nearest(self, *given))
+    monkeypatch.setattr("paribus.ordering.neighbours.search.search_devices", lambda config, base: [CPU, CPU])
+    _, _, found, share = search(tmp_path / "gpus", vectors, index="flat", retrieved=6, shard_documents=1800)
+    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
+    assert share == 1.0
+    assert len(served) == 3 * 3, "three blocks in each of three shards"
+
+
+def test_documents_without_a_direction_and_shards_of_none_have_no_neighbours() -> None:
+    nothing = nearest_documents(DeviceShard(drawn(1), [CPU]), np.array([7]), drawn(1), np.array([7]), 4)
+    assert nothing[0].tolist() == [[-1] * 4] and not nothing[1].any()
+
+
+@pytest.fixture
+def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "visible_gpus", lambda: [Gpu("0", "a"), Gpu("1", "b")])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (70 * 2**30, 80 * 2**30))
+
+
+@pytest.mark.usefixtures("two_gpus")
+@pytest.mark.parametrize(
+    ("config", "number"),
+    [
+        (NeighboursConfig(device="gpu", index="flat"), 2),
+        (NeighboursConfig(device="auto", index="flat"), 2),
+        (NeighboursConfig(device="auto"), 0),
+        (NeighboursConfig(device="cpu", index="flat"), 0),
+    ],
+)
+def test_all_visible_gpus_are_taken_where_the_index_is_exact(config: NeighboursConfig, number: int) -> None:
+    assert [str(device) for device in search_devices(config, drawn(9))] == [f"cuda:{n}" for n in range(number)]
+    assert search_devices(config, drawn(9)[:0]) == []
+
+
+def test_gpu_is_never_a_cpu(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"^neighbours\.device is gpu, and PyTorch sees none here"):
+        search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
+    with pytest.raises(ConfigurationError, match=r"^neighbours\.device is gpu"):
+        search(tmp_path, clustered(40), index="flat", retrieved=4, device="gpu")
+    assert not list((tmp_path / "work").glob("block_*"))
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_a_shard_that_has_no_room_is_refused_or_searched_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**20, 2**30))
+    with pytest.raises(
+        ConfigurationError, match=r"^neighbours\.shard_documents: 9 vectors take .* MiB are free; lower"
+    ):
+        search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
+    assert search_devices(NeighboursConfig(device="auto", index="flat"), drawn(9)) == []
+
+
+def test_a_finished_search_needs_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings: dict[str, Any] = {"index": "flat", "retrieved": 4}
+    _, _, expected, _ = search(tmp_path, clustered(300), device="cpu", **settings)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    _, _, found, _ = search(tmp_path, clustered(300), device="gpu", **settings)
+    assert all(np.array_equal(one, other) for one, other in zip(found, expected, strict=True))
