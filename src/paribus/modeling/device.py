@@ -13,6 +13,17 @@ def usable_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
+def set_products(precision: str, device: torch.device, field: str) -> None:
+    """Let this process multiply float32 matrices in TF32 from here on, where `precision` is that, or exactly.
+
+    ConfigurationError for TF32 on a CPU, which has none: what it gives would pass for that of a GPU. `field` is the
+    config path of the precision.
+    """
+    if precision == "tf32" and device.type != "cuda":
+        raise ConfigurationError(f"{field} is tf32, which GPUs have, and the device is {device}; take fp32")
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+
+
 def resolve_device(device: str, field: str) -> torch.device:
     """`device`, the value of the config path `field`, as a device that is there; a GPU has its index.
 

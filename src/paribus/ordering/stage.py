@@ -94,7 +94,7 @@ def _build_context_statistics(context: StageContext) -> dict[str, JSON]:
 def _device_of_embedder(config: RunConfig) -> Device | None:
     """Encoders alone have a device."""
     value = getattr(config.embedder, "device", None)
-    return None if value is None else Device("embedder.device", value)
+    return None if value is None else Device("embedder.device", value, 0)
 
 
 def _device_of_neighbours(config: RunConfig) -> Device:

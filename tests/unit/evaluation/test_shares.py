@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from paribus.errors import InfrastructureError
-from paribus.evaluation.models.shares import batches, computed
+from paribus.evaluation.models.shares import computed
+from paribus.modeling.batching.batches import batches
 from paribus.training.processes.host import ALONE
 
 

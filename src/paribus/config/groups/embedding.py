@@ -33,8 +33,13 @@ class TransformersEmbedder:
     )
     max_tokens: Positive = identity(510, doc="Tokens of a chunk.")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged (released configuration: 10).")
-    batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
-    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    batch_tokens: Positive = identity(
+        16_384, doc="Tokens of a forward pass, padding included, which shows in the last bits of a vector."
+    )
+    precision: Literal["fp32", "tf32", "bf16"] = identity(
+        "fp32", doc="What is computed in: float32, TF32 (GPUs only) or bfloat16."
+    )
+    device: Device = execution("auto", doc="auto (all visible GPUs, else the CPU), cpu, cuda (all) or cuda:N.")
 
 
 @group
@@ -44,8 +49,13 @@ class MiniLMEmbedder:
     kind: Literal["minilm"] = identity("minilm", doc="all-MiniLM-L6-v2 from an installed package.")
     max_tokens: Positive = identity(254, doc="Tokens of a chunk (the model was trained with 256, two of them special).")
     max_chunks: Positive = identity(10, doc="Chunks of a document that are averaged.")
-    batch_size: Positive = identity(32, doc="Chunks a forward pass; padding shows in the last bits of a vector.")
-    device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+    batch_tokens: Positive = identity(
+        8_192, doc="Tokens of a forward pass, padding included, which shows in the last bits of a vector."
+    )
+    precision: Literal["fp32", "tf32", "bf16"] = identity(
+        "fp32", doc="What is computed in: float32, TF32 (GPUs only) or bfloat16."
+    )
+    device: Device = execution("auto", doc="auto (all visible GPUs, else the CPU), cpu, cuda (all) or cuda:N.")
 
 
 @group

@@ -11,7 +11,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model
 from paribus.modeling.decoder.decoder import Decoder
-from paribus.modeling.device import resolve_device
+from paribus.modeling.device import resolve_device, set_products
 
 STEP = re.compile(r"step_(\d+)")
 
@@ -33,22 +33,13 @@ def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> d
     return {step: found[step] for step in wanted}
 
 
-def set_products(precision: str) -> None:
-    """Let this process multiply float32 matrices in TF32 from here on, where that is the precision, or exactly."""
-    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
-
-
 def load_checkpoint_model(checkpoint: Path, device: str, precision: str = "fp32") -> Any:
     """The model on the device, its weights in float32, computing in `fp32`, `tf32` or `bf16`.
 
     Raises ConfigurationError for TF32 on a CPU, which has none: its scores would pass for those of a GPU.
     """
     resolved = resolve_device(device, "evaluation.device")
-    if precision == "tf32" and resolved.type != "cuda":
-        raise ConfigurationError(
-            f"evaluation.precision is tf32, which GPUs have, and evaluation.device is {resolved}; take fp32"
-        )
-    set_products(precision)
+    set_products(precision, resolved, "evaluation.precision")
     model = load_model(checkpoint).to(resolved).eval()
     if isinstance(model, Decoder) and precision == "bf16":
         model.computes_in = torch.bfloat16

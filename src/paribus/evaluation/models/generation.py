@@ -14,9 +14,10 @@ from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
 from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.models.shares import WRITTEN, batches, computed
+from paribus.evaluation.models.shares import WRITTEN, computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
+from paribus.modeling.batching.batches import batches
 from paribus.modeling.decoder.cache import Cache
 
 SPARE_TOKENS = 8

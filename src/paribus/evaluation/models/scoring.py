@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.shares import SCORED, batches, computed
+from paribus.evaluation.models.shares import SCORED, computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair
+from paribus.modeling.batching.batches import batches
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.processes.host import ALONE, Host
 

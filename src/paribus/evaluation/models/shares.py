@@ -12,9 +12,9 @@ from typing import TypeVar
 import numpy as np
 
 from paribus.errors import InfrastructureError
-from paribus.evaluation.models.batch_memory import BatchMemory
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids
+from paribus.modeling.batching.batch_memory import BatchMemory
 from paribus.training.processes.host import Host
 
 SCORED: Mapping[str, int] = MappingProxyType({"cpu": 2_048, "cuda": 32_768})
@@ -23,16 +23,6 @@ WRITTEN: Mapping[str, int] = MappingProxyType({"cpu": 16_384, "cuda": 32_768})
 """The same of texts, of which a forward pass computes one token each."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-
-
-def batches(items: Sequence[Item], length: Callable[[Item], int], tokens: int) -> list[Sequence[Item]]:
-    """Consecutive `items`, the longest first, that take at most `tokens` when each is padded to the first, or one."""
-    result, start = [], 0
-    while start < len(items):
-        rows = max(1, tokens // max(1, length(items[start])))
-        result.append(items[start : start + rows])
-        start += rows
-    return result
 
 
 def computed(  # noqa: PLR0917 (who computes what of which, and who is told)

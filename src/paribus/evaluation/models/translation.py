@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.evaluation.models.shares import WRITTEN, batches, computed
+from paribus.evaluation.models.shares import WRITTEN, computed
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded
+from paribus.modeling.batching.batches import batches
 from paribus.tokenization import Tokenizer
 from paribus.training.processes.host import ALONE, Host
 

@@ -17,11 +17,12 @@ from torch.nn.functional import cross_entropy, linear
 
 from paribus.errors import NumericalError
 from paribus.evaluation.models.scoring import LOGITS
-from paribus.evaluation.models.shares import SCORED, batches, computed
+from paribus.evaluation.models.shares import SCORED, computed
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 from paribus.evaluation.text.bits_per_byte import DocumentBits
+from paribus.modeling.batching.batches import batches
 from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.training.processes.host import ALONE, Host
 

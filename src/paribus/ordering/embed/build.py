@@ -35,8 +35,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     directory = _fitted(config, parts, context) if isinstance(config, TfidfEmbedder) else embedder_directory(config)
     embed = PartEmbedding(config, directory)
     facts = embed.embedder.facts()
-    engine: Engine = LocalEngine(1) if embed.embedder.exclusive else context.engine
-    _watch(engine.map(embed, parts), parts, context.report)
+    threads = embed.embedder.threads
+    engine: Engine = LocalEngine(threads) if threads else context.engine
+    _watch(engine.map(embed, parts, releases_gil=threads > 0), parts, context.report)
     writer = EmbeddingsWriter(context.output)
     for _, shard in itertools.groupby(parts, key=lambda part: part.shard):
         writer.add([part.target for part in shard])

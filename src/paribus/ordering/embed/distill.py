@@ -66,7 +66,8 @@ def _one_token_at_a_time(encoder: str, device: str) -> TransformersEmbedder:
         pooling="mean",
         max_tokens=1,
         max_chunks=1,
-        batch_size=BATCH,
+        batch_tokens=3 * BATCH,
+        precision="fp32",
         device=device,
     )
 

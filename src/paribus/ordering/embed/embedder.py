@@ -20,8 +20,8 @@ class Embedder(Protocol):
     """Documents to unit vectors; what a document gives does not depend on the number of threads."""
 
     @property
-    def exclusive(self) -> bool:
-        """Whether it drives a device that processes should not share."""
+    def threads(self) -> int:
+        """Threads that embed at once where it drives GPUs, which processes should not share; 0 where it does not."""
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
         """(n, d) rows of unit length, or of zeros for a document without direction, such as an empty one."""

@@ -3,31 +3,34 @@
 In-Context Pretraining's released configuration: a document is the mean of up to 10 chunks of 510 tokens.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import queue
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from transformers import AutoModel, AutoTokenizer
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
 
 from paribus.config.groups.embedding import MiniLMEmbedder, TransformersEmbedder
 from paribus.errors import ConfigurationError, NumericalError
-from paribus.modeling.device import resolve_device
+from paribus.modeling.device import resolve_device, set_products, usable_gpus
+from paribus.ordering.embed.encoder_model import EncoderModel
 from paribus.ordering.embed.layout import read_layout
 from paribus.ordering.embed.unit import unit_rows
 from paribus.stage.context import JSON
 
-Batch = tuple[list[int], list[list[int]]]
+THREADS_A_GPU = 3
+"""Of which one computes while the others read and tokenize."""
 
 
 class DocumentEncoder:
-    """The encoder of a directory; code in that directory is never run."""
+    """The encoder of a directory; code in that directory is never run. Several threads may embed at once."""
 
     def __init__(self, directory: Path, config: TransformersEmbedder | MiniLMEmbedder) -> None:
-        """Load weights and tokenizer.
+        """Load weights, onto every device, and tokenizer.
 
         Raises DataError if the directory is not an encoder's, and ConfigurationError if it asks for what paribus does
         not compute or cannot take chunks of `config.max_tokens`.
@@ -35,18 +38,33 @@ class DocumentEncoder:
         self._config, self._path = config, directory
         pooling = config.pooling if isinstance(config, TransformersEmbedder) else "auto"
         self.layout = read_layout(directory, pooling)
+        self._devices = _devices(config.device)
+        set_products(config.precision, self._devices[0], "embedder.precision")
         local = {"local_files_only": True, "trust_remote_code": False}
-        self._device = resolve_device(config.device, "embedder.device")
         self.tokenizer: Any = AutoTokenizer.from_pretrained(str(self.layout.directory), **local)
-        model: Any = AutoModel.from_pretrained(
-            str(self.layout.directory), dtype=torch.float32, use_safetensors=True, **local
-        )
-        self._model = model.to(self._device).eval()
+        models = [
+            EncoderModel(self.layout.directory, device, config.precision, self.layout.pooling)
+            for device in self._devices
+        ]
+        self._about = models[0]
+        self._free: queue.SimpleQueue[EncoderModel] = queue.SimpleQueue()
+        for model in models:
+            self._free.put(model)
         self._special_tokens = len(self.tokenizer("")["input_ids"])
         self._check_length()
+        self._chunker = self._make_chunker()
+
+    def _make_chunker(self) -> Any:
+        """The tokenizer set to cut texts: to be told so with every call, as transformers does, threads cannot share."""
+        chunker = Tokenizer.from_str(self.tokenizer.backend_tokenizer.to_str())
+        chunker.no_padding()
+        chunker.enable_truncation(
+            self._config.max_tokens + self._special_tokens, direction=self.tokenizer.truncation_side
+        )
+        return chunker
 
     def _check_length(self) -> None:
-        positions = getattr(self._model.config, "max_position_embeddings", None)
+        positions = getattr(self._about.config, "max_position_embeddings", None)
         if positions is not None and self._config.max_tokens + self._special_tokens > positions:
             raise ConfigurationError(
                 f"`embedder.max_tokens` = {self._config.max_tokens} and {self._special_tokens} special tokens "
@@ -60,22 +78,22 @@ class DocumentEncoder:
             )
 
     @property
-    def exclusive(self) -> bool:
-        """Whether it runs on a GPU."""
-        return self._device.type == "cuda"
+    def threads(self) -> int:
+        """How many threads of one process should embed at once: more than one where it runs on GPUs, else 0."""
+        return THREADS_A_GPU * len(self._devices) if self._devices[0].type == "cuda" else 0
 
     @property
     def dimensions(self) -> int:
         """Length of a vector."""
-        return int(self._model.config.hidden_size)
+        return int(self._about.config.hidden_size)
 
     def facts(self) -> dict[str, JSON]:
         """Kind, size and pooling."""
         return {
             "kind": self._config.kind,
             "pooling": self.layout.pooling,
-            "parameters": sum(parameter.numel() for parameter in self._model.parameters()),
-            "device": self._device.type,
+            "parameters": self._about.parameters,
+            "device": self._devices[0].type,
         }
 
     def embed(self, texts: Sequence[str]) -> npt.NDArray[np.float32]:
@@ -90,59 +108,28 @@ class DocumentEncoder:
     def sums(self, rows: int, owners: list[int], chunks: list[list[int]]) -> npt.NDArray[np.float64]:
         """Pooled `chunks` of token ids, special ones included, added up in the rows that own them, (rows, d)."""
         sums = np.zeros((rows, self.dimensions))
-        with _one_thread():
-            for targets, batch in self._batches(owners, chunks):
-                np.add.at(sums, targets, self._pooled(batch))
+        model = self._free.get()
+        try:
+            np.add.at(sums, owners, model.pooled(chunks, self._config.batch_tokens))
+        finally:
+            self._free.put(model)
         if not np.isfinite(sums).all():
             raise NumericalError(f"The encoder in {self._path} gives vectors that are not finite numbers")
         return sums
 
     def _chunks(self, texts: list[str]) -> tuple[list[int], list[list[int]]]:
-        encoded = self.tokenizer(
-            texts,
-            truncation=True,
-            max_length=self._config.max_tokens + self._special_tokens,
-            return_overflowing_tokens=True,
-            verbose=False,
-        )
         owners: list[int] = []
         chunks: list[list[int]] = []
-        for owner, ids in zip(encoded["overflow_to_sample_mapping"], encoded["input_ids"], strict=True):
-            full = owners[-self._config.max_chunks :].count(owner) == self._config.max_chunks
-            if len(ids) > self._special_tokens and not full:
-                owners.append(owner)
-                chunks.append(ids)
+        for owner, encoding in enumerate(self._chunker.encode_batch_fast(texts)):
+            found = [part.ids for part in (encoding, *encoding.overflowing) if len(part.ids) > self._special_tokens]
+            chunks += found[: self._config.max_chunks]
+            owners += [owner] * min(len(found), self._config.max_chunks)
         return owners, chunks
 
-    def _batches(self, owners: list[int], chunks: list[list[int]]) -> Iterator[Batch]:
-        """Longest chunks first, so that a batch needs little padding."""
-        by_length = sorted(range(len(chunks)), key=lambda chunk: -len(chunks[chunk]))
-        for start in range(0, len(chunks), self._config.batch_size):
-            part = by_length[start : start + self._config.batch_size]
-            yield [owners[chunk] for chunk in part], [chunks[chunk] for chunk in part]
 
-    def _pooled(self, batch: list[list[int]]) -> npt.NDArray[np.float64]:
-        ids = torch.zeros((len(batch), len(batch[0])), dtype=torch.long)
-        mask = torch.zeros_like(ids)
-        for row, chunk in enumerate(batch):
-            ids[row, : len(chunk)] = torch.tensor(chunk)
-            mask[row, : len(chunk)] = 1
-        mask = mask.to(self._device)
-        with torch.inference_mode():
-            states = self._model(input_ids=ids.to(self._device), attention_mask=mask).last_hidden_state
-            if self.layout.pooling == "cls":
-                pooled = states[:, 0]
-            else:
-                pooled = (states * mask[:, :, None]).sum(dim=1) / mask.sum(dim=1, keepdim=True)
-        return np.asarray(pooled.double().cpu().numpy())
-
-
-@contextmanager
-def _one_thread() -> Iterator[None]:
-    """One thread of this process's share of the CPU: with more, the last bits would depend on their number."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
+def _devices(device: str) -> list[torch.device]:
+    """The one that is meant, or all GPUs where none of them is named."""
+    resolved = resolve_device(device, "embedder.device")
+    if resolved.type != "cuda" or ":" in device:
+        return [resolved]
+    return [torch.device("cuda", number) for number in range(usable_gpus())]

@@ -26,7 +26,7 @@ TOKENS_AT_ONCE = 65_536
 class StaticEmbeddings:
     """The static embeddings of a directory."""
 
-    exclusive = False
+    threads = 0
 
     def __init__(self, directory: Path, max_tokens: int | None = None) -> None:
         """Read vectors and tokenizer; `max_tokens` known tokens of a document, from its start, are averaged.

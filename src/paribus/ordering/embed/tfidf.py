@@ -44,7 +44,7 @@ class TfidfSvd:
     """(rank, terms) right singular vectors."""
     documents: int
     """Number of documents it was fitted on."""
-    exclusive: bool = False
+    threads: int = 0
 
     @classmethod
     def fit(cls, texts: Iterable[str], config: TfidfEmbedder) -> Self:

@@ -12,9 +12,9 @@ Result = TypeVar("Result")
 class BatchMemory:
     """How many items there was memory for so far: what a batch was halved to, the following ones begin with."""
 
-    def __init__(self, doing: str) -> None:
-        self._doing = doing
-        """What is being done, for an error."""
+    def __init__(self, doing: str, smaller: str = "model.context_length") -> None:
+        self._doing, self._smaller = doing, smaller
+        """What is being done, and the field that makes it take less, for an error."""
         self._most: int | None = None
 
     def computed(
@@ -46,7 +46,7 @@ class BatchMemory:
         if len(batch) == 1:
             raise OutOfMemoryError(
                 f"{self._doing} ran out of memory with a single one at a time; give it a device with more, or take a "
-                f"smaller model.context_length ({short})"
+                f"smaller {self._smaller} ({short})"
             )
         middle = len(batch) // 2
         self._most = max(1, middle)
