@@ -150,6 +150,7 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("neighbours.index=ivf", "neighbours.code_size=16"), "neighbours.code_size"),
         (("neighbours=exact", "neighbours.code_size=16"), "neighbours.code_size"),
         (("neighbours=exact", "neighbours.probes=8"), "neighbours.index"),
+        (("neighbours.device=gpu",), "neighbours.device"),
         (("neighbours=exact", "neighbours.lists=8"), "neighbours.index"),
         (("neighbours.lists=8", "neighbours.probes=16"), "neighbours.probes"),
         (("embedder=transformers", "embedder.path=''"), "embedder.path"),

@@ -142,7 +142,7 @@ def _ordering(config: RunConfig) -> Iterator[tuple[str, str]]:
     if neighbours.device == "gpu" and neighbours.index != "flat":
         yield (
             "neighbours.device",
-            f"gpu compares all vectors, and index={neighbours.index} does not; use index=flat, or auto",
+            f"gpu compares all vectors, index={neighbours.index} does not; use neighbours.index=flat, or device=auto",
         )
     if neighbours.index == "flat" and (neighbours.lists or neighbours.probes):
         yield "neighbours.index", "flat searches everything and has no lists or probes; use ivf or ivf_pq"
