@@ -98,3 +98,19 @@ def test_a_process_that_is_killed_ends_all_and_what_is_finished_stays(tmp_path: 
     assert {name: (work / name).stat().st_mtime_ns for name in kept} == kept
     assert run(tmp_path, "finetuning", 1) == ""
     assert files(tmp_path / "finetuning1") == files(tmp_path / "finetuning2")
+
+
+@pytest.mark.slow
+def test_tasks_that_are_asked_to_end_save_their_steps_and_go_on_to_the_same_bytes(tmp_path: Path) -> None:
+    process, work = begin(tmp_path, "finetuning", 2), tmp_path / "finetuning2.work"
+    while not list(work.glob("*/metrics.jsonl")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.005)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    if not (tmp_path / "finetuning2" / "statistics.json").exists():
+        assert output.startswith("InterruptedRunError: stopped by a signal"), errors
+        (tmp_path / "finetuning2").rmdir()
+        assert run(tmp_path, "finetuning", 2) == ""
+    assert run(tmp_path, "finetuning", 1) == ""
+    assert files(tmp_path / "finetuning1") == files(tmp_path / "finetuning2")
