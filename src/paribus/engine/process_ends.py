@@ -14,10 +14,13 @@ VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
 
 
-def die_with_parent() -> None:
-    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds."""
+def die_with_parent(parent: int | None = None) -> None:
+    """Ask Linux to kill this process when its parent dies, so that nobody works under a claim nobody holds.
+
+    `parent` is its number, where it was told: one that died while this process imported is no parent any more.
+    """
     if sys.platform == "linux":
-        parent = os.getppid()
+        parent = parent or os.getppid()
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)

@@ -19,10 +19,12 @@ def finetune(context: StageContext, processes: int, requests: Requests) -> dict[
     """Finish tasks that no other process has taken, on a GPU of its own; what they give lies in `context.work`."""
     _, local, _ = (os.environ.pop(name) for name in GROUP)
     config = context.config
-    if resolve_device(config.training.device, "training.device").type == "cuda":
-        device = f"cuda:{local}"
-        training, evaluation = replace(config.training, device=device), replace(config.evaluation, device=device)
-        context = replace(context, config=replace(config, training=training, evaluation=evaluation))
+    device, training, evaluation = f"cuda:{local}", config.training, config.evaluation
+    if resolve_device(training.device, "training.device").type == "cuda":
+        training = replace(training, device=device)
+    if resolve_device(evaluation.device, "evaluation.device").type == "cuda":
+        evaluation = replace(evaluation, device=device)
+    context = replace(context, config=replace(config, training=training, evaluation=evaluation))
     context, start = begin(context, requests)
     for name in left(context):
         if _takes(context, name):

@@ -13,6 +13,15 @@ def usable_gpus() -> int:
     return torch.cuda.device_count() if torch.cuda.is_available() else 0
 
 
+def free_gpu_bytes(device: torch.device) -> int:
+    """Bytes of a GPU that this process may take.
+
+    What PyTorch keeps of tensors that are gone is taken for the driver, and free for this process.
+    """
+    cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return int(torch.cuda.mem_get_info(device)[0]) + cached
+
+
 def set_products(precision: str, device: torch.device, field: str) -> None:
     """Let this process multiply float32 matrices in TF32 from here on, where `precision` is that, or exactly.
 

@@ -1,6 +1,7 @@
 """What becomes of the workers of a process that is killed while it maps."""
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -38,6 +39,17 @@ def test_workers_end_with_the_process_that_wants_their_results(workers: str, tmp
     starter.kill()
     starter.wait()
     until(lambda: not any(process.is_running() for process in (*begun, *servers) if process), 20)
+
+
+def test_a_process_whose_starter_died_before_it_could_ask_ends_itself() -> None:
+    """Importing takes seconds, in which whoever started it may be killed."""
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    program = "import sys; from paribus.engine.process_ends import die_with_parent; die_with_parent({}); print('lives')"
+    done = subprocess.run([sys.executable, "-c", program.format(gone.pid)], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"")
+    done = subprocess.run([sys.executable, "-c", program.format(os.getpid())], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"lives\n")
 
 
 def until(holds: object, seconds: float) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from paribus.errors import InfrastructureError
 from paribus.evaluation.models.shares import computed
+from paribus.evaluation.progress import counter
 from paribus.modeling.batching.batches import batches
 from paribus.training.processes.host import ALONE
 
@@ -107,3 +108,8 @@ def test_processes_that_have_different_items_are_told_so_before_they_compute() -
     for error in shared([[[1, 2], [3]], [[1, 2], [4]]]):
         assert isinstance(error, InfrastructureError)
         assert "different items" in str(error)
+
+
+def test_nothing_to_compute_is_no_reason_to_meet() -> None:
+    for host in (ALONE, Member(Meeting(2), 0, 2)):
+        assert list(computed(host, "scoring", [], len, lambda item: (), counter(lambda done, total: None, 0))) == []  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from paribus.config.groups.model import LlamaModel
 from paribus.errors import DataError
 from paribus.modeling.build import build_model, load_model
 from paribus.training.state.checkpoint import Checkpoints
-from paribus.training.state.pieces import Piece
+from paribus.training.state.pieces import Piece, save_pieces
 from paribus.training.state.snapshot import Snapshot
 
 MODEL = LlamaModel(width=16, layers=1, heads=2, ffn_width=16, context_length=8)
@@ -136,3 +136,17 @@ def test_newer_checkpoints_than_the_resumed_step_are_discarded(tmp_path: Path) -
     shutil.copytree(tmp_path / "step_00000005", tmp_path / "step_00000015.partial")
     checkpoints.discard_after(5)
     assert [path.name for path in tmp_path.iterdir()] == ["step_00000005"]
+
+
+def test_rows_of_a_larger_group_that_was_killed_are_no_part_of_a_checkpoint(tmp_path: Path) -> None:
+    """Its processes may outlive the clearing at the begin, and write into the directory of the step in hand."""
+    model = build_model(MODEL, 32, 0)
+    partial = tmp_path / "step_00000005.partial"
+    partial.mkdir()
+    save_pieces(partial / "weights_00007.safetensors", {"embedding.weight": Piece(torch.zeros(4, 16), 28, (32, 16))})
+    weights = {name: Piece(each.detach(), 0, tuple(each.shape)) for name, each in model.named_parameters()}
+    checkpoints = Checkpoints(tmp_path, KEPT, FINGERPRINT)
+    checkpoints.save(5, Snapshot(model, weights, {}, sharded=True), 0.0)
+    newest = checkpoints.newest(FOREVER)
+    assert newest is not None
+    assert torch.equal(newest.weights().rows("embedding.weight", 0, 32), model.embedding.weight)

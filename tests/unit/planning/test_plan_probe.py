@@ -187,6 +187,24 @@ def test_weights_that_are_shared_and_fit_in_no_process_are_probed_by_fewer_layer
         probe.measure(replace(config, training=replace(SHARED, parallel="ddp")), VOCABULARY, 3.0)
 
 
+def test_one_slow_step_of_the_shorter_model_makes_no_step_quicker() -> None:
+    from paribus.training.fit.shape import extrapolated
+
+    short, long = [0.4, 0.4, 1.9, 0.4], [0.8, 0.8, 0.9]
+    assert extrapolated([short, long], [4, 8], 80) == pytest.approx([8.0, 8.0, 8.1])
+    assert extrapolated([long, short], [4, 8], 80) == short, "layers take no time less than none"
+
+
+def test_all_gpus_are_reckoned_with_in_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from paribus.training.fit import probe
+
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    asked = replace(SHARED, processes=0, nodes=0, device="cuda")
+    counted = probe._counted(planned_run(tmp_path, QUICK, training=asked).job.config).training
+    assert (counted.processes, counted.nodes) == (8, 2)
+
+
 def test_a_plan_says_from_how_many_layers_a_probe_reckoned(tmp_path: Path) -> None:
     run = planned_run(tmp_path, PlanConfig(), training=SHARED)
     remember(run, layers=[4, 8])

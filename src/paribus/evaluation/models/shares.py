@@ -39,6 +39,8 @@ def computed(  # noqa: PLR0917 (who computes what of which, and who is told)
     item does not fit; InfrastructureError where another process has other items, by their `ids`.
     """
     memory = BatchMemory(doing)
+    if not parts:
+        return
     if host.size == 1:
         for part in parts:
             for some, result in memory.computed(compute, part):

@@ -21,13 +21,13 @@ def search_devices(config: NeighboursConfig, base: Vectors) -> list[Any]:
         return []
     import torch
 
-    from paribus.modeling.device import usable_gpus
+    from paribus.modeling.device import free_gpu_bytes, usable_gpus
     from paribus.ordering.neighbours.device_shard import bytes_needed
 
     devices = [torch.device("cuda", number) for number in range(usable_gpus())]
     if insists and not devices:
         raise ConfigurationError("neighbours.device is gpu, and PyTorch sees none here; use auto or cpu")
-    free = min((torch.cuda.mem_get_info(device)[0] for device in devices), default=0)
+    free = min(map(free_gpu_bytes, devices), default=0)
     needed = bytes_needed(len(base), base.shape[1], DOCUMENTS_A_BLOCK)
     if needed <= free:
         return devices

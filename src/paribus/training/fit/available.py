@@ -5,15 +5,15 @@ from pathlib import Path
 
 import torch
 
+from paribus.modeling.device import free_gpu_bytes
+
 ROOT = Path("/")
 
 
 def available_bytes(device: torch.device, processes: int, root: Path = ROOT) -> int | None:
     """Free bytes of `device` for each of `processes` on this node; None where the system does not say."""
     if device.type == "cuda":
-        # What PyTorch keeps of tensors that are gone is taken for the driver, and free for this process.
-        cached = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
-        return int(torch.cuda.mem_get_info(device)[0]) + cached
+        return free_gpu_bytes(device)
     host = available_host_bytes(root)
     return None if host is None else host // processes
 

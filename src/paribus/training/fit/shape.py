@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from statistics import median
 
 from paribus.config.groups.model import DecoderModel
 from paribus.config.schema import RunConfig
@@ -50,5 +51,6 @@ def extrapolated(timed: Sequence[Sequence[float]], measured: Sequence[int], laye
     if len(measured) == 1:
         return list(timed[0])
     (short, long), (few, many) = timed, measured
-    per_layer = [(slow - quick) / (many - few) for quick, slow in zip(short, long, strict=False)]
-    return [slow + each * (layers - many) for slow, each in zip(long, per_layer, strict=False)]
+    # By medians: one slow step of the shorter model would make a step of all layers quicker than one of some.
+    each = max(0.0, (median(long) - median(short)) / (many - few))
+    return [slow + each * (layers - many) for slow in long]

@@ -17,6 +17,8 @@ from paribus.store.atomic import write_json
 from paribus.store.code import loaded_code
 from paribus.training.processes.processes import Processes
 
+AGENT = "PARIBUS_AGENT"
+"""The variable that tells a process the number of the one that started it."""
 JOB, RESULT, REPORTS = "job.json", "result.json", "reports.jsonl"
 SECONDS_BETWEEN_LOOKS = 0.2
 

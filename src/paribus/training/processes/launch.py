@@ -23,6 +23,7 @@ from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, 
 from paribus.stage.context import JSON, StageContext
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.processes.group import (
+    AGENT,
     REPORTS,
     RESULT,
     forwarded,
@@ -120,10 +121,14 @@ def _requests(directory: Path, number: int) -> Path:
 
 
 def _environment(job: dict[str, Any]) -> dict[str, str]:
-    """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU."""
+    """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU.
+
+    A process learns who starts it, so that it ends where that one has died before it could ask Linux to be told.
+    """
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
     cpu = job["config"]["training"]["device"] == "cpu"
-    return {"OMP_NUM_THREADS": str(threads)} | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
+    own = {"OMP_NUM_THREADS": str(threads), AGENT: str(os.getpid())}
+    return own | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
 
 
 def _network() -> dict[str, str]:

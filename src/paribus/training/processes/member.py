@@ -15,7 +15,15 @@ from paribus.engine.process_ends import die_with_parent, ignore_requests
 from paribus.stage.context import JSON, Reporter, SilentReporter, StageContext
 from paribus.store.atomic import write_json
 from paribus.store.code import Code, hold_to, loaded_code
-from paribus.training.processes.group import REPORTS, RESULT, FileReporter, read_job, report_failure, stage_context
+from paribus.training.processes.group import (
+    AGENT,
+    REPORTS,
+    RESULT,
+    FileReporter,
+    read_job,
+    report_failure,
+    stage_context,
+)
 from paribus.training.processes.requests import Requests
 
 Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
@@ -24,7 +32,7 @@ Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
 
 def run_member(work: Work, *, all_report: bool = False) -> int:
     """Do `work`; 0 unless this process failed. What it reports is the main process' alone, unless `all_report`."""
-    die_with_parent()
+    die_with_parent(int(os.environ[AGENT]))
     ignore_requests()
     directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
     try:

@@ -36,7 +36,9 @@ from paribus.training.state.stored import StoredTensors
 
 OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
 WEIGHT_SHARDS = "weights_*.safetensors"
-OPTIMIZER_FILES = (OPTIMIZER, "optimizer_*.safetensors")
+OPTIMIZER_SHARDS = "optimizer_*.safetensors"
+SHARDS = (WEIGHT_SHARDS, OPTIMIZER_SHARDS)
+OPTIMIZER_FILES = (OPTIMIZER, OPTIMIZER_SHARDS)
 """Patterns of the names of files, of whole tensors or of the rows of processes."""
 STEP_NAME = re.compile(r"step_(\d{8,})")
 RESUMABLE = 2
@@ -122,6 +124,7 @@ class Checkpoints:
                 _write_main(partial, snapshot)
         if host.main:
             write_json(partial / STATE, {"step": step, "fingerprint": dict(self.fingerprint)})
+            _remove_strays(partial, digests)
             own = (path for path in sorted(partial.iterdir()) if path.name not in digests)
             digests |= {path.name: sha256(path) for path in own}
             about = {"digests": digests, "seconds": seconds, "computed_on": list(self.computed_on)}
@@ -206,6 +209,13 @@ def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str
             sync_entry(path)
             digests[path.name] = sha256(path)
     return digests
+
+
+def _remove_strays(partial: Path, digests: Mapping[str, str]) -> None:
+    """Remove rows that no process of this group wrote: those of a larger one, which was killed in this very step."""
+    for path in (path for pattern in SHARDS for path in partial.glob(pattern)):
+        if path.name not in digests:
+            path.unlink()
 
 
 def _write_main(partial: Path, snapshot: Snapshot) -> None:

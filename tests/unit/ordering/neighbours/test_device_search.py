@@ -141,6 +141,8 @@ def two_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (70 * 2**30, 80 * 2**30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 0)
 
 
 @pytest.mark.usefixtures("two_gpus")
@@ -175,6 +177,13 @@ def test_a_shard_that_has_no_room_is_refused_or_searched_on_a_cpu(monkeypatch: p
     ):
         search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))
     assert search_devices(NeighboursConfig(device="auto", index="flat"), drawn(9)) == []
+
+
+@pytest.mark.usefixtures("two_gpus")
+def test_what_pytorch_keeps_of_the_shard_before_has_room_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (2**20, 80 * 2**30))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 79 * 2**30)
+    assert len(search_devices(NeighboursConfig(device="gpu", index="flat"), drawn(9))) == 2
 
 
 def test_a_finished_search_needs_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
