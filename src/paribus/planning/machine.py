@@ -2,9 +2,11 @@
 
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 
 from paribus.config.groups.training import TrainingConfig
+from paribus.engine.gpus import visible_gpus
 from paribus.store.provenance import gpu_names
 
 NVIDIA = Path("/proc/driver/nvidia/version")
@@ -18,6 +20,13 @@ def trains_on_gpu(training: TrainingConfig, driver: Path = NVIDIA) -> bool:
     if training.device != "auto":
         return training.device != "cpu"
     return driver.exists() and os.environ.get("CUDA_VISIBLE_DEVICES") not in ("", "-1")
+
+
+def counted(training: TrainingConfig) -> TrainingConfig:
+    """With numbers of processes and nodes where it asks for all: one a visible GPU, and the nodes of the allocation."""
+    gpus = len(visible_gpus()) if trains_on_gpu(training) else 0
+    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    return replace(training, processes=training.processes or max(1, gpus), nodes=nodes)
 
 
 def training_device_name(training: TrainingConfig, processors: Path = PROCESSORS) -> str:

@@ -7,7 +7,7 @@ Nothing is read but records and nothing heavy is imported; a probe, where one is
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
@@ -33,7 +33,7 @@ from paribus.planning.length import (
     trained_length,
     trained_sizes,
 )
-from paribus.planning.machine import trains_on_gpu
+from paribus.planning.machine import counted, trains_on_gpu
 from paribus.planning.orders import remark_on_orders
 from paribus.planning.other_stages import OtherStages
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
@@ -191,7 +191,7 @@ def _run(
     label: str, run: PreparedRun, planned: PlannedStage | None, throughputs: Throughputs, root: OutputRoot
 ) -> PlannedRun:
     """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
-    config, node = run.job.config, run.nodes["training"]
+    config, node = replace(run.job.config, training=counted(run.job.config.training)), run.nodes["training"]
     stage = planned or PlannedStage(node.name, node.key, _state(node, root), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
@@ -235,7 +235,8 @@ def _gpu(config: RunConfig) -> bool:
 
 
 def _processes(config: RunConfig) -> int:
-    return max(1, config.training.processes) * max(1, config.training.nodes)
+    training = counted(config.training)
+    return training.processes * training.nodes
 
 
 def _memory(config: RunConfig, vocabulary: int) -> int | None:

@@ -11,10 +11,12 @@ import torch
 
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
+from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError, OutOfMemoryError
 from paribus.modeling.counts import flops_per_token
 from paribus.modeling.memory import training_memory
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning import machine
 from paribus.planning.bill import bill
 from paribus.planning.limit import refuse_over_limit
 from paribus.planning.plan import make_plan
@@ -195,14 +197,20 @@ def test_one_slow_step_of_the_shorter_model_makes_no_step_quicker() -> None:
     assert extrapolated([long, short], [4, 8], 80) == short, "layers take no time less than none"
 
 
-def test_all_gpus_are_reckoned_with_in_a_probe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from paribus.training.fit import probe
-
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 8)
+def test_all_gpus_are_reckoned_with_where_all_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A probe is given a single one of them, so it cannot count."""
+    monkeypatch.setattr(machine, "visible_gpus", lambda: [Gpu(str(number), "") for number in range(8)])
     monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
-    asked = replace(SHARED, processes=0, nodes=0, device="cuda")
-    counted = probe._counted(planned_run(tmp_path, QUICK, training=asked).job.config).training
-    assert (counted.processes, counted.nodes) == (8, 2)
+    named, asked = (
+        planned_run(tmp_path, PlanConfig(), training=replace(SHARED, device="cuda", processes=processes, nodes=nodes))
+        for processes, nodes in ((8, 2), (0, 0))
+    )
+    remember(named)
+    plans = [make_plan([run]) for run in (named, asked)]
+    assert [plan.devices for plan in plans] == [16, 16]
+    assert plans[0].runs[0].memory == plans[1].runs[0].memory
+    assert plans[0].device_hours is not None
+    assert plans[0].device_hours == plans[1].device_hours
 
 
 def test_a_plan_says_from_how_many_layers_a_probe_reckoned(tmp_path: Path) -> None:

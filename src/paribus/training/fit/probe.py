@@ -32,7 +32,6 @@ from paribus.training.fit.device import explained_memory_errors, make_accelerato
 from paribus.training.fit.fit import fit
 from paribus.training.fit.shape import depths, extrapolated, one_process
 from paribus.training.processes.parallel import prepare
-from paribus.training.processes.processes import asked_processes
 from paribus.training.step.step import Stepper
 
 STEPS = (3, 50)
@@ -53,7 +52,6 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
     model = resolve_model(config.model, vocab_size)
     if isinstance(model, EncoderDecoderModel):
         raise ConfigurationError("there is no formula for the memory of encoder_decoder")
-    config = _counted(config)
     alone = one_process(config)
     accelerator, precision = make_accelerator(alone.training)
     micro_batch = _micro_batch(config, vocab_size, accelerator, precision)
@@ -80,12 +78,6 @@ def measure(config: RunConfig, vocab_size: int, seconds: float) -> dict[str, Any
         "threads": torch.get_num_threads(),
         "layers": list(layers),
     }
-
-
-def _counted(config: RunConfig) -> RunConfig:
-    """With the processes and nodes that it means in numbers: 0 asks for all there are."""
-    asked = asked_processes(config.training)
-    return replace(config, training=replace(config.training, processes=asked.a_node, nodes=asked.nodes))
 
 
 def _micro_batch(config: RunConfig, vocab_size: int, accelerator: Any, precision: str) -> int:

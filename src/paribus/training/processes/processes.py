@@ -28,7 +28,8 @@ def resolve_processes(training: TrainingConfig) -> Processes:
 
     Raises ConfigurationError for more than there are GPUs, and where they cannot share the global batch.
     """
-    processes = asked_processes(training)
+    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
+    processes = Processes(training.processes or _visible(training.device), nodes)
     visible = torch.cuda.device_count()
     if _on_gpu(training.device) and processes.a_node > visible:
         raise ConfigurationError(
@@ -38,12 +39,6 @@ def resolve_processes(training: TrainingConfig) -> Processes:
     check_shares(training, processes.total)
     check_shards(training, processes.total)
     return processes
-
-
-def asked_processes(training: TrainingConfig) -> Processes:
-    """Those that a training asks for; 0 asks for one a visible GPU, on all nodes of the allocation."""
-    nodes = training.nodes or int(os.environ.get("SLURM_JOB_NUM_NODES", "1"))
-    return Processes(training.processes or _visible(training.device), nodes)
 
 
 def beside(asked: int | None, device: str, training: TrainingConfig, path: str) -> Processes:
