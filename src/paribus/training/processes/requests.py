@@ -2,8 +2,9 @@
 
 import os
 import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -12,8 +13,8 @@ from paribus.errors import InterruptedRunError
 
 SAVE, STOP = b"s", b"t"
 ASKED_BY: Mapping[int, bytes] = {signal.SIGUSR1: SAVE, signal.SIGTERM: STOP}
-STEPPING = "stepping"
-"""The file beside requests by which processes tell their agents that they take steps, and so heed what is asked."""
+STEPPING = "stepping_"
+"""How the name of a file beside requests begins by which a process tells agents that it takes steps, and heeds them."""
 
 
 class Asked(NamedTuple):
@@ -35,9 +36,8 @@ class Requests:
     @contextmanager
     def heeded(self) -> Iterator[None]:
         """In the block, keep what signals ask; must be entered by the main thread."""
-        with _handled(lambda number: self._own.extend(ASKED_BY[number])):
-            if self._file is not None:
-                (self._file.parent / STEPPING).touch()
+        told = _told_to_agents(self._file.parent) if self._file else nullcontext()
+        with _handled(lambda number: self._own.extend(ASKED_BY[number])), told:
             yield
 
     def take(self) -> Asked:
@@ -59,17 +59,23 @@ class Requests:
 def passed_on(file: Path) -> Iterator[None]:
     """In the block, append to `file` what signals ask of this process, for the `Requests` of those it started.
 
-    While these take no steps yet there is nothing to save: SIGTERM raises InterruptedRunError here.
+    While none of these takes steps there is nothing to save: SIGTERM raises InterruptedRunError here.
     """
 
     def write(number: int) -> None:
-        if number == signal.SIGTERM and not (file.parent / STEPPING).exists():
-            raise InterruptedRunError("stopped by a signal before the first step")
+        if number == signal.SIGTERM and not any(file.parent.glob(f"{STEPPING}*")):
+            raise InterruptedRunError("stopped by a signal while no step was taken")
         descriptor = os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o666)
         os.write(descriptor, ASKED_BY[number])
         os.close(descriptor)
 
     with _handled(write):
+        yield
+
+
+@contextmanager
+def _told_to_agents(directory: Path) -> Iterator[None]:
+    with tempfile.NamedTemporaryFile(prefix=STEPPING, dir=directory):
         yield
 
 
