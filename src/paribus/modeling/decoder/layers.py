@@ -33,8 +33,7 @@ class LlamaLayer(nn.Module):
         return out
 
     def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None) -> torch.Tensor:
-        qkv = rotate(self.qkv(x).unflatten(-1, (3, self.heads, -1)), rotation, 2)
-        queries, keys, values = qkv.unbind(2)
+        queries, keys, values = rotate(self.qkv(x).unflatten(-1, (3, self.heads, -1)), rotation, 2)
         out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
         return out
 
@@ -59,8 +58,7 @@ class GPTNeoXLayer(nn.Module):
         return attended + self._mlp(self.mlp_norm(x if self.parallel_residual else attended))
 
     def _attention(self, x: torch.Tensor, rotation: Rotation, mask: Mask, past: Past | None) -> torch.Tensor:
-        qkv = rotate(self.qkv(x).unflatten(-1, (self.heads, 3, -1)), rotation, 3)
-        queries, keys, values = qkv.unbind(3)
+        queries, keys, values = rotate(self.qkv(x).unflatten(-1, (self.heads, 3, -1)), rotation, 3)
         out: torch.Tensor = self.attention_output(_attended(queries, keys, values, mask, past))
         return out
 

@@ -20,19 +20,50 @@ def rotation_at(positions: torch.Tensor, rotated: int, theta: float) -> Rotation
     return Rotation(angles.cos(), angles.sin())
 
 
-def rotate(qkv: torch.Tensor, rotation: Rotation, dim: int) -> torch.Tensor:
+Heads = tuple[torch.Tensor, torch.Tensor, torch.Tensor]
+"""Queries, keys and values, (rows, length, heads, width of a head) each."""
+
+
+def rotate(qkv: torch.Tensor, rotation: Rotation, dim: int) -> Heads:
     """Queries and keys turned, values as they are; `qkv` has queries, keys and values along `dim`, 2 or 3 of 5.
 
     Uncompiled, `qkv` itself is changed: a copy would be kept for the backward pass beside the values, which are part of
-    it. The compiler sees no copy in the first place.
+    it. Compiled, either pass reads and writes everything once: what the compiler would derive of the forward pass keeps
+    a tensor in float32 between two kernels.
     """
     if torch.compiler.is_compiling():
-        turning = qkv.narrow(dim, 0, 2)
-        width = 2 * rotation.cosines.shape[-1]
-        turned = torch.cat([*_turned(turning[..., :width], *rotation), turning[..., width:].float()], dim=-1)
-        return torch.cat([turned.to(qkv.dtype), qkv.narrow(dim, 2, 1)], dim=dim)
-    rotated: torch.Tensor = _RotateInPlace.apply(qkv, *rotation, dim)  # type: ignore[no-untyped-call]
-    return rotated
+        turned: Heads = _RotateInOneKernel.apply(qkv, *rotation, dim)  # type: ignore[no-untyped-call]
+        return turned
+    queries, keys, values = _RotateInPlace.apply(qkv, *rotation, dim).unbind(dim)  # type: ignore[no-untyped-call]
+    return queries, keys, values
+
+
+class _RotateInOneKernel(torch.autograd.Function):
+    """For the compiler, which makes a kernel of `_all_turned`."""
+
+    @staticmethod
+    def forward(context: Any, qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> Heads:
+        context.save_for_backward(cosines, sines)
+        context.dim = dim
+        queries, keys, values = _all_turned(qkv, cosines, sines, dim).unbind(dim)
+        return queries, keys, values
+
+    @staticmethod
+    def backward(context: Any, *gradients: torch.Tensor) -> tuple[torch.Tensor, None, None, None]:
+        cosines, sines = context.saved_tensors
+        return _all_turned(torch.stack(gradients, context.dim), cosines, -sines, context.dim), None, None, None
+
+
+def _all_turned(qkv: torch.Tensor, cosines: torch.Tensor, sines: torch.Tensor, dim: int) -> torch.Tensor:
+    """Each element of `qkv` by itself, from it and its counterpart in the other half of what turns."""
+    width, device = 2 * cosines.shape[-1], qkv.device
+    halves = qkv[..., :width].float().reshape(*qkv.shape[:-1], 2, -1)
+    is_first = (torch.arange(2, device=device) == 0)[:, None]
+    sines, cosines = sines[..., None, :], cosines[..., None, :]
+    turned = halves * cosines + halves.flip(-2) * torch.where(is_first, -sines, sines)
+    heads = torch.cat([turned.flatten(-2).to(qkv.dtype), qkv[..., width:]], dim=-1)
+    is_value = (torch.arange(3, device=device) == 2).view(3, *[1] * (4 - dim))
+    return torch.where(is_value, qkv, heads)
 
 
 class _RotateInPlace(torch.autograd.Function):
