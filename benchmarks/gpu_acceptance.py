@@ -3,6 +3,8 @@
     --device cuda|cpu    cpu rehearses every step at tiny sizes, and its speeds mean nothing
     --part 1|2|3         a third of the steps, each less than nine minutes on an H100; all where it is left out
     --steps NAME ...     these only
+    --at-once N          steps that measure no time made at once, before the others; default: all on a GPU, 1 on a CPU
+    --directory DIR      where what the steps write is kept; a temporary directory where left out
     --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept
 
 Each step is a process with a time limit, and a failure stops nothing. The table is printed last; the exit status is 1
@@ -14,11 +16,13 @@ import json
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
 from acceptance.given import Given
-from acceptance.steps import STEPS, Step, run
+from acceptance.steps import STEPS, Outcome, Step, run
 from acceptance.table import table
 
 
@@ -26,20 +30,32 @@ def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     chosen = _chosen(given)
     outcomes = _read(given.output)
-    with tempfile.TemporaryDirectory(dir=given.directory) as directory:
-        for step in chosen:
-            sys.stderr.write(f"{step.module}: {step.about}\n")
-            shutil.rmtree(Path(directory) / step.module, ignore_errors=True)
-            told = Given(given.device, given.device == "cpu", directory, step.limit_s)
-            outcomes[step.module] = run(step, told).to_json()
+    with tempfile.TemporaryDirectory() as temporary:
+        for outcome in _made(chosen, given, given.directory or Path(temporary)):
+            outcomes[outcome.step] = outcome.to_json()
+            sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
             if given.output:
                 given.output.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
-    sys.stdout.write(table(outcomes.values()))
-    return 0 if all(outcomes[step.module]["state"] == "passed" for step in chosen) else 1
+    sys.stdout.write(table(outcomes[step.name] for step in STEPS if step.name in outcomes))
+    return 0 if all(outcomes[step.name]["state"] == "passed" for step in chosen) else 1
+
+
+def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Iterator[Outcome]:
+    """What became of the steps: of those that measure no time as they end, then of the others in their order."""
+
+    def made(step: Step) -> Outcome:
+        shutil.rmtree(directory / step.name, ignore_errors=True)
+        return run(step, Given(given.device, given.device == "cpu", str(directory), step.limit_s))
+
+    at_once = given.at_once or {"cpu": 1, "cuda": len(STEPS)}[given.device]
+    with ThreadPoolExecutor(at_once) as together:
+        for ended in as_completed([together.submit(made, step) for step in chosen if not step.alone]):
+            yield ended.result()
+    yield from (made(step) for step in chosen if step.alone)
 
 
 def _chosen(given: argparse.Namespace) -> list[Step]:
-    steps = {step.module: step for step in STEPS}
+    steps = {step.name: step for step in STEPS}
     named = [steps[name] for name in given.steps] if given.steps else list(STEPS)
     return [step for step in named if given.part in (None, step.part)]
 
@@ -55,9 +71,10 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--part", type=int, choices=sorted({step.part for step in STEPS}))
-    parser.add_argument("--steps", nargs="+", choices=[step.module for step in STEPS])
+    parser.add_argument("--steps", nargs="+", choices=[step.name for step in STEPS])
     parser.add_argument("--output", type=Path)
-    parser.add_argument("--directory", type=Path, help="where files are kept meanwhile")
+    parser.add_argument("--directory", type=Path, help="where what the steps write is kept")
+    parser.add_argument("--at-once", type=int)
     return parser.parse_args()
 
 

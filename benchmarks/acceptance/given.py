@@ -23,6 +23,8 @@ class Given:
     """Of the step alone, empty at first; those of a whole command are beside it."""
     limit_s: float
     """Seconds after which the step is ended."""
+    of: str = ""
+    """What of the module's is measured."""
 
     @property
     def torch_device(self) -> torch.device:

@@ -14,7 +14,7 @@ from acceptance.given import ROOT, Given
 from paribus.config.groups.execution import EngineConfig
 from paribus.pipeline.making.execute import child_environment
 
-LAST_LINES = 12
+LAST_LINES = 40
 
 
 @dataclass(frozen=True)
@@ -27,25 +27,39 @@ class Step:
     limit_s: float
     part: int = 1
     """Which call makes it, of three that take less than nine minutes each on an H100."""
+    alone: bool = False
+    """Whether it measures time, so that nothing else may compute beside it."""
+    of: str = ""
+    """What of the module's it measures, where it is more than one thing."""
+
+    @property
+    def name(self) -> str:
+        """As a user names it."""
+        return f"{self.module}_{self.of}" if self.of else self.module
 
 
 STEPS = (
-    Step("environment", "versions, peak of matrix products, copies", 60),
+    Step("environment", "versions, peak of matrix products, copies", 60, alone=True),
     Step("gpu_tests", "pytest -m gpu", 200),
-    Step("losses", "losses of every family beside the CPU's", 120),
+    Step("losses", "losses beside the CPU's", 150, of="llama"),
+    Step("losses", "losses beside the CPU's", 150, of="gpt_neox"),
+    Step("losses", "losses beside the CPU's", 150, of="encoder_decoder"),
     Step("groups", "a group of one process by DDP and FSDP2", 90),
-    Step("compiling", "first step, compiled cold and warm", 150, 1),
-    Step("memory", "peak of training beside the prediction", 120, 2),
-    Step("short_memory", "a step that runs out of memory", 60, 2),
-    Step("speed", "468M, 1.2B and the width of 6.7B beside transformers", 240, 2),
-    Step("long", "128K tokens of vocabulary; documents in contexts of 8,192", 120, 2),
-    Step("shares", "where the time of a step goes", 60, 3),
-    Step("checkpoints", "how long a checkpoint holds up training", 60, 3),
-    Step("interrupted", "a killed training that goes on", 120, 3),
-    Step("whole_runs", "paribus run, again, and two at once", 200, 3),
-    Step("scoring", "scores and texts beside lm-eval's model class", 120, 3),
-    Step("encoder", "vectors of documents beside the CPU's", 50, 3),
-    Step("neighbours", "the nearest of a million vectors beside the CPU's", 50, 3),
+    Step("memory", "peak of training beside the prediction", 150),
+    Step("short_memory", "a step that runs out of memory", 60),
+    Step("interrupted", "a killed training that goes on", 240),
+    Step("whole_runs", "paribus run, again, and two at once", 240),
+    Step("compiling", "first step, compiled cold and warm", 150, alone=True),
+    Step("scoring", "scores and texts beside lm-eval's model class", 120, alone=True),
+    Step("speed", "468M beside transformers and Trainer", 280, 2, alone=True, of="468m"),
+    Step("speed", "1.2B beside transformers", 200, 2, alone=True, of="1.2b"),
+    Step("encoder", "vectors of documents beside the CPU's", 50, 2, alone=True),
+    Step("neighbours", "the nearest of a million vectors beside the CPU's", 50, 2, alone=True),
+    Step("speed", "8 layers of the width of 6.7B beside transformers", 240, 3, alone=True, of="6.7b_8_layers"),
+    Step("speed", "128K tokens of vocabulary beside transformers", 120, 3, alone=True, of="468m_128k"),
+    Step("speed", "documents in contexts of 8,192 beside transformers", 120, 3, alone=True, of="468m_documents"),
+    Step("shares", "where the time of a step goes", 60, 3, alone=True),
+    Step("checkpoints", "how long a checkpoint holds up training", 60, 3, alone=True),
 )
 
 
@@ -69,12 +83,12 @@ class Outcome:
 
 def run(step: Step, given: Given) -> Outcome:
     """Run a step in a process of its own; it and all that it started are ended after its time limit."""
-    work = Path(given.directory) / step.module
+    work = Path(given.directory) / step.name
     work.mkdir(parents=True)
     files, said = (work / "given.json", work / "answer.json"), work / "said.txt"
     inside = work / "work"
     inside.mkdir()
-    replace(given, directory=str(inside), limit_s=step.limit_s).write(files[0])
+    replace(given, directory=str(inside), limit_s=step.limit_s, of=step.of).write(files[0])
     command = [sys.executable, "-m", "acceptance.child", step.module, *map(str, files)]
     began, state = time.monotonic(), "passed"
     with said.open("wb") as log:
@@ -89,10 +103,10 @@ def run(step: Step, given: Given) -> Outcome:
     if state == "passed" and files[1].exists():
         answer = json.loads(files[1].read_text(encoding="utf-8"))
         state = "wrong" if answer["wrong"] else "passed"
-        return Outcome(step.module, step.about, state, seconds, answer["numbers"], answer["wrong"])
+        return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"])
     last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LAST_LINES:]
     failed = "failed" if state == "passed" else state
-    return Outcome(step.module, step.about, failed, seconds, {}, last)
+    return Outcome(step.name, step.about, failed, seconds, {}, last)
 
 
 def environment() -> dict[str, str]:

@@ -81,6 +81,8 @@ def _peak(case: Case, given: Given) -> tuple[int, int | None]:
     assert memory is not None
     if device.type == "cuda":
         gc.collect()
+        # PyTorch knows no device before the first use of one.
+        torch.cuda.init()
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
     stepped = stepper(model, case.vocab_size, training, device, documents=case.documents)

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from loops.shapes import CPU, GPU, configuration
+from torch.autograd import DeviceType
 from torch.profiler import ProfilerActivity, profile
 
 from acceptance.given import Answer, Given
@@ -16,6 +17,8 @@ KINDS = {
     "copies and fills": ("memcpy", "memset", "copy", "fill", "cat"),
 }
 STEPS = 3
+LARGEST, NAME = 25, 90
+"""Kernels that are named, and letters of a name."""
 
 
 def measure(given: Given) -> Answer:
@@ -31,12 +34,20 @@ def measure(given: Given) -> Answer:
         for batch in batches(2 * rows, shape.context_length, shape.vocab_size, STEPS):
             stepped.step(batch, 1e-4)
         synchronize(given.torch_device)
-    spent: Counter[str] = Counter()
+    events: Counter[str] = Counter()
     for event in profiled.key_averages():
-        own = event.self_device_time_total if given.device == "cuda" else event.self_cpu_time_total
-        spent[_kind(event.key)] += own
+        if given.device == "cuda" and event.device_type != DeviceType.CUDA:
+            continue
+        events[event.key] += event.self_device_time_total if given.device == "cuda" else event.self_cpu_time_total
+    spent: Counter[str] = Counter()
+    for name, time in events.items():
+        spent[_kind(name)] += time
     total = sum(spent.values())
     answer = Answer({kind: time / total for kind, time in spent.most_common() if time})
+    answer.numbers["ms a step"] = total / STEPS / 1e3
+    answer.numbers["largest, ms a step"] = {
+        name[:NAME].replace("|", "/"): time / STEPS / 1e3 for name, time in events.most_common(LARGEST)
+    }
     answer.expect(total > 0, "the profiler saw nothing")
     return answer
 

@@ -1,4 +1,4 @@
-"""Steps of 468M, 1.2B and the width of 6.7B: paribus' loop beside the bare step and models of transformers."""
+"""Steps of one shape: paribus' loop beside the bare step and models of transformers."""
 
 import json
 import statistics
@@ -17,16 +17,12 @@ AIMS = {"468m": 0.50, "1.2b": 0.50, "6.7b_8_layers": 0.55}
 
 
 def measure(given: Given) -> Answer:
-    """Utilisation and milliseconds a step, by shape and loop."""
-    return compared(given, ["demo"] if given.tiny else list(AIMS), AIMS)
-
-
-def compared(given: Given, shapes: list[str], aims: dict[str, float]) -> Answer:
-    """`benchmarks/training.py` on the shapes, a round each; what misses an aim is said."""
+    """Utilisation and milliseconds a step by loop, of one round of `benchmarks/training.py`; a missed aim is wrong."""
     file = given.work / "speed.json"
-    command = [sys.executable, str(ROOT / "benchmarks" / "training.py"), "--device", given.device, "--shapes", *shapes]
+    shape = "demo" if given.tiny else given.of
+    command = [sys.executable, str(ROOT / "benchmarks" / "training.py"), "--device", given.device, "--shapes", shape]
     command += ["--rounds", "1", "--steps", "10", "--json", str(file), "--directory", str(given.work)]
-    contestants = ["bare", "bare_logits", "paribus", *([] if given.tiny else ["trainer_compiled"])]
+    contestants = ["paribus", "bare_logits", *(["bare", "trainer_compiled"] if given.of == "468m" else [])]
     done = subprocess.run([*command, "--contestants", *contestants], capture_output=True, text=True, check=False)
     answer = Answer()
     answer.expect(done.returncode == 0, f"benchmarks/training.py ended with {done.returncode}: {done.stderr[-500:]}")
@@ -41,8 +37,8 @@ def compared(given: Given, shapes: list[str], aims: dict[str, float]) -> Answer:
         for loop, (seconds, share) in _summary(one, found["device"]["peak"]).items():
             causal = share * _causal_share(one["shape"])
             answer.numbers[f"{name} {loop}"] = {"ms": 1e3 * seconds, "utilisation": share, "causal only": causal}
-            if loop == "paribus" and not given.tiny and name in aims:
-                answer.expect(share >= aims[name], f"{name}: {share:.1%} of the peak, the aim is {aims[name]:.0%}")
+            if loop == "paribus" and not given.tiny and name in AIMS:
+                answer.expect(share >= AIMS[name], f"{name}: {share:.1%} of the peak, the aim is {AIMS[name]:.0%}")
     return answer
 
 
