@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.engine.gpus import VISIBLE
 from paribus.errors import classify
 from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.invocation import is_stopped, refuse_changed
@@ -183,7 +184,7 @@ class StageRunner:
         started = time.monotonic()
         try:
             with atomic.naming(self.root.path):
-                artifact = self._execute(node, held, started)
+                artifact = self._execute(node, held)
         except BaseException as error:
             # Without the claim, what is there is another's, who went on after this process had been stopped.
             if held.held():
@@ -200,7 +201,7 @@ class StageRunner:
         self.telling.there(node, artifact, "made", seconds)
         return artifact
 
-    def _execute(self, node: Node, held: Claim, started: float) -> Artifact:
+    def _execute(self, node: Node, held: Claim) -> Artifact:
         """Run the stage in a process of its own (`making/child.py`) on an empty directory, and publish that."""
         store, say = self.root.store, self.telling.say
         output = store.empty_output(held, node.name, node.key)
@@ -218,6 +219,8 @@ class StageRunner:
         # Files outside the store are looked at before and after: what changed in between is of no key.
         sources = SourceFiles(node, self.root)
         with gpu_slots(node.name, node.config, say) as environment, sources.reading(held, say):
+            # Waiting for GPUs of other jobs is no time of the stage.
+            began = time.monotonic()
             attempts = note_attempt(node, store, origin)
             result = execute(job, node.config.engine, held, log, self.telling, environment=environment)
         self.telling.keep_metrics(output)
@@ -225,7 +228,8 @@ class StageRunner:
             **node.identity,
             "key": node.key,
             "result": result,
-            "seconds": time.monotonic() - started,
+            "seconds": time.monotonic() - began,
+            **({"gpus": environment[VISIBLE].count(",") + 1} if environment else {}),
             "provenance": origin,
             **({"attempts": attempts} if attempts else {}),
         }

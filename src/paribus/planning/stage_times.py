@@ -1,8 +1,8 @@
 """What stages that are not made yet will take, from those of their kind that were timed in this output root.
 
-Stages that read the corpus take time by its bytes, those that read a model by its parameters. What was made in the same
-way counts: with the same kinds of groups, or where there is no such artefact, all of the stage; for scores and
-fine-tuning only what has the same items and settings.
+Stages that read the corpus take time by its bytes, those that read a model by its parameters, and for these the time of
+every GPU that one had is counted. What was made in the same way is taken: with the same kinds of groups, or where there
+is no such artefact, all of the stage; for scores and fine-tuning only what has the same items and settings.
 """
 
 import json
@@ -30,7 +30,10 @@ class StageTimes:
     _records: dict[str, list[Record]] = field(default_factory=dict, init=False)
 
     def seconds(self, node: Node) -> float | None:
-        """Estimated seconds of making a node; None where nothing like it was timed, or its input is not known yet."""
+        """Estimated seconds of making a node, of a device where it reads a model.
+
+        None where nothing like it was timed, or its input is not known yet.
+        """
         amount = self._planned_amount(node)
         if amount is None:
             return None
@@ -46,7 +49,8 @@ class StageTimes:
             amount = self._amount(node.name, record)
             if amount is not None:
                 same = _way(node.name, record) == way
-                (alike if same else others).append((float(record["seconds"]), amount))
+                devices = float(record.get("gpus", 1)) if node.name in ITEMS_OF else 1.0
+                (alike if same else others).append((float(record["seconds"]) * devices, amount))
         return alike or ([] if node.name in ITEMS_OF else others)
 
     def _planned_amount(self, node: Node) -> float | None:

@@ -5,9 +5,10 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -277,6 +278,23 @@ def test_provenance_is_that_of_the_moment_before_the_stage(run: PreparedRun, mon
     stage_is(monkeypatch, lambda job: checkout.update(commit="after"))
     artifact = stages(run).ensure(run.nodes["corpus"])
     assert artifact.record()["provenance"] == {"commit": "before", "packages": {}, "python": "3.11.7"}
+
+
+def test_the_record_counts_the_gpus_a_stage_had_and_not_the_time_that_it_waited_for_them(
+    run: PreparedRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = [0.0]
+
+    @contextlib.contextmanager
+    def slots(*_: Any) -> Iterator[dict[str, str]]:
+        clock[0] += 100
+        yield {"CUDA_VISIBLE_DEVICES": "0,2,3"}
+
+    monkeypatch.setattr(running, "gpu_slots", slots)
+    monkeypatch.setattr(running, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    stage_is(monkeypatch, lambda job: clock.__setitem__(0, clock[0] + 7))
+    record = stages(run).ensure(run.nodes["corpus"]).record()
+    assert (record["gpus"], record["seconds"]) == (3, 7)
 
 
 def test_all_attempts_whose_work_an_artefact_has_are_compared(

@@ -98,13 +98,16 @@ def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Pat
     assert "still to score: at least ~" in "\n".join(bill(plan))
 
 
-def test_scores_take_as_long_as_those_of_the_same_items_took_here(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("recorded", "devices"), [({}, 1), ({"gpus": 8}, 8)])
+def test_scores_take_as_long_as_those_of_the_same_items_took_here(
+    recorded: dict[str, int], devices: int, tmp_path: Path
+) -> None:
     trained, other = planned_run(tmp_path, PlanConfig()), planned_run(tmp_path, PlanConfig(), seed=1)
     store_record(trained, "training", TRAINED)
-    store_record(trained, "evaluation", {}, seconds=36.0)
+    store_record(trained, "evaluation", {}, seconds=36.0, **recorded)
     scoring = make_plan([trained, other]).others.after
     parameters = make_plan([other]).runs[0].parameters
-    assert scoring.hours.value == pytest.approx(0.01 * parameters / 1000)
+    assert scoring.hours.value == pytest.approx(0.01 * devices * parameters / 1000)
     assert (scoring.known, scoring.timed) == (("evaluation",), True)
     elsewhere = planned_run(tmp_path, STATED, seed=1)
     assert make_plan([elsewhere]).others.after.unknown == ("evaluation",)
