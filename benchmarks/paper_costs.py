@@ -165,7 +165,8 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   mask: of the 7B model's FLOPs a quarter are attention.
 - **Device-hours**: FLOPs / (0.4 · 989e12) / 3600. 989 TFLOP/s is the H800's dense bfloat16 peak, as the H100 SXM's
   (NVIDIA's data sheet: 1,979 with sparsity); what an H800 has less of is NVLink and float64.
-- **40 %** is assumed, not measured. Llama 3 (arXiv 2407.21783, table 4) had 38 to 43 % on 8,192 and 16,384 H100 at
+- **40 %** is assumed. One H100 alone had 49 % at 468M and 55 % at 1.2B ([benchmarks.md](benchmarks.md#training));
+  more than one were not measured. Llama 3 (arXiv 2407.21783, table 4) had 38 to 43 % on 8,192 and 16,384 H100 at
   405B parameters; PaLM 46 % on TPU v4. Small models, slow links and much reading give less: with
   `plan.utilisation=0.2` every hour here is two.
 - **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
