@@ -4,7 +4,7 @@
     --part 1|2|3         a third of the steps, each less than nine minutes on an H100; all where it is left out
     --steps NAME ...     these only
     --at-once N          steps that measure no time made at once, before the others; default: all on a GPU, 1 on a CPU
-    --directory DIR      where what the steps write is kept; a temporary directory where left out
+    --directory DIR      what the steps write is kept in a new folder there
     --output FILE        outcomes as JSON, rewritten after every step; steps that it holds already are kept
 
 Each step is a process with a time limit, and a failure stops nothing. The table is printed last; the exit status is 1
@@ -13,16 +13,17 @@ unless every step of the call passed.
 
 import argparse
 import json
-import shutil
+import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from acceptance.given import Given
-from acceptance.steps import STEPS, Outcome, Step, run
+from acceptance.steps import STEPS, Outcome, Running, Step, run
 from acceptance.table import table
 
 
@@ -30,8 +31,10 @@ def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
     chosen = _chosen(given)
     outcomes = _read(given.output)
-    with tempfile.TemporaryDirectory() as temporary:
-        for outcome in _made(chosen, given, given.directory or Path(temporary)):
+    # A scheduler or `timeout` ends with SIGTERM: steps at work are to be ended too.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    with _directory(given.directory) as directory, closing(_made(chosen, given, directory)) as made:
+        for outcome in made:
             outcomes[outcome.step] = outcome.to_json()
             sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
             if given.output:
@@ -40,24 +43,45 @@ def main(given: argparse.Namespace) -> int:
     return 0 if all(outcomes[step.name]["state"] == "passed" for step in chosen) else 1
 
 
-def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Iterator[Outcome]:
-    """What became of the steps: of those that measure no time as they end, then of the others in their order."""
+@contextmanager
+def _directory(kept: Path | None) -> Iterator[Path]:
+    """A fresh one, in `kept` where that is given."""
+    if kept is None:
+        with tempfile.TemporaryDirectory() as temporary:
+            yield Path(temporary)
+        return
+    kept.mkdir(parents=True, exist_ok=True)
+    yield Path(tempfile.mkdtemp(prefix="acceptance_", dir=kept.resolve()))
+
+
+def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Generator[Outcome]:
+    """What became of the steps: of those that measure no time as they end, then of the others in their order.
+
+    Where that is broken off, no further step begins, and those at work are ended.
+    """
+    running = Running()
 
     def made(step: Step) -> Outcome:
-        shutil.rmtree(directory / step.name, ignore_errors=True)
-        return run(step, Given(given.device, given.device == "cpu", str(directory), step.limit_s))
+        return run(step, Given(given.device, given.device == "cpu", str(directory), step.limit_s), running)
 
     at_once = given.at_once or {"cpu": 1, "cuda": len(STEPS)}[given.device]
-    with ThreadPoolExecutor(at_once) as together:
+    together = ThreadPoolExecutor(at_once)
+    try:
         for ended in as_completed([together.submit(made, step) for step in chosen if not step.alone]):
             yield ended.result()
-    yield from (made(step) for step in chosen if step.alone)
+        yield from (made(step) for step in chosen if step.alone)
+    finally:
+        together.shutdown(wait=False, cancel_futures=True)
+        running.end()
 
 
 def _chosen(given: argparse.Namespace) -> list[Step]:
     steps = {step.name: step for step in STEPS}
     named = [steps[name] for name in given.steps] if given.steps else list(STEPS)
-    return [step for step in named if given.part in (None, step.part)]
+    chosen = [step for step in named if given.part in (None, step.part)]
+    if not chosen:
+        sys.exit(f"none of these steps is of part {given.part}")
+    return chosen
 
 
 def _read(path: Path | None) -> dict[str, Any]:

@@ -21,7 +21,7 @@ def started(given: Given, root: Path, *overrides: str, log: Path) -> "subprocess
     devices = [f"{field}.device={given.device}" for field in ("training", "evaluation")]
     command = [sys.executable, "-m", "paribus", "run", *CONFIGURATION, f"root={root}", *devices, *overrides]
     with log.open("wb") as said:
-        return subprocess.Popen(command, stdout=said, stderr=said, start_new_session=True)
+        return subprocess.Popen(command, stdout=said, stderr=said)
 
 
 def ran(given: Given, root: Path, *overrides: str, log: Path) -> int:

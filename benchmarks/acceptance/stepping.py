@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -73,8 +73,42 @@ def batches(rows: int, length: int, vocab_size: int, steps: int) -> Iterator[Bat
 
 
 def losses(stepped: Stepper, rows: int, length: int, vocab_size: int, steps: int) -> list[float]:
-    """Losses of steps at a learning rate that makes them differ."""
-    return [stepped.step(batch, 1e-3).loss for batch in batches(rows, length, vocab_size, steps)]
+    """Losses of steps at a learning rate that makes them differ; RuntimeError for a step that was not made."""
+    found = []
+    for batch in batches(rows, length, vocab_size, steps):
+        result = stepped.step(batch, 1e-3)
+        if result.problem:
+            raise RuntimeError(f"step {batch.step}: {result.problem}")
+        found.append(result.loss)
+    return found
+
+
+def difference(found: Sequence[float], expected: Sequence[float]) -> float:
+    """By how much of itself a number differs at the most; infinite where one is not finite."""
+    if not all(map(math.isfinite, (*found, *expected))):
+        return math.inf
+    return max(abs(one / other - 1) for one, other in zip(found, expected, strict=True))
+
+
+def gradients(stepped: Stepper, batch: Batch) -> dict[str, torch.Tensor]:
+    """Of the summed loss of a batch, by the name of the parameter; float32, on the CPU."""
+    device, prepared = stepped.accelerator.device, stepped.prepared
+    prepared.wrapped(batch.inputs.to(device), batch.targets.to(device)).backward()
+    named = {name: one.grad for name, one in prepared.model.named_parameters() if one.grad is not None}
+    found = {name: gradient.detach().float().cpu() for name, gradient in named.items()}
+    prepared.optimizer.zero_grad()
+    return found
+
+
+def distance(found: Mapping[str, torch.Tensor], expected: Mapping[str, torch.Tensor]) -> float:
+    """The largest of all parameters of the norm of a difference over that of what is expected.
+
+    Of gradients that are nothing but rounding (a bias that all keys have, say) it is over a share of the largest norm.
+    """
+    norms = {name: float(tensor.norm()) for name, tensor in expected.items()}
+    least = 1e-3 * max(norms.values())
+    parts = [float((found[name] - tensor).norm()) / max(norms[name], least) for name, tensor in expected.items()]
+    return max(parts) if all(map(math.isfinite, parts)) else math.inf
 
 
 def seconds_a_step(stepped: Stepper, batch: Batch, warmup: int, steps: int) -> list[float]:

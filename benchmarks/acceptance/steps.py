@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +81,21 @@ class Outcome:
         return asdict(self)
 
 
-def run(step: Step, given: Given) -> Outcome:
+@dataclass
+class Running:
+    """Processes of steps at work, all of which can be ended at once."""
+
+    processes: set["subprocess.Popen[bytes]"] = field(default_factory=set)
+    ended: bool = False
+
+    def end(self) -> None:
+        """End all, and whatever begins later."""
+        self.ended = True
+        for process in list(self.processes):
+            _end(process)
+
+
+def run(step: Step, given: Given, running: Running) -> Outcome:
     """Run a step in a process of its own; it and all that it started are ended after its time limit."""
     work = Path(given.directory) / step.name
     work.mkdir(parents=True)
@@ -93,12 +107,14 @@ def run(step: Step, given: Given) -> Outcome:
     began, state = time.monotonic(), "passed"
     with said.open("wb") as log:
         process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
+        running.processes.add(process)
         try:
-            process.wait(step.limit_s)
+            process.wait(0 if running.ended else step.limit_s)
         except subprocess.TimeoutExpired:
             state = "too long"
         finally:
             _end(process)
+            running.processes.discard(process)
     seconds = time.monotonic() - began
     if state == "passed" and files[1].exists():
         answer = json.loads(files[1].read_text(encoding="utf-8"))

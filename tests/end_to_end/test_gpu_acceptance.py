@@ -1,17 +1,28 @@
 """The acceptance of a GPU, rehearsed on a CPU: every step at tiny sizes, and steps that fail."""
 
+import json
+import math
+import signal
 import subprocess
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
+
+from paribus.modeling.decoder import rotation
+from paribus.training.step import loss
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from acceptance.given import Given  # noqa: E402
-from acceptance.steps import STEPS, Step, run  # noqa: E402
+from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
+from acceptance.stepping import difference, distance  # noqa: E402
+from acceptance.steps import STEPS, Running, Step, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 
 LONG = ("gpu_tests", "compiling", "interrupted", "whole_runs")
@@ -25,19 +36,101 @@ REHEARSED = [step for step in REHEARSED if step.module not in LONG]
 @pytest.mark.parametrize("step", REHEARSED, ids=lambda step: step.name)
 def test_every_step_passes_its_rehearsal(step: Step, tmp_path: Path) -> None:
     patient = replace(step, limit_s=3 * step.limit_s)
-    outcome = run(patient, Given("cpu", True, str(tmp_path), step.limit_s))
+    outcome = run(patient, Given("cpu", True, str(tmp_path), step.limit_s), Running())
     assert outcome.state == "passed", outcome.wrong
     assert outcome.numbers
 
 
 def test_a_step_that_fails_or_takes_too_long_says_so_and_stops_nothing(tmp_path: Path) -> None:
     given = Given("cpu", True, str(tmp_path), 1.0)
-    missing = run(Step("not_there", "no such step", 60), given)
+    missing = run(Step("not_there", "no such step", 60), given, Running())
     assert missing.state == "failed" and "not_there" in missing.wrong[-1]
-    slow = run(Step("losses", "the losses", 0.5, of="llama"), given)
+    slow = run(Step("losses", "the losses", 0.5, of="llama"), given, Running())
     assert slow.state == "too long" and not slow.numbers
     lines = table([missing.to_json(), slow.to_json()]).splitlines()
     assert lines[2].startswith("| not_there | failed |") and lines[3].startswith("| losses_llama | too long |")
+
+
+def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let decoders make a mistake."""
+    if mistake == "tokens of other documents are seen":
+        monkeypatch.setattr(loss, "document_attention", lambda inputs, eos: None)
+    elif mistake == "tokens that come later are seen":
+        right = loss.document_attention
+        monkeypatch.setattr(loss, "document_attention", lambda *given: right(*given) | right(*given).mT)
+    elif mistake == "heads are not turned":
+        monkeypatch.setattr(rotation, "_turn", lambda *given: None)
+    else:
+        turn, backward = rotation._turn, rotation._RotateInPlace.backward
+
+        def turned_on(context: Any, gradient: torch.Tensor) -> Any:
+            monkeypatch.setattr(rotation, "_turn", lambda heads, cosines, sines: turn(heads, cosines, -sines))
+            try:
+                return backward(context, gradient)
+            finally:
+                monkeypatch.setattr(rotation, "_turn", turn)
+
+        monkeypatch.setattr(rotation._RotateInPlace, "backward", staticmethod(turned_on))
+
+
+@pytest.fixture(scope="module", params=["llama", "gpt_neox"])
+def gradients(request: pytest.FixtureRequest) -> tuple[Given, Any, Any]:
+    """As a GPU's are compared, of one family: in float32, and in bfloat16."""
+    given = Given("cpu", False, "", 60.0, request.param)
+    model, cpu = FAMILIES[given.of], torch.device("cpu")
+    right, rounded = (gradients_of(model, name, cpu, given, documents=True) for name in ("fp32", "bf16"))
+    return given, right, rounded
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        "tokens of other documents are seen",
+        "tokens that come later are seen",
+        "heads are not turned",
+        "gradients are turned the wrong way",
+    ],
+)
+def test_gradients_tell_what_losses_of_a_few_steps_do_not(
+    gradients: tuple[Given, Any, Any], mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, right, rounded = gradients
+    planted(mistake, monkeypatch)
+    wrong = distance(gradients_of(FAMILIES[given.of], "bf16", torch.device("cpu"), given, documents=True), right)
+    assert wrong > TWICE * distance(rounded, right) > ROUNDING
+
+
+def test_what_is_not_finite_is_no_agreement() -> None:
+    assert difference([1.0, math.nan], [1.0, math.nan]) == math.inf
+    assert distance({"a": torch.tensor([math.nan])}, {"a": torch.ones(1)}) == math.inf
+
+
+def test_what_is_broken_off_leaves_no_process_and_begins_no_further_step(tmp_path: Path) -> None:
+    (tmp_path / "groups").mkdir()
+    (tmp_path / "groups" / "mine").touch()
+    output = tmp_path / "acceptance.json"
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu_acceptance.py"), "--device", "cpu", "--steps"]
+    command += ["short_memory", "groups", "environment", "--output", str(output), "--directory", str(tmp_path)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    assert "short_memory: passed" in process.stderr.readline()
+    began = time.monotonic()
+    process.terminate()
+    process.wait(30)
+    assert time.monotonic() - began < 10
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(json.loads(output.read_text(encoding="utf-8"))) == ["short_memory"]
+    (kept,) = tmp_path.glob("acceptance_*")
+    at_work = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(kept).encode() in text_of(path)]
+    assert not at_work
+    assert (tmp_path / "groups" / "mine").exists()
+
+
+def text_of(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
 
 
 def test_outcomes_are_written_step_by_step_and_kept(tmp_path: Path) -> None:

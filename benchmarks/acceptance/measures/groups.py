@@ -9,7 +9,7 @@ import torch.distributed
 from torch.nn.parallel import DistributedDataParallel
 
 from acceptance.given import Answer, Given
-from acceptance.stepping import Alone, losses, stepper, stepping
+from acceptance.stepping import Alone, difference, losses, stepper, stepping
 from paribus.config.groups.model import GPTNeoXModel, LlamaModel
 from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import build_model
@@ -41,7 +41,7 @@ def measure(given: Given) -> Answer:
             for kind, prepared in (("ddp", _ddp), ("fsdp", _fsdp)):
                 group = prepared(shape, precision, training, device)
                 found = losses(stepping(Alone(device), group, training), rows, length, VOCABULARY, STEPS)
-                differs = max(abs(one / other - 1) for one, other in zip(found, alone, strict=True))
+                differs = difference(found, alone)
                 answer.numbers[f"{name} {precision} {kind}"] = differs
                 answer.expect(differs <= LIMIT, f"{name} {precision} {kind}: losses differ by {differs:.2g}")
     torch.distributed.destroy_process_group()

@@ -1,8 +1,7 @@
 """A training that is killed with signal 9 and goes on, beside one that was left alone."""
 
 import json
-import os
-import signal
+import re
 import time
 from pathlib import Path
 
@@ -13,6 +12,8 @@ KILLED_AFTER = {True: 50, False: 600}
 """Steps of a rehearsal and of a GPU, past a checkpoint."""
 LONGER = ("budget.tokens=2000000", "training.checkpoint_every=500")
 """A GPU makes the steps of a rehearsal before anybody can kill them."""
+GOES_ON = r"training goes on from the checkpoint of step ([\d,]+)"
+"""What a command says of a training that it found begun."""
 LIMIT = 1e-3
 """By how much of itself a loss may differ where a GPU's sums have no fixed order."""
 
@@ -26,6 +27,9 @@ def measure(given: Given) -> Answer:
     answer.numbers["killed after steps"] = steps
     answer.expect(steps >= KILLED_AFTER[given.tiny], "the run ended before it could be killed")
     answer.expect(ran(given, killed, *longer, log=given.work / "again.txt") == 0, last_line(given.work / "again.txt"))
+    went_on = re.search(GOES_ON, (given.work / "again.txt").read_text(encoding="utf-8"))
+    answer.numbers["went on from step"] = int(went_on[1].replace(",", "")) if went_on else 0
+    answer.expect(went_on is not None, "the training began anew instead of going on")
     if answer.wrong:
         return answer
     losses = [_losses(artefact(root, "training") / "metrics.jsonl") for root in (alone, killed)]
@@ -42,17 +46,17 @@ def measure(given: Given) -> Answer:
 
 
 def _kill(given: Given, root: Path, overrides: tuple[str, ...]) -> int:
-    """Kill a run once it has trained some steps; how many."""
+    """Kill a run once it has trained some steps, and the stage with it; how many, none if it ended before."""
     process = started(given, root, *overrides, log=given.work / "killed.txt")
     steps = 0
     while process.poll() is None and steps < KILLED_AFTER[given.tiny]:
         time.sleep(0.02)
         steps = max((_lines(path) for path in root.glob("cache/work/**/metrics.jsonl")), default=0)
         steps = steps or max((_lines(path) for path in root.rglob("metrics.jsonl")), default=0)
-    if process.poll() is None:
-        os.killpg(process.pid, signal.SIGKILL)
+    ended = process.poll() is not None
+    process.kill()
     process.wait()
-    return steps
+    return 0 if ended else steps
 
 
 def _lines(path: Path) -> int:

@@ -36,7 +36,8 @@ def measure(given: Given) -> Answer:
         synchronize(given.torch_device)
     events: Counter[str] = Counter()
     for event in profiled.key_averages():
-        if given.device == "cuda" and event.device_type != DeviceType.CUDA:
+        # An annotation of the host spans kernels that are there themselves.
+        if given.device == "cuda" and (event.device_type != DeviceType.CUDA or event.is_user_annotation):
             continue
         events[event.key] += event.self_device_time_total if given.device == "cuda" else event.self_cpu_time_total
     spent: Counter[str] = Counter()
