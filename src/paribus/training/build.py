@@ -75,6 +75,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
     run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
     resumed = _newest(run, host)
+    if resumed:
+        context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
     run.checkpoints.go_on(resumed, f"{device} in {precision}")
     shared = is_shared(training, accelerator.num_processes)
     model, weights = starting_model(config, tokenizer, resumed, shared=shared)

@@ -156,12 +156,16 @@ class _Loop:
             self.writer.finish()
             # A process that ends has all others ended, and the main one may still be writing.
             self.run.host.wait()
-            raise InterruptedRunError(f"stopped by a signal after step {step}, whose checkpoint is written")
+            told = f"stopped by a signal after step {step}, whose checkpoint is written"
+            self.run.report.message(told)
+            raise InterruptedRunError(told)
         self.writer.check()
 
     def _asked(self) -> Asked:
         """What signals ask for, the same in all processes; a checkpoint too where the last is as old as may be lost."""
         asked, minutes = self.run.requests.take(), self.run.training.checkpoint_minutes
+        if asked.save:
+            self.run.report.message("SIGUSR1: a checkpoint of this step is written, and training goes on")
         late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
         return Asked(*self.run.host.agreed((asked.save or late, asked.stop)))
 

@@ -168,6 +168,16 @@ def test_a_micro_batch_that_was_lowered_stays_so_when_the_run_goes_on(inputs: di
     assert json.loads(kept.read_text()) == {"given": 4, "used": 4, "halvings": 0}
 
 
+def test_a_training_that_finds_a_checkpoint_says_from_which_step_it_goes_on(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    reports = [SilentReporter(), SilentReporter()]
+    for report in reports:
+        build(context(tmp_path, "run", inputs, config(), report))
+    said = [[text for text in report.messages if "goes on" in text] for report in reports]
+    assert said == [[], [f"training goes on from the checkpoint of step {STEPS}"]]
+
+
 def test_a_text_budget_over_several_epochs_is_met_exactly(inputs: dict[str, Path], tmp_path: Path) -> None:
     epoch = json.loads(_contexts(inputs, tmp_path / "a", EqualTokensBudget(tokens=300)))["text_bytes_per_epoch"]
     record = json.loads(_contexts(inputs, tmp_path / "b", EqualTextBudget(text=2 * epoch + 1)))

@@ -18,13 +18,15 @@ def test_processes_wait_for_the_checkpoint_of_the_main_one_before_they_stop(monk
     stopped = loop._Loop.__new__(loop._Loop)
     stopped.meter = None
     stopped.writer = SimpleNamespace(finish=lambda: done.append("written"))  # type: ignore[assignment]
-    stopped.run = SimpleNamespace(host=SimpleNamespace(wait=lambda: done.append("waited")))  # type: ignore[assignment]
+    stopped.run = SimpleNamespace(  # type: ignore[assignment]
+        host=SimpleNamespace(wait=lambda: done.append("waited")), report=SimpleNamespace(message=done.append)
+    )
     monkeypatch.setattr(stopped, "_asked", lambda: Asked(save=False, stop=True))
     monkeypatch.setattr(stopped, "_save", lambda step: done.append(f"saved {step}"))
     batch: Any = SimpleNamespace(step=6)
     with pytest.raises(InterruptedRunError, match="after step 7, whose checkpoint is written"):
         stopped._record(batch, 0.1, SimpleNamespace(problem=None))  # type: ignore[arg-type]
-    assert done == ["saved 7", "written", "waited"]
+    assert done == ["saved 7", "written", "waited", "stopped by a signal after step 7, whose checkpoint is written"]
 
 
 def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
