@@ -19,6 +19,7 @@ from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node
+from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import idle, labels
 from paribus.pipeline.prepared_run import PreparedRun
@@ -171,10 +172,16 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
         until=config.until,
-        problems=tuple(sorted({node.problem for node in nodes if node.problem})),
+        problems=tuple(sorted({node.problem for node in nodes if node.problem} | _absent_devices(runs))),
         orders=remark_on_orders(runs, [run.length for run in planned]),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
     )
+
+
+def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
+    """What of devices, processes and nodes the missing stages ask for and this machine lacks."""
+    devices = Devices()
+    return {f"{path}: {what}" for run in runs for path, what in devices.problems(run.job.config, run.wanted)}
 
 
 def _state(node: Node, root: OutputRoot) -> str:

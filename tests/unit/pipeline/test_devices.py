@@ -58,13 +58,15 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
         (training(nodes=2), 0, "training.nodes"),
         ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
         ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
+        (training(nodes=0), 0, "training.nodes"),
         (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
     ],
 )
 def test_what_is_not_here_is_named_by_its_path(
     groups: dict[str, object], seen: int, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("SLURM_JOB_NODELIST", raising=False)
+    for name in ("SLURM_JOB_NODELIST", "SLURM_JOB_NUM_NODES"):
+        monkeypatch.delenv(name, raising=False)
     assert list(found(tmp_path, seen, **groups)) == [path]
 
 

@@ -12,7 +12,7 @@ from paribus.modeling.counts import flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.plan import Plan, make_plan
-from support.plans import MODEL, STATED, planned_run, store_record
+from support.plans import MODEL, STATED, TRAINING, planned_run, store_record
 
 CORPUS = {"train": {"documents": 10, "bytes": 1_000_000}}
 TRAINED = {
@@ -111,6 +111,13 @@ def test_scores_take_as_long_as_those_of_the_same_items_took_here(
     assert (scoring.known, scoring.timed) == (("evaluation",), True)
     elsewhere = planned_run(tmp_path, STATED, seed=1)
     assert make_plan([elsewhere]).others.after.unknown == ("evaluation",)
+
+
+def test_a_device_that_is_not_here_is_said_while_something_is_to_be_trained_on_it(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, training=replace(TRAINING, device="cuda:63"))
+    assert [problem.partition(" is asked")[0] for problem in make_plan([run]).problems] == ["training.device: cuda:63"]
+    store_record(run, "training", TRAINED)
+    assert make_plan([run]).problems == ()
 
 
 def until(run: PreparedRun, stage: Any) -> PreparedRun:

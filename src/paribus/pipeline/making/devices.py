@@ -65,6 +65,12 @@ class Devices:
                 "(salloc, sbatch, hydra/launcher=submitit_slurm), or take training.nodes_by=ray",
             )
         gpus = self._gpus(training.device)
+        if training.nodes == 0 and "SLURM_JOB_NUM_NODES" not in os.environ:
+            yield (
+                "training.nodes",
+                "0 takes the nodes of a SLURM allocation, and this is none (SLURM_JOB_NUM_NODES); run it in one "
+                "(salloc, sbatch, hydra/launcher=submitit_slurm), or say how many",
+            )
         if training.compile == "always" and (lack := lacking(gpu=gpus > 0)):
             yield "training.compile", f"always compiles layers, for which {lack} is not here; install it, or use auto"
         if gpus and training.processes > gpus:
