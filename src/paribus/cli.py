@@ -27,7 +27,7 @@ Overrides are Hydra's: tokenizer=scaffold_bpe budget.tokens=1B -m encoder=merge_
   paribus run --help         the configuration and its groups
   paribus run --cfg job      the composed configuration
   paribus run --dry-run ...  what `paribus plan ...` says
-  paribus run +experiment=demo
+  paribus run experiment=demo
 """
 
 EXIT_USAGE, EXIT_INTERRUPTED = 2, 130

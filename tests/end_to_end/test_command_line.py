@@ -129,7 +129,16 @@ def test_a_report_lists_runs_that_are_missing(sweep: Path) -> None:
 
 
 def test_a_run_made_again_from_nothing_has_the_same_bytes(sweep: Path) -> None:
-    done = paribus(sweep, "rerun", next(iter(sorted((sweep / "paribus_runs/runs").iterdir()))).name)
+    """Also where a command after the training, which trained nothing, had named a device that is not here."""
+    run = sorted((sweep / "paribus_runs/runs").iterdir())[0]
+    record = json.loads((run / "run.json").read_text(encoding="utf-8"))
+    record["config"]["training"]["device"] = "cuda:7"
+    (run / "run.json").write_text(json.dumps(record), encoding="utf-8")
+    refused = paribus(sweep, "rerun", run.name, expect=2)
+    assert "training.device: cuda:7 is asked for" in refused.stderr
+    assert not list((sweep / "paribus_runs/reruns").iterdir())
+    assert "no device" in paribus(sweep, "rerun", run.name, "embedder.device=cpu", expect=2).stderr
+    done = paribus(sweep, "rerun", run.name, "training.device=cpu")
     assert done.stdout.count("identical") >= 7
     assert "differs" not in done.stdout
 

@@ -1,6 +1,7 @@
 """Run a recorded run again from nothing and report what matched: artefacts, and the numbers of those that differ."""
 
 import dataclasses
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,10 +17,11 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError
+from paribus.errors import ConfigurationError, DataError, ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.job import JobFunction
+from paribus.pipeline.make import check
 from paribus.pipeline.output_root import OutputRoot, output_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
@@ -31,7 +33,8 @@ from paribus.store.provenance import provenance
 EXIT_DIFFERS = 1
 MOST_SHOWN = 30
 """Numbers that differ, of one artefact, that are printed."""
-HELP = """usage: paribus rerun RUN [root=paribus_runs]
+DEVICES = ("training.device", "evaluation.device", "embedder.device")
+HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE ...]
 
 Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
 each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
@@ -39,7 +42,8 @@ which training parted. RUN is an identifier as `paribus status`, a report or MLf
 
 Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed. The
 error names them, and the commit, uncommitted changes and versions that the run was made with; docker/rerun of the
-repository checks those out first.
+repository checks those out first. Refused too where a device that the record names is not here: training.device,
+evaluation.device and embedder.device may be given anew.
 
 What a GPU had a part in, as the record of its training tells, has to agree in every loss of training and every bits per
 byte up to 1 %, and other scores are shown; all else, and what training.deterministic makes, in every byte.
@@ -53,13 +57,13 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
-    run_id, root = _parse(arguments)
+    run_id, root, devices = _parse(arguments)
     record = read_run_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
-    original = checked_run(_moved(record["config"], root) | {"sweep": None})
+    original = checked_run(_on(devices, _moved(record["config"], root)) | {"sweep": None})
     changes = _changes(record, OutputRoot.of(original))
     _refuse_changed(record, original, changes)
     for change in changes:
@@ -68,19 +72,36 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     fresh = tempfile.mkdtemp(prefix=f"{run_id}-", dir=root / "reruns")
     untracked = dataclasses.replace(original.tracking, kind="none")
     again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
+    try:
+        check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
+    except ParibusError:
+        shutil.rmtree(fresh)
+        raise
     JobFunction(loaded_code())(again)
     return _report(original, again, console)
 
 
-def _parse(arguments: Sequence[str]) -> tuple[str, Path]:
+def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
+    """The run, the output root, and devices in place of those recorded."""
     runs = [argument for argument in arguments if "=" not in argument and not argument.startswith("-")]
-    options = read_options([argument for argument in arguments if argument not in runs], ("root",))
+    options = read_options([argument for argument in arguments if argument not in runs], ("root", *DEVICES))
     if len(runs) != 1:
         raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
     try:
-        return proper_run_id(runs[0]), output_root(proper_path(options.get("root", "paribus_runs")))
+        root = output_root(proper_path(options.pop("root", "paribus_runs")))
+        return proper_run_id(runs[0]), root, options
     except ValueError as error:
         raise ConfigurationError(f"rerun: {error}") from error
+
+
+def _on(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
+    """The configuration with the devices that were given; ConfigurationError for a field that it has not."""
+    for path, device in devices.items():
+        group, _, field = path.partition(".")
+        if field not in config[group]:
+            raise ConfigurationError(f"rerun: {path}: the {group} of this run has no {field}")
+        config = config | {group: config[group] | {field: device}}
+    return config
 
 
 def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:
