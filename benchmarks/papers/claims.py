@@ -12,7 +12,7 @@ from papers.tables import percent, rise
 
 LONG = 3
 """Where the lengths of ten and more characters begin in `LENGTHS`."""
-SIGNS = {1: "+", -1: "-", 0: ""}
+SIGNS = {1: "+", -1: "-"}
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Claim:
     what: str
     source: str
     sign: int
-    """1 where the paper says that it rises, -1 where it falls; 0 where what it says could not be read."""
+    """1 where the paper says that it rises, -1 where it falls."""
     theirs: str
     """The paper's size; empty where it is not known."""
     ours: float
@@ -30,8 +30,8 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """Whether ours has the sign of theirs; empty where theirs is not known or ours is nothing."""
-        if self.sign == 0 or math.isnan(self.ours):
+        """Whether ours has the sign of theirs; empty where ours is nothing."""
+        if math.isnan(self.ours):
             return ""
         return "holds" if self.ours * self.sign > 0 else "**does not hold**"
 
@@ -64,13 +64,19 @@ def short_over_long(occurrences: Sequence[int], tokens: Sequence[int]) -> float:
 def _longest_first(one: Measured) -> Iterator[Claim]:
     before, after = one.bpe.statistics, one.lbpe.statistics
     risen = change(after.mean_token_length, before.mean_token_length)
-    yield Claim("longest-first: characters a token", "LBPE, abstract (Table II)", 1, "", risen, rise(risen))
+    yield Claim("longest-first: characters a token", "LBPE, abstract", 1, "", risen, rise(risen))
     gaps = [short_over_long(item.occurrences(), item.vocabulary()) for item in (one.bpe, one.lbpe)]
     what = "longest-first: mean frequency of tokens of 1-3 characters over that of 10 and more"
     shown = f"{gaps[0]:,.2f} to {gaps[1]:,.2f}"
-    yield Claim(what, "LBPE, abstract (Table II)", -1, "", change(gaps[1], gaps[0]), shown)
+    yield Claim(what, "LBPE, abstract", -1, "", change(gaps[1], gaps[0]), shown)
+    counts = zip(published.LENGTH_CHANGE.items(), one.bpe.occurrences(), one.lbpe.occurrences(), strict=False)
+    for (length, changed), old, new in counts:
+        what, ours = f"longest-first: tokens of {length} characters in the text", change(new, old)
+        sign, printed = (1 if changed > 0 else -1), _by_size({32: rise(changed)})
+        yield Claim(what, "LBPE, Table II", sign, printed, ours, rise(ours))
     packed = change(after.bytes_per_token, before.bytes_per_token)
-    yield Claim("longest-first: bytes per token", "LBPE, Table VI", 0, "", packed, rise(packed))
+    theirs = _by_size({size: rise(change(lbpe, bpe)) for size, (bpe, lbpe) in published.LBPE_BYTES_PER_TOKEN.items()})
+    yield Claim("longest-first: bytes per token", "LBPE, Table VI", 1, theirs, packed, rise(packed))
 
 
 def _replacement(one: Measured) -> Iterator[Claim]:

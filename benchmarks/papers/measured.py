@@ -17,7 +17,7 @@ from paribus.tokenization.statistics import (
 )
 from paribus.tokenization.vocabulary.overlap import TokenGroup, only_in
 
-LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13 and more")
+LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13-15", "16 and more")
 """Characters of a token."""
 
 

@@ -25,16 +25,19 @@ def lengths(measured: Measured) -> str:
 
 
 def compression(measured: Sequence[Measured]) -> str:
-    """LBPE, Table VI (taken to be this one) and Scaffold-BPE, Table 6: bytes a token."""
+    """LBPE, Table VI, and Scaffold-BPE, Table 6: bytes a token."""
     head = ["vocabulary", "BPE", "LBPE", "change", "Scaffold-BPE", "change", "Scaffold-BPE + LBPE", "change"]
     rows = []
     for one in measured:
         first, *others = (item.statistics.bytes_per_token for item in (one.bpe, one.lbpe, one.scaffold, one.both))
         changes = [cell for value in others for cell in (f"{value:.4f}", rise(change(value, first)))]
         rows.append([f"{one.size:,}", f"{first:.4f}", *changes])
+    for size, (bpe, lbpe) in published.LBPE_BYTES_PER_TOKEN.items():
+        paper = [f"{bpe:.4f}", f"{lbpe:.4f}", rise(change(lbpe, bpe))]
+        rows.append([f"{size}K, Pile (LBPE)", *paper, *[ABSENT] * 4])
     for name, (bpe, scaffold) in published.BYTES_PER_TOKEN.items():
         paper = [f"{bpe:.3f}", ABSENT, ABSENT, f"{scaffold:.3f}", rise(change(scaffold, bpe))]
-        rows.append([f"{name} (paper)", *paper, ABSENT, ABSENT])
+        rows.append([f"{name} (Scaffold-BPE)", *paper, ABSENT, ABSENT])
     return table(head, rows)
 
 
