@@ -103,8 +103,9 @@ def test_two_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    (said,) = json.loads((tmp_path / "short" / "said.json").read_text())
+    said, went_on = json.loads((tmp_path / "short" / "said.json").read_text())
     assert "the next attempt takes 1 (process 1): all processes begin again from the last checkpoint" in said
+    assert went_on.startswith("training goes on from the checkpoint of step ")
     result = json.loads((tmp_path / "short" / "result.json").read_text())
     assert result["micro_batch"] == 1
 
