@@ -79,7 +79,8 @@ def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list
 
 
 def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool) -> list[PreparedRun]:
-    here = not tolerate_missing and (not composition.multirun or composition.launcher in HERE)
+    here = not composition.multirun or composition.launcher in HERE
+    judged = here and not tolerate_missing
     devices = Devices()
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
@@ -100,12 +101,14 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
         try:
             cache = caches[OutputRoot.of(job.config).cache]
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
-            runs.append(PreparedRun(job, nodes, composition.factors))
+            runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
-            problems += [Problem(*problem) for problem in devices.problems(job.config, runs[-1].wanted)] if here else []
+            problems += (
+                [Problem(*problem) for problem in devices.problems(job.config, runs[-1].wanted)] if judged else []
+            )
         except ParibusError as error:
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]

@@ -15,6 +15,8 @@ class PreparedRun:
     nodes: dict[str, Node]
     factors: tuple[str, ...] = ()
     """Paths in which the runs of its command differ on purpose."""
+    here: bool = True
+    """Whether it is made on this machine, whose devices are then to be judged."""
 
     @property
     def wanted(self) -> dict[str, Node]:

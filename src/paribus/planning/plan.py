@@ -179,9 +179,9 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
 
 
 def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
-    """What of devices, processes and nodes the missing stages ask for and this machine lacks."""
-    devices = Devices()
-    return {f"{path}: {what}" for run in runs for path, what in devices.problems(run.job.config, run.wanted)}
+    """What of devices, processes and nodes the missing stages of runs made here ask for and this machine lacks."""
+    devices, here = Devices(), [run for run in runs if run.here]
+    return {f"{path}: {what}" for run in here for path, what in devices.problems(run.job.config, run.wanted)}
 
 
 def _state(node: Node, root: OutputRoot) -> str:

@@ -361,3 +361,13 @@ def test_a_gpu_is_taken_to_be_there_where_its_driver_is(tmp_path: Path, monkeypa
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     assert not trains_on_gpu(TrainingConfig(), driver)
     assert trains_on_gpu(TrainingConfig(device="cuda:1"), driver)
+
+
+@pytest.mark.parametrize(("launcher", "said"), [("basic", 1), ("submitit_slurm", 0)])
+def test_a_device_is_said_not_to_be_here_only_where_the_runs_are_made_here(
+    launcher: str, said: int, tmp_path: Path
+) -> None:
+    """Jobs that a scheduler places elsewhere judge their devices themselves."""
+    given = ["-m", *BASE, f"root={tmp_path}", "seed=0,1", f"hydra/launcher={launcher}", "training.device=cuda:63"]
+    plan = make_plan(prepare(compose_command(parse(given)), tolerate_missing=True))
+    assert len([problem for problem in plan.problems if "cuda:63" in problem]) == said
