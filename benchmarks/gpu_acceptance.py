@@ -73,6 +73,8 @@ def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Gen
     finally:
         together.shutdown(wait=False, cancel_futures=True)
         running.end()
+        # What a step writes last is written before its directory goes.
+        together.shutdown()
 
 
 def _chosen(given: argparse.Namespace) -> list[Step]:

@@ -19,7 +19,9 @@ CONFIGURATION = (
 def started(given: Given, root: Path, *overrides: str, log: Path) -> "subprocess.Popen[bytes]":
     """`paribus run` into `root`; what it says is in `log`."""
     devices = [f"{field}.device={given.device}" for field in ("training", "evaluation")]
-    command = [sys.executable, "-m", "paribus", "run", *CONFIGURATION, f"root={root}", *devices, *overrides]
+    # Of the step alone: runs of another one, made at the same time, are not to be waited for.
+    locks = f"engine.gpu_locks={given.work / 'gpu_locks'}"
+    command = [sys.executable, "-m", "paribus", "run", *CONFIGURATION, f"root={root}", locks, *devices, *overrides]
     with log.open("wb") as said:
         return subprocess.Popen(command, stdout=said, stderr=said)
 

@@ -17,7 +17,7 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path, proper_run_id
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.errors import ConfigurationError, DataError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.job import JobFunction
@@ -74,7 +74,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     again = dataclasses.replace(original, root=fresh, tracking=untracked, experiment=None)
     try:
         check(again, tuple(needed_for(build_graph(again, OutputRoot.of(again).cache), again.until)))
-    except ParibusError:
+    except BaseException:
         shutil.rmtree(fresh)
         raise
     JobFunction(loaded_code())(again)

@@ -29,6 +29,24 @@ def test_processes_wait_for_the_checkpoint_of_the_main_one_before_they_stop(monk
     assert done == ["saved 7", "written", "waited", "stopped by a signal after step 7, whose checkpoint is written"]
 
 
+@pytest.mark.parametrize(
+    ("save", "said"), [(True, ["SIGUSR1: a checkpoint of this step is written, and training goes on"]), (False, [])]
+)
+def test_a_checkpoint_that_a_signal_asks_for_is_said_and_no_other(save: bool, said: list[str]) -> None:
+    told: list[str] = []
+    going = loop._Loop.__new__(loop._Loop)
+    going.saved_at = 0.0
+    going.run = SimpleNamespace(  # type: ignore[assignment]
+        requests=SimpleNamespace(take=lambda: Asked(save=save, stop=False)),
+        training=SimpleNamespace(checkpoint_minutes=0),
+        report=SimpleNamespace(message=told.append),
+        host=ALONE,
+        main=True,
+    )
+    assert going._asked() == Asked(save=True, stop=False)
+    assert told == said
+
+
 def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
     class Late(Requests):
         def _read(self) -> bytes:

@@ -43,6 +43,7 @@ class _CompiledSwiGLU(torch.autograd.Function):
     def forward(context: Any, gate_up: torch.Tensor) -> torch.Tensor:
         context.save_for_backward(gate_up)
         gate, up = gate_up.chunk(2, dim=-1)
+        # Not in place as above: PyTorch 2.11 then traces a function without a gradient, and says nothing.
         return silu(gate) * up
 
     @staticmethod
