@@ -74,9 +74,8 @@ def _compare_losses(
 
 
 def _losses(model: ModelConfig, precision: str, device: torch.device, given: Given, *, documents: bool) -> list[float]:
-    stepped, rows = _stepper(model, precision, device, given, documents=documents)
-    vocabulary, length = _sizes(given)
-    return losses(stepped, rows, length, vocabulary, STEPS)
+    stepped = _stepper(model, precision, device, given, documents=documents)
+    return losses(stepped, *_sizes(given), STEPS)
 
 
 def gradients_of(
@@ -84,21 +83,17 @@ def gradients_of(
 ) -> dict[str, torch.Tensor]:
     """Of one batch and `WIDE` first weights, by the name of the parameter."""
     wide = replace(model, initializer_range=WIDE)
-    stepped, rows = _stepper(wide, precision, device, given, documents=documents)
-    vocabulary, length = _sizes(given)
-    return gradients(stepped, next(batches(rows, length, vocabulary, 1)))
+    stepped = _stepper(wide, precision, device, given, documents=documents)
+    return gradients(stepped, next(batches(*_sizes(given), 1)))
 
 
-def _sizes(given: Given) -> tuple[int, int]:
-    return (200, 32) if given.tiny else (VOCABULARY, 256)
+def _sizes(given: Given) -> tuple[int, int, int]:
+    """Rows of a batch, their length, and tokens of the vocabulary."""
+    return (2, 32, 200) if given.tiny else (ROWS, 256, VOCABULARY)
 
 
-def _stepper(
-    model: ModelConfig, precision: str, device: torch.device, given: Given, *, documents: bool
-) -> tuple[Stepper, int]:
-    """What makes steps, and of how many rows."""
-    vocabulary, length = _sizes(given)
-    rows = 2 if given.tiny else ROWS
+def _stepper(model: ModelConfig, precision: str, device: torch.device, given: Given, *, documents: bool) -> Stepper:
+    rows, length, vocabulary = _sizes(given)
     shape = replace(model, width=32, ffn_width=48) if given.tiny else model
     training = TrainingConfig(precision=precision, micro_batch=rows // 2, global_batch=rows, compile="auto")
-    return stepper(replace(shape, context_length=length), vocabulary, training, device, documents=documents), rows
+    return stepper(replace(shape, context_length=length), vocabulary, training, device, documents=documents)
