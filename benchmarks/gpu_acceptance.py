@@ -26,6 +26,8 @@ from acceptance.given import Given
 from acceptance.steps import STEPS, Outcome, Running, Step, run
 from acceptance.table import table
 
+from paribus.store import atomic
+
 
 def main(given: argparse.Namespace) -> int:
     """Run the steps; 0 where all passed."""
@@ -36,9 +38,9 @@ def main(given: argparse.Namespace) -> int:
     with _directory(given.directory) as directory, closing(_made(chosen, given, directory)) as made:
         for outcome in made:
             outcomes[outcome.step] = outcome.to_json()
-            sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
             if given.output:
-                given.output.write_text(json.dumps(outcomes, indent=1), encoding="utf-8")
+                atomic.write_text(given.output, json.dumps(outcomes, indent=1))
+            sys.stderr.write(f"{outcome.step}: {outcome.state} after {outcome.seconds:.0f} s\n")
     sys.stdout.write(table(outcomes[step.name] for step in STEPS if step.name in outcomes))
     return 0 if all(outcomes[step.name]["state"] == "passed" for step in chosen) else 1
 
@@ -89,7 +91,10 @@ def _chosen(given: argparse.Namespace) -> list[Step]:
 def _read(path: Path | None) -> dict[str, Any]:
     if path is None or not path.exists():
         return {}
-    found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        sys.exit(f"{path} holds no outcomes of an earlier call ({error}): remove it, or name another --output")
     return found
 
 
@@ -101,7 +106,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--output", type=Path)
     parser.add_argument("--directory", type=Path, help="where what the steps write is kept")
     parser.add_argument("--at-once", type=int)
-    return parser.parse_args()
+    given = parser.parse_args()
+    if given.directory and given.directory.exists() and not given.directory.is_dir():
+        parser.error(f"--directory {given.directory}: is a file")
+    if given.at_once is not None and given.at_once < 1:
+        parser.error(f"--at-once {given.at_once}: one at least")
+    return given
 
 
 if __name__ == "__main__":

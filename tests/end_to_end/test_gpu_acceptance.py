@@ -144,6 +144,26 @@ def test_outcomes_are_written_step_by_step_and_kept(tmp_path: Path) -> None:
     assert "| environment | passed |" in done.stdout and "| encoder | passed |" in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--output", "torn.json"], "torn.json holds no outcomes of an earlier call"),
+        (["--directory", "torn.json"], "--directory torn.json: is a file"),
+        (["--at-once", "0"], "--at-once 0: one at least"),
+        (["--part", "2"], "none of these steps is of part 2"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_before_any_step(given: list[str], said: str, tmp_path: Path) -> None:
+    (tmp_path / "torn.json").write_text('{"environment": {', encoding="utf-8")
+    command = [sys.executable, str(ROOT / "benchmarks" / "gpu_acceptance.py"), "--device", "cpu"]
+    done = subprocess.run(
+        [*command, "--steps", "environment", *given], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0
+    assert said in done.stderr and "Traceback" not in done.stderr
+    assert (tmp_path / "torn.json").read_text(encoding="utf-8") == '{"environment": {'
+
+
 def test_three_calls_make_every_step_within_nine_minutes_each() -> None:
     parts = {part: [step for step in STEPS if step.part == part] for part in (1, 2, 3)}
     assert sum(map(len, parts.values())) == len(STEPS)

@@ -99,7 +99,7 @@ def _on(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
     for path, device in devices.items():
         group, _, field = path.partition(".")
         if field not in config[group]:
-            raise ConfigurationError(f"rerun: {path}: the {group} of this run has no {field}")
+            raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
         config = config | {group: config[group] | {field: device}}
     return config
 
