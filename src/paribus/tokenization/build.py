@@ -88,6 +88,9 @@ def _pretokenizer(config: PretokenizerConfig, texts: LearningSample) -> str | Cu
             min_count=config.min_count,
             entropy_weight=config.entropy_weight,
             entropy_only=config.entropy_only,
+            information=config.information,
+            least_score=config.least_score,
+            classes=config.classes,
         )
         return SpanPretokenizer.train(texts, settings)
     if isinstance(config, PredictiveEntropyPretokenizer):

@@ -50,7 +50,7 @@ def test_tokens_stay_inside_pieces_and_pieces_are_scored_too() -> None:
     sentences = sentences_of(WORDS) * 8
     texts = ["".join(words) for words in sentences]
     methods = text_methods(texts, max_length=4, min_count=2)
-    assert len(methods) == 7
+    assert len(methods) == 11
     for name, pretokenizer in methods.items():
         scores = method_scores(pretokenizer, sentences, sentences, vocab_size=40, unknown="token")
         assert scores.tokens.gold == scores.pieces.gold == sum(map(len, sentences))

@@ -31,6 +31,17 @@ class SpansPretokenizer:
     min_count: Positive = identity(2, doc="Occurrences a span needs.")
     entropy_weight: NonNegativeReal = identity(1.0, doc="Lambda, the weight of entropy beside the mutual information.")
     entropy_only: bool = identity(False, doc="Score by the entropy alone.")
+    information: Literal["shares", "counts"] = identity(
+        "shares",
+        doc="Mutual information of shares of the text, or of counts, without their totals: lower by the same amount "
+        "everywhere, and never positive.",
+    )
+    least_score: float | None = identity(
+        None, doc="Score that a span must exceed; null takes the best one that begins at a place whatever it scores."
+    )
+    classes: Literal["one", "any"] = identity(
+        "one", doc="Whether a span holds ideographs, letters or digits alone, or any characters, punctuation too."
+    )
 
 
 @group

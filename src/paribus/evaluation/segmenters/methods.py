@@ -4,7 +4,7 @@ Each is a pre-tokenizer with a character BPE whose merges it confines; spans are
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -25,6 +25,8 @@ STANDARD, PUNCTUATION = "standard BPE", "BPE, punctuation apart"
 PREDICTIVE, PREDICTIVE_PUNCTUATION = "predictive entropy", "predictive entropy, punctuation apart"
 ENTROPY_ONLY = "entropy only"
 LAMBDAS = (0.1, 1.0, 10.0, 100.0)
+COUNT_LAMBDAS = (1.0, 3.0, 10.0, 100.0)
+"""Weights beside mutual information of counts; over them F1 goes from that of single characters to that of entropy."""
 
 
 @dataclass(frozen=True)
@@ -69,19 +71,29 @@ def lambda_name(weight: float) -> str:
     return f"PMI + {weight:g} × entropy"
 
 
+def count_name(weight: float) -> str:
+    """Name of the method that weighs entropy so beside mutual information without totals, for positive scores alone."""
+    return f"PMI of counts + {weight:g} × entropy, above 0"
+
+
 def text_methods(texts: Sequence[str], *, max_length: int, min_count: int) -> dict[str, Pretokenizer | Cutter]:
     """The methods that need nothing but training texts, by name; the counts of n-grams are shared."""
-    ngrams = candidate_ngrams(texts, max_length=max_length, min_count=min_count)
+    shares = SpanSettings(max_length=max_length, min_count=min_count)
+    counts = replace(shares, information="counts", least_score=0.0)
+    found = {
+        settings: candidate_ngrams(texts, max_length=max_length, min_count=min_count, information=settings.information)
+        for settings in (shares, counts)
+    }
 
-    def spans(weight: float, *, only: bool = False) -> SpanPretokenizer:
-        settings = SpanSettings(max_length=max_length, min_count=min_count, entropy_weight=weight, entropy_only=only)
-        return SpanPretokenizer.from_ngrams(ngrams, settings)
+    def spans(kind: SpanSettings, weight: float, *, only: bool = False) -> SpanPretokenizer:
+        return SpanPretokenizer.from_ngrams(found[kind], replace(kind, entropy_weight=weight, entropy_only=only))
 
     return {
         STANDARD: Pretokenizer("none"),
         PUNCTUATION: Pretokenizer("gpt2"),
-        **{lambda_name(weight): spans(weight) for weight in LAMBDAS},
-        ENTROPY_ONLY: spans(0.0, only=True),
+        **{lambda_name(weight): spans(shares, weight) for weight in LAMBDAS},
+        **{count_name(weight): spans(counts, weight) for weight in COUNT_LAMBDAS},
+        ENTROPY_ONLY: spans(shares, 0.0, only=True),
     }
 
 

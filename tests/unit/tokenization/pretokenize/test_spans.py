@@ -37,7 +37,9 @@ def obvious_class(character: str) -> str:
     return {"N": "digit", "L": "letter", "M": "letter"}.get(kind, "other")
 
 
-def is_candidate(ngram: str) -> bool:
+def is_candidate(ngram: str, settings: SpanSettings) -> bool:
+    if settings.classes == "any":
+        return True
     classes = set(map(obvious_class, ngram))
     return len(classes) == 1 and "other" not in classes
 
@@ -64,6 +66,8 @@ def obvious_candidates(texts: list[str], settings: SpanSettings) -> Candidates:
                 right[ngram][line[i + length] if i + length < len(line) else "line end"] += 1
 
     def information(x: str, y: str) -> float:
+        if settings.information == "counts":
+            return math.log2(pairs[x + y] / (characters[x] * characters[y]))
         joint = pairs[x + y] / pairs.total()
         return math.log2(joint / (characters[x] / characters.total() * characters[y] / characters.total()))
 
@@ -75,7 +79,7 @@ def obvious_candidates(texts: list[str], settings: SpanSettings) -> Candidates:
             entropy(right[ngram]),
         )
         for ngram, count in counts.items()
-        if count >= settings.min_count and is_candidate(ngram)
+        if count >= settings.min_count and is_candidate(ngram, settings)
     }
 
 
@@ -94,6 +98,8 @@ def obvious_pieces(
     while text:
         here = [text[:length] for length in range(2, settings.max_length + 1) if text[:length] in candidates]
         best = max(here, key=lambda ngram: (score(ngram), len(ngram)), default=text[0])
+        if best in candidates and settings.least_score is not None and score(best) <= settings.least_score:
+            best = text[0]
         pieces.append(best)
         text = text[len(best) :]
     return pieces
@@ -130,7 +136,13 @@ def sentences(real_data: RealData) -> list[str]:
 
 def check_candidates(texts: list[str], settings: SpanSettings) -> None:
     expected = obvious_candidates(texts, settings)
-    levels = candidate_ngrams(texts, max_length=settings.max_length, min_count=settings.min_count)
+    levels = candidate_ngrams(
+        texts,
+        max_length=settings.max_length,
+        min_count=settings.min_count,
+        information=settings.information,
+        classes=settings.classes,
+    )
     found = {
         string: (int(level.counts[i]), level.information[i], level.left_entropy[i], level.right_entropy[i])
         for level in levels
@@ -145,6 +157,27 @@ def check_candidates(texts: list[str], settings: SpanSettings) -> None:
 def test_candidates_and_their_measures_are_those_of_the_definitions(seed: int) -> None:
     settings = SpanSettings(max_length=2 + seed % 4, min_count=1 + seed % 3)
     check_candidates(random_texts(seed), settings)
+
+
+@pytest.mark.parametrize("classes", ["one", "any"])
+@pytest.mark.parametrize("seed", range(4))
+def test_mutual_information_of_counts_and_any_characters_are_those_of_the_definitions(seed: int, classes: Any) -> None:
+    settings = SpanSettings(max_length=2 + seed, min_count=1 + seed % 2, information="counts", classes=classes)
+    check_candidates(random_texts(seed), settings)
+
+
+@pytest.mark.parametrize("weight", [0.0, 2.0, 5.0, 50.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_span_scores_more_than_the_least_or_is_cut(weight: float, seed: int) -> None:
+    settings = SpanSettings(entropy_weight=weight, information="counts", least_score=0.0, classes="any", min_count=1)
+    texts = random_texts(seed)
+    candidates = obvious_candidates(texts, settings)
+    pretokenizer = SpanPretokenizer.train(texts, settings)
+    for text in [*texts, *random_texts(seed + 50)]:
+        joined = [piece for line in text.splitlines() for piece in obvious_pieces(line, candidates, settings)]
+        assert [piece for line in text.splitlines() for piece in pretokenizer.pieces(line)] == joined
+    lengths = {len(span) for span in pretokenizer.spans}
+    assert bool(lengths) == (weight > 0)
 
 
 @pytest.mark.parametrize("window", [5, 6, 50])
@@ -228,6 +261,8 @@ def test_the_state_is_json_and_gives_the_same_pretokenizer_and_the_same_bytes() 
     assert restored == pretokenizer
     assert json.dumps(restored.to_state()) == written
     assert json.dumps(SpanPretokenizer.train(texts, SpanSettings(entropy_weight=10.0)).to_state()) == written
+    least = [SpanPretokenizer.train(texts, SpanSettings(least_score=number)).to_state() for number in (0, 0.0)]
+    assert json.dumps(least[0]) == json.dumps(least[1])
 
 
 @pytest.mark.parametrize(
@@ -256,7 +291,17 @@ def test_a_malformed_state_is_refused_with_what_is_wrong(change: dict[str, Any],
 
 @pytest.mark.parametrize(
     "values",
-    [{"max_length": 1}, {"min_count": 0}, {"max_length": True}, {"entropy_weight": -1}, {"entropy_weight": math.nan}],
+    [
+        {"max_length": 1},
+        {"min_count": 0},
+        {"max_length": True},
+        {"entropy_weight": -1},
+        {"entropy_weight": math.nan},
+        {"least_score": math.nan},
+        {"least_score": True},
+        {"information": "bits"},
+        {"classes": "two"},
+    ],
 )
 def test_settings_out_of_range_are_refused_by_name(values: dict[str, Any]) -> None:
     with pytest.raises(ConfigurationError, match=f"pretokenizer.{next(iter(values))}: "):

@@ -47,10 +47,13 @@ def class_of(character: str) -> int:
     return next((number for number, pattern in _CLASSES if pattern.match(character)), OTHER)
 
 
-def code_classes(observed: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-    """Class by code, shape (2 ** CODE_BITS,), of the observed codes; `OTHER` for the rest and for line ends."""
+def code_classes(observed: npt.NDArray[np.int64], *, alike: bool = False) -> npt.NDArray[np.uint8]:
+    """Class by code, shape (2 ** CODE_BITS,), of the observed codes; `OTHER` for the rest and for line ends.
+
+    Where all characters are `alike`, they have one class that is not `OTHER`.
+    """
     table = np.full(1 << CODE_BITS, OTHER, dtype=np.uint8)
     for code in observed.tolist():
         if code != LINE_END:
-            table[code] = class_of(chr(code))
+            table[code] = LETTER if alike else class_of(chr(code))
     return table

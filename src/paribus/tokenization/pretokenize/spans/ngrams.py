@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.tokenization.pretokenize.spans.codes import CODE_BITS, LINE_END, OTHER, Codes, code_classes, decode
-from paribus.tokenization.pretokenize.spans.settings import SpanSettings
+from paribus.tokenization.pretokenize.spans.settings import Classes, Information, SpanSettings
 from paribus.tokenization.pretokenize.spans.spool import CodeSpool
 from paribus.tokenization.pretokenize.spans.tally import Integers, Tally, entropies
 
@@ -57,33 +57,40 @@ class Ngrams:
 
 
 def candidate_ngrams(
-    texts: Iterable[str], *, max_length: int = 4, min_count: int = 2, progress: Progress | None = None
+    texts: Iterable[str],
+    *,
+    max_length: int = 4,
+    min_count: int = 2,
+    information: Information = "shares",
+    classes: Classes = "one",
+    progress: Progress | None = None,
 ) -> list[Ngrams]:
     """The candidates of `texts` of each length from 2 to `max_length`.
 
     PMI(x, y) = log2(p(xy) / (p(x) p(y))), with p(x) over all characters and p(xy) over all adjacent positions inside
-    lines. `texts` is read once. Raises ConfigurationError for a length below 2 or a count below 1.
+    lines; of `counts` the same without the totals. `texts` is read once. Raises ConfigurationError for a length below
+    2, a count below 1 and names that are none.
     """
-    SpanSettings(max_length=max_length, min_count=min_count)
+    settings = SpanSettings(max_length=max_length, min_count=min_count, information=information, classes=classes)
     with CodeSpool(texts) as spool:
-        search = _Search(spool, max_length, min_count, progress)
+        search = _Search(spool, settings, progress)
         return search.ngrams()
 
 
 class _Search:
     """One pass for the characters, one for each length, one for the neighbours."""
 
-    def __init__(self, spool: CodeSpool, max_length: int, min_count: int, progress: Progress | None) -> None:
-        self._spool, self._max_length, self._min_count = spool, max_length, min_count
-        self._progress = progress
+    def __init__(self, spool: CodeSpool, settings: SpanSettings, progress: Progress | None) -> None:
+        self._spool, self._max_length, self._min_count = spool, settings.max_length, settings.min_count
+        self._totals, self._progress = settings.information == "shares", progress
         self._read = 0
         self._characters = np.zeros(1 << CODE_BITS, dtype=np.int64)
         self._pairs = 0
         self._count_characters()
-        self._classes = code_classes(np.flatnonzero(self._characters))
+        self._classes = code_classes(np.flatnonzero(self._characters), alike=settings.classes == "any")
         self._keys: list[Integers] = []
         self._counts: list[Integers] = []
-        for length in range(2, max_length + 1):
+        for length in range(2, settings.max_length + 1):
             self._count(length)
 
     def ngrams(self) -> list[Ngrams]:
@@ -149,8 +156,9 @@ class _Search:
     def _pair_information(self) -> Reals:
         keys, counts = self._keys[0], self._counts[0]
         total = int(self._characters.sum())
+        scale = total * total / max(self._pairs, 1) if self._totals else 1.0
         single = self._characters[keys >> CODE_BITS] * self._characters[keys & _MASK].astype(np.float64)
-        information: Reals = np.log2(counts / single * (total * total / max(self._pairs, 1)))
+        information: Reals = np.log2(counts / single * scale)
         return information
 
     def _levels(self, window: Codes, length: int) -> list[tuple[Integers, npt.NDArray[np.bool_]]]:

@@ -25,9 +25,9 @@ KIND, FORMAT = "spans", 1
 class SpanPretokenizer:
     """Cuts text into `spans` and single characters. Made by `train`, `from_ngrams` or `from_state`; never changes.
 
-    `spans` are the candidates that no candidate at their beginning outscores. As every beginning of a candidate is a
-    candidate, the best candidate at a place is therefore the longest of these spans there (of equal scores, the
-    longest is taken). Raises ConfigurationError for a span that is too short or too long.
+    `spans` are the candidates above `settings.least_score` that no candidate at their beginning outscores. As every
+    beginning of a candidate is a candidate, the best candidate at a place is therefore the longest of these spans there
+    (of equal scores, the longest is taken). Raises ConfigurationError for a span that is too short or too long.
     """
 
     def __init__(self, settings: SpanSettings, spans: Iterable[str]) -> None:
@@ -47,7 +47,12 @@ class SpanPretokenizer:
         settings = settings or SpanSettings()
         given = stream_of_texts(texts, "SpanPretokenizer.train")
         ngrams = candidate_ngrams(
-            given, max_length=settings.max_length, min_count=settings.min_count, progress=progress
+            given,
+            max_length=settings.max_length,
+            min_count=settings.min_count,
+            information=settings.information,
+            classes=settings.classes,
+            progress=progress,
         )
         return cls.from_ngrams(ngrams, settings)
 
@@ -74,10 +79,15 @@ class SpanPretokenizer:
 
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values, the same for the same spans and settings."""
+        settings, least = self.settings, self.settings.least_score
+        numbers = {
+            "entropy_weight": float(settings.entropy_weight),
+            "least_score": None if least is None else float(least),
+        }
         return {
             "kind": KIND,
             "format": FORMAT,
-            "settings": dataclasses.asdict(self.settings) | {"entropy_weight": float(self.settings.entropy_weight)},
+            "settings": dataclasses.asdict(settings) | numbers,
             "spans": sorted(self.spans),
         }
 
@@ -108,10 +118,11 @@ class SpanPretokenizer:
 def _undominated(ngrams: Sequence[Ngrams], settings: SpanSettings) -> list[str]:
     spans: list[str] = []
     best: Reals | None = None
+    least = -np.inf if settings.least_score is None else settings.least_score
     for level in ngrams:
         scores = level.scores(settings)
         prefix = np.full(len(scores), -np.inf) if best is None else best[level.keys >> CODE_BITS]
-        kept = np.flatnonzero(scores >= prefix)
+        kept = np.flatnonzero((scores >= prefix) & (scores > least))
         spans += decode(level.codes[kept])
         best = np.maximum(scores, prefix)
     return spans

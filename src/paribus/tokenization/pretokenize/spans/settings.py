@@ -2,8 +2,12 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal, get_args
 
 from paribus.errors import ConfigurationError
+
+Information = Literal["shares", "counts"]
+Classes = Literal["one", "any"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +23,13 @@ class SpanSettings:
     """Lambda, the weight of the smaller branching entropy beside the pointwise mutual information."""
     entropy_only: bool = False
     """Score by the branching entropy alone; lambda then has no effect."""
+    information: Information = "shares"
+    """PMI(x, y) is log2 p(xy) / (p(x) p(y)) of shares, or log2 f(xy) / (f(x) f(y)) of counts, without the totals: it is
+    then lower by the same amount everywhere, and never positive."""
+    least_score: float | None = None
+    """A span must score more; None takes the best candidate whatever it scores."""
+    classes: Classes = "one"
+    """Whether a candidate holds characters of one class, never punctuation; or `any` but line ends."""
 
     def __post_init__(self) -> None:
         _check_integer("max_length", self.max_length, least=2)
@@ -30,6 +41,13 @@ class SpanSettings:
             )
         if not isinstance(self.entropy_only, bool):
             raise ConfigurationError(f"pretokenizer.entropy_only: {self.entropy_only!r} is neither true nor false")
+        least = self.least_score
+        if least is not None and (isinstance(least, bool) or not isinstance(least, int | float) or math.isnan(least)):
+            raise ConfigurationError(f"pretokenizer.least_score: {least!r} is neither a number nor null")
+        for name, choices in (("information", Information), ("classes", Classes)):
+            if getattr(self, name) not in get_args(choices):
+                known = " or ".join(get_args(choices))
+                raise ConfigurationError(f"pretokenizer.{name}: {getattr(self, name)!r}; it must be {known}")
 
 
 def _check_integer(name: str, value: int, *, least: int) -> None:
