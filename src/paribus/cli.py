@@ -11,6 +11,7 @@ VERBS = {
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
     "order": "what orderings do to contexts, when a document is read, and what is near to it",
+    "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",
     "tokenize": "encode standard input with a trained tokenizer",
     "sync": "replay what MLflow has not seen yet",
     "rerun": "run a recorded run again from nothing and compare every artefact and score",

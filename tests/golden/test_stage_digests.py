@@ -24,7 +24,7 @@ PINNED = {
 }
 UNPINNED = {
     "embeddings", "neighbours", "lexical_neighbours", "duplicates", "context_statistics", "training", "evaluation",
-    "finetuning_data", "finetuning",
+    "token_statistics", "finetuning_data", "finetuning",
 }  # fmt: skip
 
 

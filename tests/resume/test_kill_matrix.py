@@ -30,20 +30,18 @@ COMMANDS = {
     "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
     "finetuning": ("run", *OVERRIDES, *FINETUNING),
     "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
+    "tokens": ("tokens", "statistics", *OVERRIDES),
 }
 FINETUNED = ("finetuning_data", "finetuning")
-OTHERS = ("lexical_neighbours", "context_statistics", *FINETUNED)
+OTHERS = ("lexical_neighbours", "context_statistics", "token_statistics", *FINETUNED)
 """Stages that a run of `in_context` has no need of."""
 KILLED = [
-    *(
-        ("in_context", stage)
-        for stage in STAGES
-        if stage not in ("lexical_neighbours", "context_statistics", *FINETUNED)
-    ),
+    *(("in_context", stage) for stage in STAGES if stage not in OTHERS),
     *(("finetuning", stage) for stage in FINETUNED),
     ("lexical", "lexical_neighbours"),
     ("lexical", "duplicates"),
     ("statistics", "context_statistics"),
+    ("tokens", "token_statistics"),
 ]
 DELAYS = (0.0, 0.5, 2.0)
 

@@ -69,7 +69,7 @@ class Maker:
     def _nodes(self) -> dict[str, Node]:
         """A node of every stage, inputs before what needs them."""
         fine, lexical = self._config(*FINETUNED), self._config("ordering=lexical", "duplicates=off")
-        targets = ("evaluation", "finetuning", "context_statistics")
+        targets = ("evaluation", "finetuning", "context_statistics", "token_statistics")
         nodes = build_graph(fine, self.layout.cache, targets=targets)
         nodes |= build_graph(lexical, self.layout.cache, targets=("lexical_neighbours",))
         assert set(nodes) == set(STAGES), "a stage is in none of these graphs: add a configuration that needs it"

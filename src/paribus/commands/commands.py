@@ -84,6 +84,12 @@ def _order(arguments: Sequence[str]) -> int:
     return order_command(arguments, open_console())
 
 
+def _tokens(arguments: Sequence[str]) -> int:
+    from paribus.commands.tokens import tokens_command
+
+    return tokens_command(arguments, open_console())
+
+
 def _rerun(arguments: Sequence[str]) -> int:
     from paribus.commands.rerun import rerun_command
 
@@ -97,6 +103,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _with_overrides("report", _report),
     "doctor": _with_overrides("doctor", _doctor),
     "order": _order,
+    "tokens": _tokens,
     "sync": _sync,
     "rerun": _rerun,
 }

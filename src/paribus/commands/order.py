@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from rich.console import Console
 
 from paribus.checks.command import compose_command
+from paribus.commands.actions import print_usage, show, split_subject
 from paribus.config.arguments import Command, parse
-from paribus.config.compose import show_with_hydra
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.config.identity import digest
@@ -27,6 +27,8 @@ An id that begins with a dash stands after --.
 What is missing of the artefacts before training is made; no model is trained.
 """
 STATISTICS = "statistics"
+ORDERS = "orders"
+"""Directory of the output root for reports and logs."""
 _Action = tuple[Callable[[int, RunConfig, Console], int], Callable[[RunConfig], tuple[str, ...]]]
 """What shows a document, and the stages that it needs."""
 
@@ -35,31 +37,19 @@ def order_command(arguments: Sequence[str], console: Console) -> int:
     """`paribus order ACTION [DOCUMENT] [overrides]`; ConfigurationError for an action that is none."""
     of_a_document: dict[str, _Action] = {"where": (_where, _where_needs), "near": (_near, _near_needs)}
     if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
-        _print_usage(console)
+        print_usage(USAGE, console)
         return 0 if arguments else 2
     action, actions = arguments[0], (STATISTICS, *of_a_document)
     if action not in actions:
         raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
-    document, rest = (None, arguments[1:]) if action == STATISTICS else _split(arguments[1:])
+    document, rest = (None, arguments[1:]) if action == STATISTICS else split_subject(arguments[1:])
     command = parse(rest, "order")
     if command.shows:
-        return _show(command, console)
+        return show(command, USAGE, console)
     if action == STATISTICS:
         return _statistics(command, console)
-    show, needs = of_a_document[action]
-    return show(*_find(document, command, needs), console)
-
-
-def _print_usage(console: Console) -> None:
-    console.print(USAGE, markup=False, end="", soft_wrap=True)
-
-
-def _show(command: Command, console: Console) -> int:
-    """What Hydra is asked to print, after the usage of the verb where that is the help."""
-    if command.helps:
-        _print_usage(console)
-    show_with_hydra(command)
-    return 0
+    tell, needs = of_a_document[action]
+    return tell(*_find(document, command, needs), console)
 
 
 def _statistics(command: Command, console: Console) -> int:
@@ -75,12 +65,12 @@ def _statistics(command: Command, console: Console) -> int:
     ]
     rows: dict[str, OrderRow] = {}
     for label, run in zip(_row_labels(runs), runs, strict=True):
-        made = make(run.job.config, ("context_statistics",))
+        made = make(run.job.config, ("context_statistics",), asked_by=ORDERS)
         statistics = made["context_statistics"]
         if statistics.key not in rows:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
             rows[statistics.key] = OrderRow.read(label, statistics.path, order, embeddings)
-    directory = OutputRoot.of(composition.jobs[0].config).path / "orders" / digest(sorted(rows))[:16]
+    directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     table = write_order_report(list(rows.values()), directory, head)
     console.print(table)
@@ -106,7 +96,7 @@ def _near_needs(config: RunConfig) -> tuple[str, ...]:
 def _where(document: int, config: RunConfig, console: Console) -> int:
     from paribus.commands.order_documents import where
 
-    made = make(config, _where_needs(config))
+    made = make(config, _where_needs(config), asked_by=ORDERS)
     told = where(document, config, {name: found.path for name, found in made.items()})
     console.print(told, markup=False, end="", soft_wrap=True)
     return 0
@@ -115,21 +105,10 @@ def _where(document: int, config: RunConfig, console: Console) -> int:
 def _near(document: int, config: RunConfig, console: Console) -> int:
     from paribus.commands.order_documents import near
 
-    made = make(config, _near_needs(config))
+    made = make(config, _near_needs(config), asked_by=ORDERS)
     stage = _near_needs(config)[-1]
     console.print(near(document, made["corpus"].path, made[stage].path), markup=False, end="", soft_wrap=True)
     return 0
-
-
-def _split(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
-    """The document, which stands first or after `--`, and the other arguments; None where no document is given."""
-    marked = arguments.index("--") if "--" in arguments else None
-    if marked is not None:
-        document = arguments[marked + 1] if marked + 1 < len(arguments) else None
-        return document, [*arguments[:marked], *arguments[marked + 2 :]]
-    if not arguments or arguments[0].startswith("-"):
-        return None, arguments
-    return arguments[0], arguments[1:]
 
 
 def _find(
@@ -145,4 +124,4 @@ def _find(
         raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
     config = composition.jobs[0].config
     check(config, needs(config))
-    return find_document(document, make(config, ("corpus",))["corpus"].path), config
+    return find_document(document, make(config, ("corpus",), asked_by=ORDERS)["corpus"].path), config

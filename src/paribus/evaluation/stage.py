@@ -1,10 +1,11 @@
-"""The stages `tasks`, `prompts` and `evaluation`."""
+"""The stages `tasks`, `prompts`, `evaluation` and `token_statistics`."""
 
 import os
 from typing import Any
 
 from paribus.config.schema import RunConfig
 from paribus.evaluation.suites.registry import prompted
+from paribus.evaluation.suites.segmentations import segmented
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, together
 from paribus.store.file_digests import FileDigests
@@ -24,6 +25,15 @@ OFFLINE = {
 def _evaluation_inputs(config: RunConfig) -> tuple[str, ...]:
     prompts = ("prompts",) if prompted(config.evaluation.tasks) else ()
     return ("corpus", "tasks", *prompts, "training")
+
+
+def _token_statistics_inputs(config: RunConfig) -> tuple[str, ...]:
+    return ("corpus", "tokens", *(("tasks",) if segmented(config.evaluation.tasks) else ()))
+
+
+def _segmentations(config: RunConfig) -> dict[str, Any]:
+    named = segmented(config.evaluation.tasks)
+    return {"evaluation": {"tasks": list(named)}} if named else {}
 
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
@@ -61,6 +71,12 @@ def build_scores(context: StageContext) -> dict[str, JSON]:
     return score_checkpoints(context)
 
 
+def _build_token_statistics(context: StageContext) -> dict[str, JSON]:
+    from paribus.evaluation.token_statistics import build
+
+    return build(context)
+
+
 def _device(config: RunConfig) -> Device:
     asked = config.evaluation.processes
     gpus = config.training.processes if asked is None else asked
@@ -96,3 +112,10 @@ EVALUATION = Stage(
     build=build_scores,
     device=_device,
 )  # fmt: skip
+TOKEN_STATISTICS = Stage(
+    "token_statistics",
+    code_version=1,
+    inputs=_token_statistics_inputs,
+    identity=_segmentations,
+    build=_build_token_statistics,
+)

@@ -41,11 +41,14 @@ def check(config: RunConfig, targets: Sequence[str]) -> None:
         raise refuse([Problem(*problem) for problem in found])
 
 
-def make(config: RunConfig, targets: Sequence[str]) -> dict[str, Artifact]:
-    """Artefacts by stage of everything `targets` need; progress goes to standard error."""
+def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[str, Artifact]:
+    """Artefacts by stage of everything `targets` need; progress goes to standard error.
+
+    Logs of stages go into directory `asked_by` of the output root.
+    """
     root = OutputRoot.of(config)
     nodes = build_graph(config, root.cache, targets=targets)
-    runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / "orders")))
+    runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / asked_by)))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():
         existing = root.store.find(name, node.key)

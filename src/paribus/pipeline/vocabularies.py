@@ -16,9 +16,8 @@ _COUNTED = 100_000_000
 
 def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | None":
     """The overlap of the different vocabularies of these runs; None where there are not two."""
-    from paribus.reporting.plots.vocabularies import OverlapMatrix
     from paribus.tokenization import Tokenizer
-    from paribus.tokenization.vocabulary.overlap import overlap_shares, spellings
+    from paribus.tokenization.vocabulary.overlap import spellings
 
     users: dict[Path, list[RunRecord]] = {}
     for record in records:
@@ -28,13 +27,21 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
         return None
     tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
     counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
-    spelled = [spellings(tok) for tok in tokenizers]
+    return overlap_matrix(_names(list(users.values())), [spellings(tok) for tok in tokenizers], counts)
+
+
+def overlap_matrix(
+    names: Sequence[str], spelled: Sequence["Spellings"], counts: Sequence["Counts | None"]
+) -> "OverlapMatrix":
+    """The overlap of vocabularies by name, with how often each of their tokens occurs where that was counted."""
+    from paribus.reporting.plots.vocabularies import OverlapMatrix
+    from paribus.tokenization.vocabulary.overlap import overlap_shares
+
     frequencies = [
         [None if mine is theirs else _frequency(mine, theirs, counted) for theirs in spelled]
         for mine, counted in zip(spelled, counts, strict=True)
     ]
-    sizes = [len(mine) for mine in spelled]
-    return OverlapMatrix(_names(list(users.values())), sizes, overlap_shares(spelled), frequencies)
+    return OverlapMatrix(names, [len(mine) for mine in spelled], overlap_shares(spelled), frequencies)
 
 
 def _counts(path: Path | None, size: int) -> "Counts | None":

@@ -87,6 +87,7 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     },
     "prompts": {},
     "evaluation": _SCORING,
+    "token_statistics": _PRETOKENIZATION,
     "finetuning_data": {},
     "finetuning": _SCORING | {"accelerate": "how gradients and precision are handled"},
 }

@@ -25,8 +25,8 @@ from paribus.tracking import sync
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 COMPOSED = ("run", "plan", "status", "report", "doctor")
-ORDER_ACTIONS = {"statistics": 0, "where": 1, "near": 1}
-"""Actions of `paribus order` and how many words, the document, stand before the overrides."""
+ACTIONS = {"order": {"statistics": 0, "where": 1, "near": 1}, "tokens": {"statistics": 0, "containing": 1}}
+"""Verbs with actions and how many words, what is asked about, stand between an action and the overrides."""
 
 
 PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
@@ -109,9 +109,9 @@ OTHERS: dict[str, Callable[[list[str]], object]] = {
 
 def overrides_of(words: list[str]) -> list[str]:
     """What Hydra is given of a command."""
-    if words[0] != "order":
+    if words[0] not in ACTIONS:
         return words[1:]
-    return words[2 + ORDER_ACTIONS[words[1]] :]
+    return words[2 + ACTIONS[words[0]][words[1]] :]
 
 
 @pytest.mark.parametrize(("page", "line"), commands())
@@ -128,7 +128,7 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
         if words[0] in COMPOSED and not command.shows:
             composition = compose_command(command)
             assert undeclared(prepare(composition, tolerate_missing=True)) is None
-        elif words[0] == "order" and not command.shows:
+        elif words[0] in ACTIONS and not command.shows:
             assert compose_command(command).jobs
 
 

@@ -1,6 +1,6 @@
 """A paper's own table, beside ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,13 +106,16 @@ def _labelled(row: ComparisonRow, paper: Paper, comparison: Comparison) -> list[
     return [index for index, wanted in enumerate(paper.rows) if _same(row, wanted, comparison.factors)]
 
 
-def _same(row: ComparisonRow, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
-    """Whether ours has the paper's labels, and its choices where they are no factors of the table."""
-    labels = dict(zip(factors, row.labels, strict=True))
+def fits_choices(wanted: PaperRow, labels: Mapping[str, str], configs: Sequence[Mapping[str, Any]]) -> bool:
+    """Whether a row of ours has the paper's `labels` by factor, and its choices where they are no factors of ours."""
     return bool(wanted.factors) and all(
-        labels[factor] == label if factor in labels else all(_chosen(run.config, factor) == label for run in row.runs)
+        labels[factor] == label if factor in labels else all(_chosen(config, factor) == label for config in configs)
         for factor, label in wanted.factors.items()
     )
+
+
+def _same(row: ComparisonRow, wanted: PaperRow, factors: tuple[str, ...]) -> bool:
+    return fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [run.config for run in row.runs])
 
 
 def _chosen(config: Mapping[str, Any], path: str) -> str | None:

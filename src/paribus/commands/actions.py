@@ -1,0 +1,32 @@
+"""What verbs with actions have in common: the usage, what Hydra is asked to print, and the subject of a question."""
+
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from paribus.config.arguments import Command
+from paribus.config.compose import show_with_hydra
+
+
+def print_usage(usage: str, console: Console) -> None:
+    """Print the usage of a verb as it is."""
+    console.print(usage, markup=False, end="", soft_wrap=True)
+
+
+def show(command: Command, usage: str, console: Console) -> int:
+    """What Hydra is asked to print, after the usage of the verb where that is the help."""
+    if command.helps:
+        print_usage(usage, console)
+    show_with_hydra(command)
+    return 0
+
+
+def split_subject(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """What is asked about, which stands first or after `--`, and the other arguments; None where nothing is given."""
+    marked = arguments.index("--") if "--" in arguments else None
+    if marked is not None:
+        subject = arguments[marked + 1] if marked + 1 < len(arguments) else None
+        return subject, [*arguments[:marked], *arguments[marked + 2 :]]
+    if not arguments or arguments[0].startswith("-"):
+        return None, arguments
+    return arguments[0], arguments[1:]

@@ -1,0 +1,137 @@
+"""The verb `paribus tokens`: what tokenizers and encoders do with a corpus, without a model."""
+
+import codecs
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from paribus.checks.command import compose_command
+from paribus.commands.actions import print_usage, show, split_subject
+from paribus.config.arguments import Command, parse
+from paribus.config.compose import Composition, Job
+from paribus.config.flags import HELP_FLAGS
+from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.identity import digest
+from paribus.errors import ConfigurationError
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.make import check, make
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+
+if TYPE_CHECKING:
+    from paribus.pipeline.token_rows import Counted
+
+USAGE = """usage: paribus tokens statistics [overrides]        -m tokenizer=... encoder=... for several
+       paribus tokens containing TOKEN [overrides]  the tokens that contain it, and how often each occurs
+
+Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or msr also how
+well tokens agree with words. TOKEN is text; \\n and the like are as in Python, and what begins with a dash stands
+after --.
+What is missing of corpus, vocabulary and tokens is made; no model is trained.
+"""
+STATISTICS, CONTAINING = "statistics", "containing"
+TARGETS = ("token_statistics",)
+TOKENS = "tokens"
+"""Directory of the output root for reports and logs."""
+_MOST_SHOWN = 20
+
+
+def tokens_command(arguments: Sequence[str], console: Console) -> int:
+    """`paribus tokens ACTION [TOKEN] [overrides]`; ConfigurationError for an action that is none."""
+    if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
+        print_usage(USAGE, console)
+        return 0 if arguments else 2
+    action, actions = arguments[0], (STATISTICS, CONTAINING)
+    if action not in actions:
+        raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
+    token, rest = (None, arguments[1:]) if action == STATISTICS else split_subject(arguments[1:])
+    command = parse(rest, TOKENS)
+    if command.shows:
+        return show(command, USAGE, console)
+    if action == STATISTICS:
+        return _statistics(command, console)
+    if not token:
+        raise ConfigurationError(f"which token? Give its text\n{USAGE}")
+    return _containing(token, command, console)
+
+
+def _statistics(command: Command, console: Console) -> int:
+    composition = compose_command(command)
+    for job in composition.jobs:
+        check(job.config, TARGETS)
+    counted: dict[str, Counted] = {}
+    for job in composition.jobs:
+        one = _counted(job)
+        counted.setdefault(one.key, one)
+    return _report(composition, list(counted.values()), console)
+
+
+def _counted(job: Job) -> "Counted":
+    from paribus.pipeline.token_rows import Counted
+
+    nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+    return Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=TOKENS))
+
+
+def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> int:
+    from paribus.pipeline.token_rows import token_rows
+    from paribus.reporting.paper import block
+    from paribus.reporting.tokenizers.report import TITLE, write_token_report
+
+    experiment = composition.jobs[0].config.experiment
+    table = _table(composition)
+    rows, overlap = token_rows(counted, composition.factors, table)
+    directory = (
+        OutputRoot.of(composition.jobs[0].config).path / TOKENS / digest(sorted(one.key for one in counted))[:16]
+    )
+    tables = write_token_report(
+        rows,
+        directory,
+        composition.factors,
+        title=(experiment.title if experiment else None) or TITLE,
+        paper=block.parse(experiment.paper) if experiment and experiment.paper else None,
+        overlap=overlap,
+        width=console.width,
+    )
+    for one in tables:
+        console.print(one)
+    console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
+    return 0
+
+
+def _table(composition: Composition) -> TableConfig:
+    experiment = composition.jobs[0].config.experiment
+    return (experiment.table if experiment else None) or default_table()
+
+
+def _containing(token: str, command: Command, console: Console) -> int:
+    composition = compose_command(command)
+    if len(composition.jobs) != 1:
+        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+    config = composition.jobs[0].config
+    check(config, TARGETS)
+    from paribus.tokenization.tokenizer import Tokenizer
+    from paribus.tokenization.vocabulary.containment import containing
+
+    counted = _counted(composition.jobs[0])
+    part = codecs.decode(token, "unicode_escape").encode("latin-1") if "\\" in token else token.encode()
+    found = containing(Tokenizer.load(counted.vocabulary), counted.counts(), part)
+    say = partial(console.print, markup=False, soft_wrap=True)
+    if not found:
+        say(f"no token contains {token!r}")
+        return 0
+    say(f"{len(found):,} tokens contain {token!r}; occurrences in the training text:")
+    for one in found[:_MOST_SHOWN]:
+        shown = one.token.decode(errors="backslashreplace")
+        say(f"  {100 * one.share:6.2f} %  {one.occurrences:>12,}  {shown!r}{'  (itself)' if one.token == part else ''}")
+    if len(found) > _MOST_SHOWN:
+        rest = found[_MOST_SHOWN:]
+        say(f"  {100 * sum(one.share for one in rest):6.2f} %  in {len(rest):,} others")
+    own = next((one for one in found if one.token == part), None)
+    if own is None:
+        say(f"{token!r} is no token of this vocabulary")
+    elif own not in found[:_MOST_SHOWN]:
+        say(f"{token!r} itself: {100 * own.share:.2f} %, {own.occurrences:,} times")
+    return 0

@@ -1,0 +1,102 @@
+"""The stage `token_statistics`: what a tokenizer does with the corpus, as numbers and curves, without any model.
+
+No run needs it; `paribus tokens statistics` asks for it. It leaves `statistics.json` and `counts.npy` (int64, shape
+(vocab_size,): how often each id occurs in the encoded training text).
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.evaluation.segmenters.corpus import read_segmented, tokenizer_scores
+from paribus.evaluation.suites.segmentations import segmented
+from paribus.evaluation.tasks.promptless import segmented_path
+from paribus.evaluation.tokenizer import evaluation_tokenizer
+from paribus.ordering.arrays import save_array
+from paribus.stage.context import JSON, StageContext
+from paribus.store import atomic
+from paribus.tokenization.encoded_corpus import EncodedCorpus
+from paribus.tokenization.statistics import (
+    CorpusStatistics,
+    character_lengths,
+    corpus_statistics,
+    count_encoded,
+    count_statistics,
+    length_buckets,
+    ordinary_tokens,
+)
+from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.vocabulary.containment import own_shares
+
+STATISTICS, COUNTS = "statistics.json", "counts.npy"
+SHARE_BINS = np.linspace(0, 1, 11)
+"""Bins of the histogram of tokens by the share of their text that is their own."""
+
+
+def build(context: StageContext) -> dict[str, JSON]:
+    """Count the encoded training text, encode the held-out text, cut the sentences; return the single numbers."""
+    words, report = segmented(context.config.evaluation.tasks), context.report
+    steps = 2 + len(words)
+    report.progress(0, steps, unit="parts", doing="counting the tokens of the training text")
+    corpus = EncodedCorpus(context.inputs["tokens"])
+    tokenizer = corpus.tokenizer
+    counted = count_encoded(corpus)
+    train = count_statistics(tokenizer, counted)
+    own = own_shares(tokenizer, counted.ids)
+    report.progress(1, steps, unit="parts", doing="encoding the held-out text")
+    heldout = corpus_statistics(tokenizer, _heldout(CorpusArtifact(context.inputs["corpus"])))
+    scores: dict[str, JSON] = {}
+    for number, name in enumerate(words, start=2):
+        report.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
+        scores |= _word_scores(name, tokenizer_path=corpus.tokenizer_path, tasks=context.inputs["tasks"])
+    save_array(context.output / COUNTS, counted.ids)
+    content: dict[str, JSON] = {
+        "train": asdict(train),
+        "heldout": asdict(heldout),
+        "vocabulary_lengths": dict[str, JSON](_vocabulary_lengths(tokenizer)),
+        "own_share": _mean(own),
+        "own_shares": np.histogram(own[np.isfinite(own)], bins=SHARE_BINS)[0].tolist(),
+        "words": scores,
+    }
+    atomic.write_json(context.output / STATISTICS, content)
+    return {
+        "vocab_size": tokenizer.vocab_size,
+        "own_share": content["own_share"],
+        **_numbers(train),
+        **{f"heldout_{name}": value for name, value in _numbers(heldout).items()},
+        **scores,
+    }
+
+
+def _heldout(corpus: CorpusArtifact) -> Iterator[str]:
+    for document in corpus.documents("heldout"):
+        yield from document.texts
+
+
+def _numbers(statistics: CorpusStatistics) -> dict[str, JSON]:
+    return {name: value for name, value in asdict(statistics).items() if isinstance(value, int | float)}
+
+
+def _mean(shares: npt.NDArray[np.float64]) -> float | None:
+    known = shares[np.isfinite(shares)]
+    return float(known.mean()) if len(known) else None
+
+
+def _vocabulary_lengths(tokenizer: Tokenizer) -> dict[str, int]:
+    """Tokens of the vocabulary by length in characters; special ones are out."""
+    columns, ranks = tokenizer.vocabulary.columns, tokenizer.vocabulary.rank_of_id.tolist()
+    lengths = character_lengths([columns.spellings[rank] for rank in ranks])
+    return length_buckets(lengths, ordinary_tokens(tokenizer).astype(np.int64))
+
+
+def _word_scores(name: str, *, tokenizer_path: Path, tasks: Path) -> dict[str, JSON]:
+    scores = tokenizer_scores(evaluation_tokenizer(tokenizer_path), read_segmented(segmented_path(tasks, name)))
+    return {
+        f"{name}_precision": scores.precision,
+        f"{name}_recall": scores.recall,
+        f"{name}_f1": scores.f1,
+    }

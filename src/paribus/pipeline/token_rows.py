@@ -1,0 +1,120 @@
+"""Rows of the table of tokenizers, from the artefacts that were made for them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paribus.config.groups.experiment import TableConfig
+from paribus.config.identity import everything
+from paribus.config.schema import RunConfig
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.vocabularies import overlap_matrix
+from paribus.reporting.table.arrangement import baselines, ordered
+from paribus.reporting.tokenizers.row import Replaced, TokenRow
+from paribus.reporting.tokenizers.tables import named
+from paribus.store.artifact import Artifact
+from paribus.tokenization.statistics import Counts
+from paribus.tokenization.tokenizer import Tokenizer
+from paribus.tokenization.vocabulary.overlap import Spellings, spelled_only_in, spellings
+
+if TYPE_CHECKING:
+    from paribus.reporting.plots.vocabularies import OverlapMatrix
+
+_MOST_VOCABULARIES = 12
+"""That a picture of their overlap has room for."""
+
+
+@dataclass(frozen=True)
+class Counted:
+    """What was made for one configuration."""
+
+    run: PreparedRun
+    made: Mapping[str, Artifact]
+
+    @property
+    def config(self) -> RunConfig:
+        """What was asked for."""
+        return self.run.job.config
+
+    @property
+    def key(self) -> str:
+        """Configurations of one key are one row."""
+        return self.made["token_statistics"].key
+
+    @property
+    def vocabulary(self) -> Path:
+        """Directory of the tokenizer with its encoder."""
+        return self.made["tokens"].path / "tokenizer"
+
+    def counts(self) -> Counts:
+        """Occurrences by id in the training text."""
+        found: Counts = np.load(self.made["token_statistics"].path / "counts.npy", allow_pickle=False)
+        return found
+
+
+def token_rows(
+    counted: Sequence[Counted], factors: Sequence[str], table: TableConfig
+) -> tuple[list[TokenRow], "OverlapMatrix | None"]:
+    """The rows in the order of the table, each with what it is compared with; and the overlap of their vocabularies.
+
+    Raises:
+        ConfigurationError: the experiment's table names a factor or a baseline that there is not.
+    """
+    by_labels = {tuple(factor_labels(one.run, factors).values()): one for one in counted}
+    labels = ordered(list(by_labels), factors, table)
+    alone = [one.config.tokenizer.kind for one in counted]
+    found = [by_labels[row] for row in labels]
+    bases = baselines(labels, factors, table) if table.baseline else _first_of_a_size(found)
+    spelled = [spellings(Tokenizer.load(one.vocabulary)) for one in found]
+    rows = [
+        TokenRow(
+            labels=row,
+            name=named(row, table) or alone[0],
+            config=everything(one.config),
+            statistics=TokenRow.read(one.made["token_statistics"].path),
+            vocab_size=one.made["token_statistics"].record()["result"]["vocab_size"],
+            baseline=base,
+        )
+        for row, one, base in zip(labels, found, bases, strict=True)
+    ]
+    rows = [replace(row, replaced=_replaced(place, row.baseline, spelled, found)) for place, row in enumerate(rows)]
+    return rows, _overlap(rows, spelled, found)
+
+
+def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
+    """For each row the first one of the same corpus and size of vocabulary; None for such a one itself."""
+    kinds = [(one.made["corpus"].key, getattr(one.config.tokenizer, "vocab_size", None)) for one in found]
+    return [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
+
+
+def _replaced(place: int, base: int | None, spelled: Sequence[Spellings], found: Sequence[Counted]) -> Replaced | None:
+    if base is None or spelled[place].keys() == spelled[base].keys():
+        return None
+    gone = spelled_only_in(spelled[base], spelled[place], found[base].counts())
+    came = spelled_only_in(spelled[place], spelled[base], found[place].counts())
+    return Replaced(
+        gone=gone.tokens,
+        gone_share=gone.share,
+        gone_frequency=gone.mean_frequency if gone.tokens else 0.0,
+        came=came.tokens,
+        came_frequency=came.mean_frequency if came.tokens else 0.0,
+    )
+
+
+def _overlap(
+    rows: Sequence[TokenRow], spelled: Sequence[Spellings], found: Sequence[Counted]
+) -> "OverlapMatrix | None":
+    """Of the different vocabularies, each by the first row that has it; None where there is one, or too many."""
+    different: list[int] = []
+    for place, mine in enumerate(spelled):
+        if all(mine.keys() != spelled[other].keys() for other in different):
+            different.append(place)
+    if not 1 < len(different) <= _MOST_VOCABULARIES:
+        return None
+    names = [rows[place].name for place in different]
+    counts = [found[place].counts() for place in different]
+    return overlap_matrix(names, [spelled[place] for place in different], counts)

@@ -1,0 +1,96 @@
+"""The table of tokenizers: on the terminal, as Markdown, CSV and JSON, with pictures."""
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import matplotlib as mpl
+from rich.table import Table
+
+from paribus.reporting.formats.markdown import markdown
+from paribus.reporting.paper.block import Paper
+from paribus.reporting.paper.paper import sentence
+from paribus.reporting.plots.own_shares import own_shares_plot
+from paribus.reporting.plots.picture import Plot, style
+from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
+from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
+from paribus.reporting.tokenizers.columns import LEGEND
+from paribus.reporting.tokenizers.paper import paper_lines
+from paribus.reporting.tokenizers.row import Number, TokenRow
+from paribus.reporting.tokenizers.tables import all_numbers, length_lines, main_lines, replaced_lines
+from paribus.reporting.tokenizers.terminal import plain_table, terminal_table
+from paribus.store import atomic
+
+TITLE = "What the tokenizers do"
+TEXT = "the training text"
+REPLACED, PAPER = "What vocabularies have in place of others' tokens", "The paper"
+
+
+def write_token_report(
+    rows: Sequence[TokenRow],
+    directory: Path,
+    factors: Sequence[str],
+    *,
+    title: str = TITLE,
+    paper: Paper | None = None,
+    overlap: OverlapMatrix | None = None,
+    width: int = 80,
+) -> list[Table]:
+    """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the tables for a terminal of `width`."""
+    (directory / "plots").mkdir(parents=True, exist_ok=True)
+    found, head = all_numbers(rows), ", ".join(factors) or "tokenizer"
+    plots = _plots(rows, overlap)
+    for plot in plots:
+        atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
+        atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
+    beside = paper_lines(paper, rows, found, factors) if paper and paper.numbers else []
+    tables = {
+        title: main_lines(rows, head, found),
+        "Tokens by length": length_lines(rows, head),
+        REPLACED: replaced_lines(rows, head),
+        PAPER: beside,
+    }
+    parts: list[str] = []
+    for name, lines in tables.items():
+        if lines:
+            notes = {title: LEGEND, PAPER: sentence(paper) if paper else ""}
+            parts += [f"{'##' if parts else '#'} {markdown(name)}", _markdown(lines), markdown(notes.get(name, ""))]
+    parts += [f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*" for plot in plots]
+    atomic.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
+    atomic.write_text(directory / "statistics.csv", _csv(rows, factors, found))
+    shown = [terminal_table(title, rows, head, found, width)]
+    narrow = {REPLACED: [line[:-1] for line in tables[REPLACED]], PAPER: tables[PAPER]}
+    return [*shown, *(plain_table(name, lines, width) for name, lines in narrow.items() if lines)]
+
+
+def _plots(rows: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot]:
+    parts = [
+        Segmentation(row.name, place, row.train["token_lengths"], row.train["frequency_by_rank"])
+        for place, row in enumerate(rows)
+    ]
+    with mpl.rc_context(style()):
+        made = [
+            token_lengths(parts, TEXT),
+            token_frequencies(parts, TEXT),
+            own_shares_plot([(row.name, row.statistics["own_shares"]) for row in rows]),
+            overlap_plot(overlap) if overlap else None,
+        ]
+    return [plot for plot in made if plot is not None]
+
+
+def _markdown(lines: Sequence[Sequence[str]]) -> str:
+    rules = [":--", *["--:"] * (len(lines[0]) - 1)]
+    rows = [[markdown(cell) for cell in lines[0]], rules, *([markdown(cell) for cell in line] for line in lines[1:])]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
+
+
+def _csv(rows: Sequence[TokenRow], factors: Sequence[str], found: Sequence[Mapping[str, Number]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    names = list(dict.fromkeys(name for row in found for name in row))
+    writer.writerow([*(factors or ["tokenizer"]), *names])
+    for row, own in zip(rows, found, strict=True):
+        values = ["" if own.get(name) is None else own[name] for name in names]
+        writer.writerow([*(row.labels or (row.name,)), *values])
+    return text.getvalue()

@@ -1,0 +1,192 @@
+"""`paribus tokens`: statistics of several tokenizers without a model, and the tokens that contain another."""
+
+import csv
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from paribus.commands.tokens import USAGE
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.evaluation.segmenters.corpus import tokenizer_scores
+from paribus.pipeline.stages import STAGES
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.statistics import corpus_statistics, count_tokens
+from paribus.tokenization.vocabulary.overlap import only_in
+from support.command_line import OVERRIDES, paribus, write_corpus
+
+OPTIONS = (*OVERRIDES, "evaluation.data=benchmarks", "evaluation.tasks=[pku]")
+SWEEP = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first")
+GOLD = "河流 把 水 和 泥沙 带到 大海\n经过 石头 和 芦苇\n"
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which four arms were compared."""
+    directory = tmp_path_factory.mktemp("tokens")
+    write_corpus(directory)
+    (directory / "benchmarks/pku").mkdir(parents=True)
+    (directory / "benchmarks/pku/test.seg.txt").write_text(GOLD, encoding="utf-8")
+    told = paribus(directory, "tokens", "statistics", *SWEEP, *OPTIONS).stdout
+    assert "scaffold_bpe · longest_first" in told and "tables, numbers and plots:" in told
+    return directory
+
+
+@pytest.fixture
+def own(compared: Path, tmp_path: Path) -> Path:
+    """A copy of that directory for a test that makes more."""
+    shutil.copytree(compared, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def rows(directory: Path) -> dict[tuple[str, str], dict[str, str]]:
+    (path,) = (directory / "paribus_runs/tokens").glob("*/statistics.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        return {(row["tokenizer"], row["encoder"]): row for row in csv.DictReader(file)}
+
+
+def tokenizers(directory: Path) -> dict[tuple[str, str], Tokenizer]:
+    found = [Tokenizer.load(path) for path in (directory / "paribus_runs/artifacts/tokens").glob("*/tokenizer")]
+    return {(tok.settings.algorithm, tok.settings.encoder): tok for tok in found}
+
+
+def texts(directory: Path, split: str) -> list[str]:
+    (corpus,) = (directory / "paribus_runs/artifacts/corpus").iterdir()
+    return list(CorpusArtifact(corpus).texts(split))  # type: ignore[arg-type]
+
+
+def test_every_number_is_that_of_the_tokenizer_on_the_text(compared: Path) -> None:
+    found, made = rows(compared), tokenizers(compared)
+    assert found.keys() == made.keys() and len(found) == 4
+    train, heldout = texts(compared, "train"), texts(compared, "heldout")
+    gold = [line.split() for line in GOLD.splitlines()]
+    for arm, row in found.items():
+        expected = corpus_statistics(made[arm], train)
+        assert int(row["tokens"]) == expected.tokens and int(row["bytes"]) == expected.bytes
+        for name in ("bytes_per_token", "tokens_per_word", "entropy", "redundancy", "mean_token_length"):
+            assert float(row[name]) == pytest.approx(getattr(expected, name))
+        shares = {name: count / expected.tokens for name, count in expected.token_lengths.items()}
+        assert float(row["tokens_1_3_share"]) == pytest.approx(shares["1-3"])
+        assert float(row["tokens_4_6_share"]) == pytest.approx(shares["4-6"])
+        longer = sum(share for name, share in shares.items() if int(name.split("-")[0]) >= 16)
+        assert float(row["tokens_16_more_share"]) == pytest.approx(longer)
+        assert float(row["heldout_bytes_per_token"]) == pytest.approx(
+            corpus_statistics(made[arm], heldout).bytes_per_token
+        )
+        assert float(row["pku_f1"]) == pytest.approx(tokenizer_scores(made[arm], gold).f1)
+        assert int(row["vocab_size"]) == made[arm].vocab_size
+
+
+def test_the_numbers_keep_their_values(compared: Path) -> None:
+    """Pinned with the `code_version` of the stage: output that changes without a higher one is a failing test."""
+    row = rows(compared)["bpe", "merge_rank"]
+    assert STAGES["token_statistics"].code_version == 1
+    pinned = {
+        "tokens": 14002, "words": 12148, "entropy": 5.144822, "redundancy": 0.428353, "own_share": 0.193053,
+        "renyi_efficiency": 0.491993, "heldout_bytes_per_token": 6.553771, "pku_f1": 0.111111,
+    }  # fmt: skip
+    assert {name: float(row[name]) for name in pinned} == pytest.approx(pinned, rel=1e-5)
+
+
+def test_rows_are_compared_with_the_first_of_their_size(compared: Path) -> None:
+    found, made, train = rows(compared), tokenizers(compared), texts(compared, "train")
+    first = ("bpe", "merge_rank")
+    assert found[first]["bytes_per_token_change"] == "" == found[first]["gone"]
+    for arm in found.keys() - {first}:
+        expected = float(found[arm]["bytes_per_token"]) / float(found[first]["bytes_per_token"]) - 1
+        assert float(found[arm]["bytes_per_token_change"]) == pytest.approx(expected)
+    scaffold = ("scaffold_bpe", "merge_rank")
+    gone = only_in(made[first], made[scaffold], count_tokens(made[first], train).ids)
+    came = only_in(made[scaffold], made[first], count_tokens(made[scaffold], train).ids)
+    assert gone.tokens and int(found[scaffold]["gone"]) == gone.tokens
+    rise = came.mean_frequency / gone.mean_frequency - 1 if gone.mean_frequency else None
+    shown = found[scaffold]["frequency_rise"]
+    assert shown == "" if rise is None else float(shown) == pytest.approx(rise)
+    assert found["bpe", "longest_first"]["gone"] == ""
+
+
+def test_tables_and_pictures_are_written_and_no_model_is_trained(compared: Path) -> None:
+    (text,) = (compared / "paribus_runs/tokens").glob("*/statistics.md")
+    content = text.read_text(encoding="utf-8")
+    pictures = re.findall(r"\((plots/\w+\.png)\)", content)
+    assert {Path(picture).stem for picture in pictures} == {
+        "token_lengths", "token_frequencies", "own_shares", "vocabulary_overlap",
+    }  # fmt: skip
+    assert all((text.parent / picture).stat().st_size > 5000 for picture in pictures)
+    assert "1-3 characters" in content and "in place of others' tokens" in content
+    stages = {path.name for path in (compared / "paribus_runs/artifacts").iterdir()}
+    assert stages - {"claims", "partial", "verified"} == {"corpus", "vocabulary", "tokens", "tasks", "token_statistics"}
+
+
+def test_asked_again_nothing_is_made(own: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in (own / "paribus_runs/artifacts").glob("*/*/record.json")}
+    told = paribus(own, "tokens", "statistics", *SWEEP, *OPTIONS)
+    assert "token_statistics:" not in told.stderr
+    assert before == {path: path.stat().st_mtime_ns for path in before}
+
+
+def test_a_run_shares_what_the_statistics_were_made_of(own: Path) -> None:
+    run = (*OPTIONS, "tokenizer=bpe", "encoder=merge_rank", "until=tokens")
+    before = set((own / "paribus_runs/artifacts").glob("*/*/record.json"))
+    paribus(own, "run", *run)
+    assert set((own / "paribus_runs/artifacts").glob("*/*/record.json")) == before
+
+
+def test_the_row_of_one_tokenizer_is_named_by_it(own: Path) -> None:
+    shutil.rmtree(own / "paribus_runs/tokens")
+    told = paribus(own, "tokens", "statistics", *OPTIONS, "tokenizer=bytes").stdout
+    (path,) = (own / "paribus_runs/tokens").glob("*/statistics.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["tokenizer"] == "bytes" and float(row["bytes_per_token"]) == 1
+    assert "bytes" in told and "1.0000" in told
+
+
+def test_the_tokens_that_contain_another_add_up(compared: Path) -> None:
+    told = paribus(compared, "tokens", "containing", "er", *OPTIONS, "tokenizer=bpe", "encoder=merge_rank").stdout
+    tok = tokenizers(compared)["bpe", "merge_rank"]
+    counts = count_tokens(tok, texts(compared, "train")).ids
+    assert "tokens contain 'er'" in told
+    shares = [float(share) for share in re.findall(r"^ +([\d.]+) %", told, re.MULTILINE)]
+    assert sum(shares) == pytest.approx(100, abs=0.3)
+    line = re.search(r"([\d,]+)  '(.+)'", told)
+    assert line and int(line[1].replace(",", "")) in counts.tolist()
+
+
+def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None:
+    one = ("tokenizer=bpe", "encoder=merge_rank")
+    assert "河" in paribus(compared, "tokens", "containing", "河", *OPTIONS, *one).stdout
+    assert "no token contains 'qqqq'" in paribus(compared, "tokens", "containing", "qqqq", *OPTIONS, *one).stdout
+    dashes = paribus(compared, "tokens", "containing", *OPTIONS, *one, "--", "--").stdout
+    assert "no token contains '--'" in dashes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("sstatistics",), "'sstatistics' is no action; known: statistics, containing"),
+        (("containing",), "which token?"),
+        (("containing", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
+        (("statistics", "tokeniser=bpe"), "tokeniser"),
+        (("statistics", "evaluation.tasks=[msr]", "evaluation.data=benchmarks"), "msr"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(compared: Path, arguments: tuple[str, ...], told: str) -> None:
+    overrides = OVERRIDES if len(arguments) > 1 else ()
+    done = paribus(compared, "tokens", *arguments, *overrides, expect=2 if "msr" not in told else 1)
+    assert told in done.stderr
+
+
+def test_the_help_is_the_usage(tmp_path: Path) -> None:
+    assert paribus(tmp_path, "tokens", "--help").stdout == USAGE
+    assert paribus(tmp_path, "tokens", expect=2).stdout == USAGE
+
+
+def test_statistics_are_plain_data(compared: Path) -> None:
+    paths = list((compared / "paribus_runs/artifacts/token_statistics").glob("*/statistics.json"))
+    assert len(paths) == 4
+    for path in paths:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        assert sum(content["own_shares"]) > 70 and set(content["words"]) == {"pku_precision", "pku_recall", "pku_f1"}

@@ -1,0 +1,125 @@
+"""The table of tokenizers, from numbers alone."""
+
+import io
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.reporting.paper import block
+from paribus.reporting.tokenizers.paper import paper_lines
+from paribus.reporting.tokenizers.report import write_token_report
+from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
+from paribus.reporting.tokenizers.tables import all_numbers, length_lines, replaced_lines
+
+TRAIN = {
+    "texts": 3, "bytes": 1000, "tokens": 250, "words": 200, "bytes_per_token": 4.0, "tokens_per_word": 1.25,
+    "mean_token_length": 3.9, "entropy": 9.5, "redundancy": 0.25, "renyi_efficiency": 0.5, "used_tokens": 90,
+    "unused_tokens": 10, "scaffold_share": 0.0, "token_lengths": {"1-3": 100, "10-12": 30, "16-18": 5, "4-6": 120},
+    "frequency_by_rank": [[1, 50], [10, 5], [90, 1]],
+}  # fmt: skip
+
+
+def row(
+    encoder: str, *, base: int | None = None, size: int = 32_000, replaced: Replaced | None = None, **train: Any
+) -> TokenRow:
+    statistics = {
+        "train": TRAIN | train,
+        "heldout": TRAIN | {"bytes_per_token": 3.5},
+        "vocabulary_lengths": {"1-3": 40, "4-6": 60},
+        "own_share": 0.4,
+        "own_shares": [10, 0, 5],
+        "words": {},
+    }
+    config = {"encoder": {"kind": encoder}, "tokenizer": {"kind": "bpe", "vocab_size": size}}
+    return TokenRow((encoder,), encoder.upper(), config, statistics, size, base, replaced)
+
+
+def paper(**changes: Any) -> block.Paper:
+    rows = [
+        {"label": "BPE", "factors": {"tokenizer": "bpe", "encoder": "merge_rank"}},
+        {"label": "LBPE", "factors": {"tokenizer": "bpe", "encoder": "longest_first"}},
+    ]
+    columns = [{"label": "bytes", "task": "bytes_per_token"}, {"label": "change", "task": "bytes_per_token_change"}]
+    content = {
+        "title": "A table", "parameters": "any", "vocabulary": "32K", "budget": "any", "columns": columns,
+        "rows": rows, "numbers": [[3.43, None], [3.5, 2.25]],
+    }  # fmt: skip
+    return block.parse(content | changes)
+
+
+def test_lengths_are_folded_by_what_they_say_in_whatever_order() -> None:
+    """JSON files are sorted by name, so that `10-12` stands before `4-6`."""
+    assert folded({"1-3": 1, "10-12": 4, "13-15": 5, "16-18": 6, "19-21": 7, "4-6": 2, "7-9": 3}) == [1, 2, 3, 4, 5, 13]
+    assert folded({}) == [0] * len(LENGTHS)
+
+
+def test_changes_are_from_the_row_that_a_row_is_compared_with() -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1, token_lengths={"1-3": 90, "4-6": 132})]
+    first, second = all_numbers(rows)
+    assert first["bytes_per_token_change"] is None and first["tokens_1_3_change"] is None
+    assert second["bytes_per_token_change"] == pytest.approx(0.025)
+    assert second["tokens_1_3_change"] == pytest.approx(-0.1) and second["tokens_4_6_change"] == pytest.approx(0.1)
+    assert second["tokens_10_12_change"] == -1 and second["tokens_7_9_change"] is None
+    assert second["tokens_1_3_share"] == pytest.approx(90 / 222)
+    lines = length_lines(rows, "encoder")
+    assert lines[2][:3] == ["LONGEST_FIRST", "40.54 % (−10.00 %)", "59.46 % (+10.00 %)"]
+    assert lines[3] == ["vocabulary of MERGE_RANK", "40", "60", "0", "0", "0", "0"] and len(lines) == 4
+
+
+def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
+    new = Replaced(gone=60, gone_share=0.06, gone_frequency=20.0, came=60, came_frequency=35.0)
+    never = Replaced(gone=1, gone_share=0.001, gone_frequency=0.0, came=1, came_frequency=35.0)
+    rows = [row("a"), row("b", base=0, replaced=new), row("c", base=0, replaced=never)]
+    lines = replaced_lines(rows, "encoder")
+    assert lines[1] == ["B", "60", "6.00 %", "20.0", "35.0", "+75.00 %", "A"]
+    assert lines[2][-2] == "–"
+    assert numbers(rows[1], rows[0])["frequency_rise"] == pytest.approx(0.75)
+    assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
+
+
+def test_the_papers_number_stands_beside_rows_of_its_choices_and_size() -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
+    lines = paper_lines(paper(), rows, all_numbers(rows), ("encoder",))
+    assert lines == [
+        ["", "", "paper", "ours", "difference"],
+        ["BPE", "bytes", "3.43", "4.00", "+0.57"],
+        ["LBPE", "bytes", "3.50", "4.10", "+0.60"],
+        ["LBPE", "change", "2.25", "2.50", "+0.25"],
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed", [{"vocabulary": "64K"}, {"rows": [{"label": "x", "factors": {"encoder": "none"}}] * 2}]
+)
+def test_the_papers_number_stands_beside_no_other_row(changed: dict[str, Any]) -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0)]
+    lines = paper_lines(paper(**changed), rows, all_numbers(rows), ("encoder",))
+    assert len(lines) == 4 and all(line[3:] == ["—", "—"] for line in lines[1:])
+
+
+def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
+    rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
+    tables = write_token_report(rows, tmp_path, ("encoder",), title="Compression", paper=paper(), width=80)
+    file = io.StringIO()
+    console = Console(width=80, file=file)
+    for table in tables:
+        console.print(table)
+    shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert "Compression" in shown and written.startswith("# Compression\n")
+    for text in ("+2.50 %", "4.1000", "LONGEST"):
+        assert text in shown and text in written
+    assert "| LBPE | change | 2.25 | 2.50 | +0.25 |" in written
+    assert all(len(line) <= 80 for line in shown.splitlines())
+    csv = (tmp_path / "statistics.csv").read_text(encoding="utf-8").splitlines()
+    assert csv[0].startswith("encoder,vocab_size,texts,") and len(csv) == 3
+    assert {path.name for path in (tmp_path / "plots").iterdir()} == {
+        f"{name}.{kind}" for name in ("token_lengths", "token_frequencies", "own_shares") for kind in ("png", "svg")
+    }
+
+
+def test_a_long_label_leaves_room_for_what_says_most(tmp_path: Path) -> None:
+    rows = [row("x" * 50), row("y" * 50, base=0)]
+    (table, *_) = write_token_report(rows, tmp_path, ("encoder",), width=80)
+    assert [column.header for column in table.columns] == ["encoder", "bytes/token", "change"]
