@@ -87,7 +87,7 @@ class ScaleConfig:
         "laptop", doc="Name of the bundle."
     )
     corpus_limit: Size | None = execution(None, doc="corpus.limit of the embedded corpus.")
-    vocab_size: Positive = execution(8_192, doc="tokenizer.vocab_size.")
+    vocab_size: Count = execution(8_192, doc="tokenizer.vocab_size.")
     tokens: Count = execution(20_000_000, doc="budget.tokens.")
     text: Size = execution(80_000_000, doc="budget.text.")
     flops: Count = execution(960_000_000_000_000, doc="budget.flops.")

@@ -4,7 +4,7 @@ from typing import Literal
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, Seed, Strings
-from paribus.config.units import Size
+from paribus.config.units import Count, Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
 
@@ -70,7 +70,7 @@ class TrainedTokenizer:
     """What every tokenizer that is trained is told."""
 
     kind: str = identity(doc="Which one.")
-    vocab_size: Positive = identity(
+    vocab_size: Count = identity(
         32_000, doc="Tokens of the final vocabulary, units and special tokens included (papers: 32K, 64K, 128K)."
     )
     unit: Literal["byte", "character"] = identity(
