@@ -167,12 +167,16 @@ class _Composer:
         self._composed: dict[tuple[str, ...], DictConfig] = {}
 
     def options(self, group: str) -> list[str]:
-        """The choices of a group; none for what is no group."""
+        """The choices of a group; none for what is no group.
+
+        A file whose name begins with an underscore is what other files of its directory have in common, and no choice.
+        """
         if group not in self._known:
             try:
-                self._known[group] = GlobalHydra.instance().config_loader().get_group_options(group)
+                found = GlobalHydra.instance().config_loader().get_group_options(group)
             except OSError:  # a name that no directory can have
-                self._known[group] = []
+                found = []
+            self._known[group] = [name for name in found if not name.startswith("_")]
         return self._known[group]
 
     def nested_options(self, group: str) -> list[str]:
