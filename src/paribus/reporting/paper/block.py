@@ -10,7 +10,7 @@ from paribus.reporting.paper.setting import KEYS, Setting, parse_setting
 
 @dataclass(frozen=True)
 class PaperColumn:
-    """A column of the paper's table and the task of ours that measures the same; `average` is ours over all tasks."""
+    """A column of the paper's table and what of ours measures the same: a task, or a group of tasks or the average."""
 
     label: str
     task: str

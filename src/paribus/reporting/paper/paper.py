@@ -1,13 +1,12 @@
 """A paper's own table, beside ours."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paribus.reporting.notes.prompts import some
 from paribus.reporting.paper.block import Paper, PaperColumn, PaperRow
 from paribus.reporting.paper.setting import Setting, described
-from paribus.reporting.table.columns import AVERAGE
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column
 
@@ -39,8 +38,8 @@ def beside(paper: Paper, comparison: Comparison) -> Beside:
         index = _fitting(row, paper, comparison)
         for position, column in enumerate(paper.columns) if index is not None else ():
             number = paper.numbers[index][position] if paper.numbers and index is not None else None
-            if number is not None and index is not None and _key(column) in known:
-                found[place, _key(column)] = Published(number, paper.rows[index].setting.parameters)
+            if number is not None and index is not None and (key := _key(column, known)):
+                found[place, key] = Published(number, paper.rows[index].setting.parameters)
     return found
 
 
@@ -68,7 +67,7 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
     columns = {column.key: column for column in comparison.columns}
     header = [""]
     for column in paper.columns:
-        header += [f"{column.label} (paper)", *(["(ours)", "(difference)"] if _key(column) in columns else [])]
+        header += [f"{column.label} (paper)", *(["(ours)", "(difference)"] if _key(column, columns) else [])]
     lines = [header]
     fitting = [_fitting(row, paper, comparison) for row in comparison.rows]
     for index, row in enumerate(paper.rows):
@@ -80,8 +79,8 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
             line = [label]
             for number, column in zip(numbers, paper.columns, strict=True):
                 line.append(ABSENT if number is None else f"{number:g}")
-                if _key(column) in columns:
-                    line += _ours(ours, columns[_key(column)], number)
+                if key := _key(column, columns):
+                    line += _ours(ours, columns[key], number)
             lines.append(line)
     return lines
 
@@ -126,9 +125,9 @@ def _chosen(config: Mapping[str, Any], path: str) -> str | None:
     return str(value.get("kind") if isinstance(value, Mapping) else value)
 
 
-def _key(column: PaperColumn) -> str:
-    """Our column that measures the same."""
-    return AVERAGE if column.task in (AVERAGE, "avg") else f"{column.task}/mean"
+def _key(column: PaperColumn, ours: Collection[str]) -> str | None:
+    """Which of our columns measures the same: a task's, or a group's or the average by its name; None for none."""
+    return next((key for key in (f"{column.task}/mean", column.task) if key in ours), None)
 
 
 def _ours(row: ComparisonRow | None, column: Column, number: float | None) -> list[str]:
