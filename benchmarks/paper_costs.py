@@ -27,8 +27,9 @@ PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
 CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
 CONTINUED = "budget.tokens=5B"
-ORDERINGS = "ordering=standard,nn,in_context"
-CONTEXTS = "scale=paper training.global_batch=512 budget=tokens_300b corpus.sample=null"
+CONTEXTS = "budget=tokens_300b corpus.sample=null"
+ENCODER = "duplicates=embedding neighbours=paper embedder=transformers embedder.path=contriever"
+SIZES = (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
 
 
 @dataclass(frozen=True)
@@ -47,41 +48,44 @@ class Experiment:
         return f"{NODES if divided else COPIES} training.micro_batch={contexts}"
 
 
+def tokenized(paper: str, folder: str, larger: str, more: str, text: str) -> Iterator[Experiment]:
+    """What LBPE and Scaffold-BPE both have: three sizes, larger vocabularies, three times the tokens, equal text."""
+    for size, scale in SIZES:
+        yield Experiment(f"{paper}, {size}", f"experiment={folder}/table_1 scale={scale} {PILE}")
+    for title, table, override in (
+        ("468M, 64K tokens of vocabulary", larger, "tokenizer.vocab_size=64000 "),
+        ("468M, 128K tokens of vocabulary", larger, "tokenizer.vocab_size=128000 "),
+        ("468M, 300B tokens", more, "budget.tokens=300B "),
+        ("468M, equal text", text, ""),
+    ):
+        yield Experiment(f"{paper}, {title}", f"experiment={folder}/table_{table} scale=paper {override}{PILE}")
+
+
+def ordered(title: str, name: str, size: str, overrides: str = "") -> Experiment:
+    """One of In-Context Pretraining's, at a size."""
+    extra = f"{overrides} " if overrides else ""
+    scale = f"scale=in_context_{size} {CONTEXTS} {CRAWL} {ENCODER}"
+    return Experiment(f"In-Context, {title}, {size.upper()}", f"experiment=in_context/{name} {extra}{scale}")
+
+
 EXPERIMENTS = (
-    *(
-        Experiment(f"LBPE, encodings, {size}", f"experiment=lbpe/table_1 scale={scale} {PILE}")
-        for size, scale in (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
-    ),
-    Experiment("LBPE, encodings, 468M, 300B tokens", f"experiment=lbpe/table_1 scale=paper budget=tokens_300b {PILE}"),
-    Experiment("LBPE, encodings, 468M, equal text", f"experiment=lbpe/table_1 scale=paper budget=text_388gib {PILE}"),
+    *tokenized("LBPE", "lbpe", "4", "5", "7"),
     Experiment("LBPE, going on: the two that go on", f"experiment=lbpe/table_3 scale=paper {CONTINUED} {PILE}"),
-    *(
-        Experiment(f"Scaffold-BPE, {size}", f"experiment=scaffold_bpe/table_1 scale={scale} {PILE}")
-        for size, scale in (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
-    ),
-    *(
-        Experiment(
-            f"Scaffold-BPE, 468M, {size:,} tokens of vocabulary",
-            f"experiment=scaffold_bpe/table_1 scale=paper tokenizer.vocab_size={size} {PILE}",
-        )
-        for size in (64_000, 128_000)
-    ),
-    Experiment("Scaffold-BPE, translation", f"experiment=scaffold_bpe/table_5 scale=paper {PAIRS}"),
-    *(
-        Experiment(
-            f"In-Context, orders, {size.upper()}",
-            f"experiment=in_context/orderings {ORDERINGS} model=in_context_{size} {CONTEXTS} {CRAWL}",
-        )
-        for size in ("0.3b", "0.7b", "1.5b", "7b")
-    ),
-    Experiment(
-        "In-Context, near duplicates, 1.5B",
-        f"experiment=in_context/duplicates model=in_context_1.5b {CONTEXTS} {CRAWL}",
-    ),
-    Experiment(
-        "In-Context, SCROLLS, 7B",
-        f"experiment=in_context/scrolls model=in_context_7b finetuning.answer_characters=4000 {CONTEXTS} {CRAWL}",
-    ),
+    Experiment("LBPE, with Scaffold-BPE, 468M", f"experiment=lbpe/table_8 scale=paper {PILE}"),
+    *tokenized("Scaffold-BPE", "scaffold_bpe", "3", "4", "7"),
+    Experiment("Scaffold-BPE, closed-book questions, 6.7B", f"experiment=scaffold_bpe/table_2 scale=paper_6.7b {PILE}"),
+    Experiment("Scaffold-BPE, embeddings, 6.7B", f"experiment=scaffold_bpe/figure_6 scale=paper_6.7b {PILE}"),
+    Experiment("Scaffold-BPE, translation", f"experiment=scaffold_bpe/table_5 scale=paper model=wmt_big {PAIRS}"),
+    *(ordered("language modelling", "figure_3", size) for size in ("0.3b", "0.7b", "1.5b", "7b")),
+    ordered("ablation: orders", "ablation", "1.5b"),
+    ordered("ablation: near duplicates kept", "ablation", "1.5b", "ordering=in_context duplicates=off"),
+    ordered("classification", "table_1", "7b"),
+    ordered("reading", "table_2", "7b"),
+    ordered("retrieval", "table_3", "7b"),
+    ordered("factuality", "table_4", "7b"),
+    ordered("SCROLLS", "table_5", "7b", "finetuning.answer_characters=4000"),
+    ordered("while training", "figure_4", "7b"),
+    ordered("numbers of examples", "figure_6", "7b"),
 )
 HEADINGS = (
     "experiment",
@@ -171,16 +175,18 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   `plan.utilisation=0.2` every hour here is two.
 - **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
   global batch. Data parallelism is taken to lose no more than the 40 % say.
-- **Disk**: checkpoints kept, five a training, and AdamW's moments. **GPU**: bytes of one process in that layout;
-  an H800 has 80 GB, and a tenth more than these must be free.
+- **Disk**: checkpoints kept, five a training and six of In-Context, and AdamW's moments. **GPU**: bytes of one process in
+  that layout; an H800 has 80 GB, and a tenth more than these must be free.
 - Not in it, because nobody knows it before it is timed: reading, tokenizing, embedding, searching and scoring.
   `paribus plan` adds them as soon as such stages were timed in its output root, or the items of the tasks are
   there.
 - Rows of pairs are taken to be full, 256 tokens a side, so translation costs less than is said; the number of its
-  steps is that of `scale=paper`, as the paper's own is not known here. Nor is the number of tokens of In-Context's
-  ablation on near duplicates: here it is that of the other runs. The sizes of In-Context's models are those of
-  [models.md](models.md).
+  steps is that of `scale=paper`, as the paper's own is not known here. It is billed for one pair of languages of two.
+- The number of tokens of In-Context's ablation is not known either: here it is that of the other runs. The sizes of
+  In-Context's models are those of [models.md](models.md).
 - LBPE's models that go on start from the 100B-token BPE model of its first row.
+- Tables that score the same models share their trainings: at 7B all of In-Context's are the three of its first row of
+  that size.
 - Entropy-Driven Pre-Tokenization (arXiv 2506.15889) trains no language model: it trains tokenizers of 12,000 tokens
   on 2,255 sentences and takes a GPT-2 that is there, so it has no experiment file and no bill
   ([segmentation.md](segmentation.md)).

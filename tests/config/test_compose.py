@@ -343,7 +343,7 @@ def test_a_mistyped_experiment_is_told_the_nearest_of_all_of_them() -> None:
         compose_command(parse(["experiment=lbpe/tabel_1"]))
     told = str(refused.value)
     assert "experiment: 'lbpe/tabel_1' is unknown; did you mean 'lbpe/table_1'?" in told
-    assert "demo" in told and "in_context/orderings" in told and "scaffold_bpe/table_1" in told
+    assert "demo" in told and "in_context/ablation" in told and "scaffold_bpe/table_1" in told
 
 
 @pytest.mark.parametrize(

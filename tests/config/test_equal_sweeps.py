@@ -2,7 +2,6 @@
 
 import io
 import re
-import shlex
 from pathlib import Path
 
 import pytest
@@ -22,9 +21,10 @@ from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect, factor_labels
 from paribus.planning.plan import make_plan
 from paribus.planning.show import show_plan
+from support.experiments import FILES as EXPERIMENTS
+from support.experiments import name_of
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
-EXPERIMENTS = sorted((configuration_directory() / "experiment").glob("**/*.yaml"))
 
 
 def prepared(*arguments: str) -> list[PreparedRun]:
@@ -299,19 +299,9 @@ def test_a_declared_factor_that_leads_nowhere_is_refused(factor: str) -> None:
         compose_command(parse([f"factors=[{factor}]"]))
 
 
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=lambda path: f"{path.parent.name}/{path.stem}")
+@pytest.mark.parametrize("path", EXPERIMENTS, ids=name_of)
 def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
-    name = path.relative_to(configuration_directory() / "experiment").with_suffix("").as_posix()
-    assert differing(f"experiment={name}") == []
-
-
-def test_the_orderings_at_paper_scale_leave_out_what_is_quadratic_in_documents() -> None:
-    path = configuration_directory() / "experiment/in_context/orderings.yaml"
-    text = re.sub(r"\\\n#\s*", "", path.read_text(encoding="utf-8"))
-    (line,) = re.findall(r"paribus run (experiment=\S+ scale=paper .*)", text)
-    composition = compose_command(parse(shlex.split(line)))
-    kinds_of_orders = [job.config.ordering.kind for job in composition.jobs]
-    assert kinds_of_orders == ["standard", "sequential", "nn", "cluster", "in_context", "in_context_released"]
+    assert differing(f"experiment={name_of(path)}") == []
 
 
 def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:

@@ -2,7 +2,6 @@
 
 import gzip
 import re
-import shlex
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from paribus.pipeline.prepare import prepare
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync
+from support.experiments import FILES as EXPERIMENTS
+from support.experiments import header_commands, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -30,7 +31,6 @@ ACTIONS = {"order": {"statistics": 0, "where": 1, "near": 1}, "tokens": {"statis
 
 
 PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
-EXPERIMENTS = sorted((ROOT / "experiments").rglob("*.yaml"))
 SHELLS = ("bash", "console", "sh", "")
 IN_COSTS = "costs.md"
 """Its commands have a test that compares what they cost."""
@@ -61,42 +61,13 @@ def commands() -> list[tuple[str, str]]:
         if page.name != IN_COSTS:
             inline = re.findall(r"(?<!`)`(paribus [a-z]+ [^`]*)`(?!`)", page.read_text(encoding="utf-8"))
             found += [(page.name, line.replace("\n", " ").replace(" ...", "")) for line in inline]
-    return [*found, *(command for path in EXPERIMENTS for command in of_header(path))]
+    return [*found, *((path.name, command) for path in EXPERIMENTS for command in header_commands(path))]
 
 
 def of_makefile() -> list[tuple[str, str]]:
     """Commands that targets run, and those that they name in quotes as the next ones."""
     lines = re.findall(r"\$\(BIN\)/(paribus [a-z]+ .*?)\"?\n", (ROOT / "Makefile").read_text(encoding="utf-8"))
     return [("Makefile", line.replace("\\$$", "$")) for line in lines]
-
-
-def of_header(path: Path) -> Iterator[tuple[str, str]]:
-    """Commands in the comment of an experiment, and each again with the overrides of the lines `with ...` below it.
-
-    What follows two spaces is prose.
-    """
-    lines = [line.removeprefix("#").removeprefix(" Command:").strip() for line in comment(path)]
-    last = ""
-    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
-        if line.startswith("paribus "):
-            last = re.split(r" {2,}(?=[^ ])(?![^ ]*=)", line)[0]
-            yield path.name, last
-        elif line.startswith("with ") and last:
-            overrides = [word.rstrip(":;,") for word in line.split() if re.match(r"[a-z_.+/]+=", word)]
-            yield path.name, " ".join([last, *overrides])
-
-
-def comment(path: Path) -> list[str]:
-    """Lines of the comment that a file begins with."""
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
-
-
-def arguments_of(line: str) -> list[str]:
-    words = shlex.split(line.split(" < ", maxsplit=1)[0].split(" | ", maxsplit=1)[0], comments=True)
-    while words and not words[0].endswith("paribus"):
-        words.pop(0)
-    return words[1:]
 
 
 OTHERS: dict[str, Callable[[list[str]], object]] = {
@@ -117,7 +88,7 @@ def overrides_of(words: list[str]) -> list[str]:
 @pytest.mark.parametrize(("page", "line"), commands())
 def test_every_documented_command_exists_composes_and_compares_what_is_equal_otherwise(page: str, line: str) -> None:
     for part in line.split("&&"):
-        words = arguments_of(part)
+        words = words_of(part)
         if not words:
             continue
         assert words[0] in VERBS or words[0].startswith("--"), f"{page}: {line}"
@@ -170,7 +141,7 @@ def test_the_python_examples_of_a_page_run(page: Path, surroundings: dict[str, o
         exec(compile(example, page.name, "exec"), surroundings)
 
 
-NAMING = [*PAGES, ROOT / "tests" / "data" / "README.md", *EXPERIMENTS]
+NAMING = [*PAGES, ROOT / "tests" / "data" / "README.md", *sorted((ROOT / "experiments").rglob("*.yaml"))]
 
 
 @pytest.mark.parametrize("page", NAMING, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -186,9 +157,8 @@ def test_commands_of_experiments_are_found_with_what_is_said_to_go_with_them() -
     found = dict.fromkeys(commands())
     assert ("demo.yaml", "paribus run experiment=demo") in found
     assert {path.name for path in EXPERIMENTS} <= {page for page, _ in found}
-    longer = [line for page, line in found if page == "orderings.yaml" and "scale=paper" in line]
-    assert len(longer) == 2
-    assert longer[1] == f"{longer[0]} evaluation=in_context evaluation.data=DIR"
+    shorter, longer = [line for page, line in found if page == "ablation.yaml" and "scale=in_context_1.5b" in line][:2]
+    assert longer == f"{shorter} ordering=in_context duplicates=off"
 
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:

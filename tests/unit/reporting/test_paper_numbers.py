@@ -6,9 +6,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-import yaml
 
-from paribus.config.compose import configuration_directory
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.paper import paper as papers
@@ -17,14 +15,10 @@ from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
+from support.experiments import paper_block, with_numbers
 from support.tables import config_of, record
 
-FILES = configuration_directory() / "experiment"
-BLOCKS = [
-    pytest.param(block, id=path.relative_to(FILES).as_posix())
-    for path in sorted(FILES.glob("**/*.yaml"))
-    if (block := yaml.safe_load(path.read_text(encoding="utf-8"))["experiment"].get("paper"))
-]
+BLOCKS = list(with_numbers())
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
 LIKE: dict[str, Any] = {"parameters": 490e6, "vocabulary": 32_768, "budget": TOKENS_100B}
 """A run like the paper's: its model with a vocabulary of 32K, read 100B tokens."""
@@ -142,26 +136,38 @@ def test_any_fits_whatever_a_run_has() -> None:
     assert not Setting(budget=PaperBudget(5, "tokens")).fits(Setting(1, None, PaperBudget(5, "text")))
 
 
-@pytest.mark.parametrize("block", BLOCKS)
+@pytest.mark.parametrize("name", BLOCKS)
 def test_each_row_of_an_experiment_file_fits_a_run_made_like_it_and_no_other_row_does(
-    block: dict[str, Any], tmp_path: Path
+    name: str, tmp_path: Path
 ) -> None:
+    block = paper_block(name)
+    assert block is not None
     paper = parse(block)
     assert paper.numbers is not None
     for index, row in enumerate(paper.rows):
-        assert None not in (row.setting.parameters, row.setting.vocabulary, row.setting.budget)
-        assert published(paper, index, tmp_path / str(index)) == paper.numbers[index][0]
+        assert None not in (row.setting.parameters, row.setting.vocabulary)
+        assert row.setting.budget is not None or block["budget"] == "any"
+        place = next(place for place, number in enumerate(paper.numbers[index]) if number is not None)
+        assert published(paper, index, place, tmp_path / str(index)) == paper.numbers[index][place]
 
 
-def published(paper: Paper, index: int, root: Path) -> float | None:
+def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
     """The number beside a run made like one row of the paper."""
-    row, factors = paper.rows[index], tuple(paper.rows[index].factors)
-    budget = row.setting.budget
-    assert budget is not None
+    row, column, factors = paper.rows[index], paper.columns[place], tuple(paper.rows[index].factors)
     config = config_of({}) | {name: {"kind": kind} for name, kind in row.factors.items()}
     config["tokenizer"] = {"kind": row.factors["tokenizer"], "vocab_size": row.setting.vocabulary}
-    config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
-    run = record(root, "one", row.factors, {(paper.columns[0].task, 0): [1, 0]}, config=config)
+    if budget := row.setting.budget:
+        config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
+    run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
     run = replace(run, training={**run.training, "parameters": row.setting.parameters})
     found = papers.beside(paper, compare([run], factors))
-    return found[0, f"{paper.columns[0].task}/mean"].number
+    return found[0, f"{column.task}/mean"].number
+
+
+def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path: Path) -> None:
+    run = ours(tmp_path, **LIKE)
+    group = TableConfig(groups={"common": ["boolq"]}, columns=("boolq", "common"))  # type: ignore[call-arg]
+    paper = parse({**BLOCK, "columns": [{"label": "Average", "task": "common"}]})
+    comparison = compare([run], ("encoder",), table=group)
+    assert papers.beside(paper, comparison)[0, "common"].number == 50
+    assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]

@@ -83,9 +83,10 @@ class RayEngineConfig(EngineConfig):
 class ScaleConfig:
     """One bundle of sizes; the other groups read their defaults from it, so it is not part of a run's identity."""
 
-    kind: Literal["tiny", "demo", "laptop", "paper", "paper_1.2b", "paper_6.7b"] = execution(
-        "laptop", doc="Name of the bundle."
-    )
+    kind: Literal[
+        "tiny", "demo", "laptop", "paper", "paper_1.2b", "paper_6.7b",
+        "in_context_0.3b", "in_context_0.7b", "in_context_1.5b", "in_context_7b",
+    ] = execution("laptop", doc="Name of the bundle.")  # fmt: skip
     corpus_limit: Size | None = execution(None, doc="corpus.limit of the embedded corpus.")
     vocab_size: Count = execution(8_192, doc="tokenizer.vocab_size.")
     tokens: Count = execution(20_000_000, doc="budget.tokens.")

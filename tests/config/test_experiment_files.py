@@ -1,0 +1,104 @@
+"""The experiment files: every command of their headers can be planned, and scores checkpoints that will be there."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.checkpoint_steps import checkpoint_steps
+from paribus.errors import ConfigurationError
+from paribus.pipeline.prepare import prepare
+from paribus.planning.plan import Plan, make_plan
+from support.experiments import DIRECTORY, FILES, header, header_commands, name_of, words_of
+
+SHARED = sorted(path for path in DIRECTORY.rglob("*.yaml") if path not in FILES)
+COMMANDS = [
+    pytest.param(line, id=f"{name_of(path)}-{number}")
+    for path in FILES
+    for number, line in enumerate(header_commands(path))
+]
+LAST_FIVE = {0.8, 0.85, 0.9, 0.95, 1.0}
+"""Shares of a training after which the checkpoints stand that LBPE and Scaffold-BPE average over."""
+
+
+def plan_of(root: Path, *overrides: str) -> Plan:
+    return make_plan(prepare(compose_command(parse([*overrides, f"root={root}"])), tolerate_missing=True))
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(line: str, tmp_path: Path) -> None:
+    plan = plan_of(tmp_path, *words_of(line)[1:])
+    assert plan.trainings
+    assert [run.too_few for run in plan.runs if run.too_few] == []
+
+
+@pytest.mark.parametrize(
+    "overrides",
+    [
+        ("budget=equal_steps", "budget.steps=3", "corpus.sample=80MB", "evaluation.last_checkpoints=5"),
+        ("training.checkpoints=3", "evaluation.last_checkpoints=5"),
+    ],
+)
+def test_an_experiment_that_scores_more_checkpoints_than_there_are_is_found(
+    overrides: tuple[str, ...], tmp_path: Path
+) -> None:
+    with pytest.raises((AssertionError, ConfigurationError), match=r"last_checkpoints|are to be scored"):
+        test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(
+            f"paribus run experiment=in_context/figure_3 {' '.join(overrides)}", tmp_path
+        )
+
+
+@pytest.mark.parametrize("name", ["lbpe", "scaffold_bpe"])
+@pytest.mark.parametrize("scale", ["paper", "paper_1.2b", "paper_6.7b"])
+def test_the_last_five_checkpoints_of_the_papers_stand_near_the_end_at_every_size(name: str, scale: str) -> None:
+    for job in compose_command(parse([f"experiment={name}/table_1", f"scale={scale}"])).jobs:
+        training, evaluation = job.config.training, job.config.evaluation
+        steps = 100_000
+        scored = checkpoint_steps(training.checkpoints, steps, evaluation.last_checkpoints)
+        assert {step / steps for step in scored} == LAST_FIVE
+        assert training.keep_checkpoints >= 5
+
+
+@pytest.mark.parametrize(("size", "parameters"), [("0.3b", 0.3e9), ("0.7b", 0.7e9), ("1.5b", 1.5e9), ("7b", 7e9)])
+def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
+    size: str, parameters: float, tmp_path: Path
+) -> None:
+    (run,) = plan_of(tmp_path, f"scale=in_context_{size}").runs
+    config = compose_command(parse([f"scale=in_context_{size}"])).jobs[0].config
+    assert config.training.global_batch * config.model.context_length == 4 * 2**20
+    assert config.model.context_length == 8192
+    assert run.length.tokens == pytest.approx(300e9, rel=1e-4)
+    assert run.parameters == pytest.approx(parameters, rel=0.1)
+
+
+def test_trainings_of_the_tables_and_figures_of_one_size_are_shared(tmp_path: Path) -> None:
+    """A curve over checkpoints takes no training of its own."""
+    overrides = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null", "evaluation.data=DIR")
+    names = ("table_1", "table_5", "figure_3", "figure_4", "figure_6")
+    keys = {
+        run.training.key
+        for name in names
+        for run in plan_of(tmp_path, f"experiment=in_context/{name}", *overrides).trainings
+    }
+    assert len(keys) == 3
+
+
+@pytest.mark.parametrize("path", SHARED, ids=name_of)
+def test_what_files_share_is_no_experiment(path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="is unknown") as refused:
+        compose_command(parse([f"experiment={name_of(path)}"]))
+    assert "/_" not in str(refused.value).split("known:")[1]
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_every_experiment_says_what_it_is_its_commands_its_files_and_how_to_read_it(path: Path) -> None:
+    experiment = compose_command(parse([f"experiment={name_of(path)}"])).jobs[0].config.experiment
+    assert experiment is not None
+    assert experiment.name == name_of(path)
+    assert experiment.title and experiment.question and experiment.cost
+    assert list(header_commands(path))
+    if path.parent != DIRECTORY:
+        beside = path.parent / "_common.yaml"
+        text = "\n".join([*header(path), *(header(beside) if "_common.yaml" in "\n".join(header(path)) else [])])
+        assert "arXiv" in text and "# How to read" in text and "# Files" in text

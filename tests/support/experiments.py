@@ -1,0 +1,68 @@
+"""The experiment files: their names, what they compose to, and the commands that their headers give."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.compose import configuration_directory
+
+DIRECTORY = configuration_directory() / "experiment"
+FILES = sorted(path for path in DIRECTORY.rglob("*.yaml") if not path.name.startswith("_"))
+"""All that can be run; those that begin with an underscore are shared by others."""
+
+
+def name_of(path: Path) -> str:
+    """What `experiment=` is followed by."""
+    return path.relative_to(DIRECTORY).with_suffix("").as_posix()
+
+
+@cache
+def paper_block(name: str) -> dict[str, Any] | None:
+    """The block `paper` of an experiment, with what its file shares with others; None where it has none."""
+    experiment = compose_command(parse([f"experiment={name}"])).jobs[0].config.experiment
+    return experiment.paper if experiment else None
+
+
+def with_numbers() -> Iterator[str]:
+    """Names of the experiments that have a paper's numbers, which no file shares with another."""
+    for path in FILES:
+        block = yaml.safe_load(path.read_text(encoding="utf-8"))["experiment"].get("paper") or {}
+        if block.get("numbers"):
+            yield name_of(path)
+
+
+def header_commands(path: Path) -> Iterator[str]:
+    """Commands in the comment of an experiment, and each again with the overrides of the lines `with ...` below it.
+
+    What follows two spaces is prose.
+    """
+    lines = [line.removeprefix("#").removeprefix(" Command:").strip() for line in header(path)]
+    last = ""
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        if line.startswith("paribus "):
+            last = re.split(r" {2,}(?=[^ ])(?![^ ]*=)", line)[0]
+            yield last
+        elif line.startswith("with ") and last:
+            overrides = [word.rstrip(":;,") for word in line.split() if re.match(r"[a-z_.+/]+=", word)]
+            yield " ".join([last, *overrides])
+
+
+def header(path: Path) -> list[str]:
+    """Lines of the comment that a file begins with."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return lines[: next(n for n, line in enumerate(lines) if not line.startswith("#"))]
+
+
+def words_of(line: str) -> list[str]:
+    """A command line from the verb on, without what stands before it, after a pipe or after #."""
+    words = shlex.split(line.split(" < ", maxsplit=1)[0].split(" | ", maxsplit=1)[0], comments=True)
+    while words and not words[0].endswith("paribus"):
+        words.pop(0)
+    return words[1:]

@@ -1,0 +1,95 @@
+"""The numbers of the experiment files are the papers': compared with the tables as they were typed a second time."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from paribus.reporting.paper.block import parse
+from paribus.reporting.paper.setting import Setting, parse_setting
+from support.experiments import paper_block, with_numbers
+
+TYPED = Path(__file__).resolve().parents[2] / "data" / "papers"
+TABLES = {
+    f"{path.stem}/{name}": table
+    for path in sorted(TYPED.glob("*.yaml"))
+    for name, table in yaml.safe_load(path.read_text(encoding="utf-8")).items()
+}
+BPE = {"tokenizer": "bpe", "encoder": "merge_rank"}
+SCAFFOLD = {"tokenizer": "scaffold_bpe", "encoder": "merge_rank"}
+RELATED = {"tokenizer": "bpe", "ordering": "in_context"}
+METHODS: Mapping[str, Mapping[str, str]] = {
+    "Original BPE": BPE,
+    "LBPE": BPE | {"encoder": "longest_first"},
+    "Scaffold-BPE": SCAFFOLD,
+    "Scaffold-BPE + LBPE": SCAFFOLD | {"encoder": "longest_first"},
+    "Original BPE, continued": BPE | {"start": "checkpoint"},
+    "LBPE, continued": BPE | {"start": "checkpoint", "encoder": "longest_first"},
+    "Original BPE + BPE-Dropout": BPE | {"encoder": "dropout"},
+    "Scaffold-BPE + BPE-Dropout": SCAFFOLD | {"encoder": "dropout"},
+    "Standard": BPE | {"ordering": "standard"},
+    "NN": BPE | {"ordering": "nn"},
+    "In-Context Pretraining": BPE | {"ordering": "in_context"},
+    "Random": RELATED | {"ordering": "standard", "duplicates": "embedding"},
+    "Clustering": RELATED | {"ordering": "cluster", "duplicates": "embedding"},
+    "Links": RELATED | {"duplicates": "embedding"},
+    "No dedup": RELATED | {"duplicates": "off"},
+}
+"""What a paper calls a row, and the choices that it is here."""
+
+Cells = dict[tuple[frozenset[tuple[str, str]], Setting, str], float]
+"""Numbers by the choices of their model, what it was trained with, and the heading of their column."""
+
+
+def typed(table: Mapping[str, Any]) -> Cells:
+    """The cells of a table as it was typed, whichever way the paper prints it."""
+    lines = [line.split() for line in table["lines"].splitlines()]
+    if "tasks" in table:
+        named = [(task, model, line[place]) for model, line in zip(table["models"], lines, strict=True)
+                 for place, task in enumerate(table["tasks"])]  # fmt: skip
+    else:
+        named = [(line[0], model, line[1 + place]) for line in lines for place, model in enumerate(table["models"])]
+    vocabularies = dict(zip(table.get("tasks", ()), table.get("vocabularies", ()), strict=False))
+    return {
+        (
+            frozenset(METHODS[model["method"]].items()),
+            parse_setting(
+                model | ({"vocabulary": vocabularies[task]} if vocabularies else {}), table, "", required=True
+            ),
+            task,
+        ): float(number)
+        for task, model, number in named
+    }
+
+
+def entered(name: str) -> Iterator[tuple[tuple[frozenset[tuple[str, str]], Setting, str], float]]:
+    """The cells of an experiment file."""
+    block = paper_block(name)
+    assert block is not None
+    paper = parse(block)
+    assert paper.numbers is not None
+    for row, numbers in zip(paper.rows, paper.numbers, strict=True):
+        for column, number in zip(paper.columns, numbers, strict=True):
+            if number is not None:
+                yield (frozenset(row.factors.items()), row.setting, column.label), number
+
+
+def test_every_table_with_numbers_was_typed_twice() -> None:
+    assert set(with_numbers()) == set(TABLES)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_the_numbers_of_an_experiment_file_are_those_that_were_typed_from_the_paper(name: str) -> None:
+    cells = list(entered(name))
+    assert dict(cells) == typed(TABLES[name])
+    assert len(dict(cells)) == len(cells)
+
+
+def test_a_wrong_number_or_a_row_in_another_s_place_is_found() -> None:
+    cells, right = dict(entered("scaffold_bpe/table_3")), typed(TABLES["scaffold_bpe/table_3"])
+    one, other, *_ = cells
+    assert cells == right
+    assert {**cells, one: cells[one] + 0.01} != right
+    assert {**cells, one: cells[other], other: cells[one]} != right
