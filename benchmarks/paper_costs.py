@@ -175,8 +175,8 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   `plan.utilisation=0.2` every hour here is two.
 - **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
   global batch. Data parallelism is taken to lose no more than the 40 % say.
-- **Disk**: checkpoints kept, five a training and six of In-Context, and AdamW's moments. **GPU**: bytes of one process in
-  that layout; an H800 has 80 GB, and a tenth more than these must be free.
+- **Disk**: checkpoints kept, five a training and six of In-Context, and AdamW's moments. **GPU**: bytes of one process
+  in that layout; an H800 has 80 GB, and a tenth more than these must be free.
 - Not in it, because nobody knows it before it is timed: reading, tokenizing, embedding, searching and scoring.
   `paribus plan` adds them as soon as such stages were timed in its output root, or the items of the tasks are
   there.
