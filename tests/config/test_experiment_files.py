@@ -8,9 +8,11 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.errors import ConfigurationError
+from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Plan, make_plan
-from support.experiments import DIRECTORY, FILES, header, header_commands, name_of, words_of
+from support.experiments import DIRECTORY, FILES, experiment_of, header, header_commands, name_of, words_of
 
 SHARED = sorted(path for path in DIRECTORY.rglob("*.yaml") if path not in FILES)
 COMMANDS = [
@@ -22,15 +24,28 @@ LAST_FIVE = {0.8, 0.85, 0.9, 0.95, 1.0}
 """Shares of a training after which the checkpoints stand that LBPE and Scaffold-BPE average over."""
 
 
+def prepared(root: Path, *overrides: str, verb: str = "plan") -> list[PreparedRun]:
+    return prepare(compose_command(parse([*overrides, f"root={root}"], verb)), tolerate_missing=True)
+
+
 def plan_of(root: Path, *overrides: str) -> Plan:
-    return make_plan(prepare(compose_command(parse([*overrides, f"root={root}"])), tolerate_missing=True))
+    return make_plan(prepared(root, *overrides))
 
 
 @pytest.mark.parametrize("line", COMMANDS)
 def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(line: str, tmp_path: Path) -> None:
-    plan = plan_of(tmp_path, *words_of(line)[1:])
+    verb, *overrides = words_of(line)
+    runs = prepared(tmp_path, *overrides, verb=verb)
+    assert undeclared(runs) is None
+    plan = make_plan(runs)
     assert plan.trainings
     assert [run.too_few for run in plan.runs if run.too_few] == []
+
+
+def test_commands_are_found_with_what_is_said_to_go_with_them() -> None:
+    assert list(header_commands(DIRECTORY / "demo.yaml")) == ["paribus run experiment=demo"]
+    _, alone, longer, _ = header_commands(DIRECTORY / "in_context" / "ablation.yaml")
+    assert longer == f"{alone} ordering=in_context duplicates=off"
 
 
 @pytest.mark.parametrize(
@@ -93,8 +108,7 @@ def test_what_files_share_is_no_experiment(path: Path) -> None:
 
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_every_experiment_says_what_it_is_its_commands_its_files_and_how_to_read_it(path: Path) -> None:
-    experiment = compose_command(parse([f"experiment={name_of(path)}"])).jobs[0].config.experiment
-    assert experiment is not None
+    experiment = experiment_of(name_of(path))
     assert experiment.name == name_of(path)
     assert experiment.title and experiment.question and experiment.cost
     assert list(header_commands(path))

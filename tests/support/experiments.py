@@ -12,6 +12,7 @@ import yaml
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.compose import configuration_directory
+from paribus.config.groups.experiment import ExperimentConfig
 
 DIRECTORY = configuration_directory() / "experiment"
 FILES = sorted(path for path in DIRECTORY.rglob("*.yaml") if not path.name.startswith("_"))
@@ -24,10 +25,18 @@ def name_of(path: Path) -> str:
 
 
 @cache
-def paper_block(name: str) -> dict[str, Any] | None:
-    """The block `paper` of an experiment, with what its file shares with others; None where it has none."""
+def experiment_of(name: str) -> ExperimentConfig:
+    """The block `experiment` of a file, with what it shares with others."""
     experiment = compose_command(parse([f"experiment={name}"])).jobs[0].config.experiment
-    return experiment.paper if experiment else None
+    assert experiment is not None
+    return experiment
+
+
+def paper_block(name: str) -> dict[str, Any]:
+    """The block `paper` of an experiment that has one."""
+    block = experiment_of(name).paper
+    assert block is not None
+    return block
 
 
 def with_numbers() -> Iterator[str]:

@@ -20,8 +20,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync
-from support.experiments import FILES as EXPERIMENTS
-from support.experiments import header_commands, words_of
+from support.experiments import words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
@@ -52,7 +51,10 @@ def blocks(page: Path, *languages: str) -> Iterator[str]:
 
 
 def commands() -> list[tuple[str, str]]:
-    """Every command of a block of shell, written inline or in the Makefile, by the name of its page."""
+    """Every command of a block of shell, written inline or in the Makefile, by the name of its page.
+
+    Those of the heads of experiment files have tests of their own.
+    """
     found = of_makefile()
     for page in PAGES:
         for block in blocks(page, *SHELLS):
@@ -61,7 +63,7 @@ def commands() -> list[tuple[str, str]]:
         if page.name != IN_COSTS:
             inline = re.findall(r"(?<!`)`(paribus [a-z]+ [^`]*)`(?!`)", page.read_text(encoding="utf-8"))
             found += [(page.name, line.replace("\n", " ").replace(" ...", "")) for line in inline]
-    return [*found, *((path.name, command) for path in EXPERIMENTS for command in header_commands(path))]
+    return found
 
 
 def of_makefile() -> list[tuple[str, str]]:
@@ -151,14 +153,6 @@ def test_every_file_and_target_that_is_named_exists(page: Path) -> None:
     assert [file for file in files if not (ROOT / file).is_file()] == []
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert [name for name in re.findall(r"[`(]make ([a-z-]+)[`)]", text) if name not in targets] == []
-
-
-def test_commands_of_experiments_are_found_with_what_is_said_to_go_with_them() -> None:
-    found = dict.fromkeys(commands())
-    assert ("demo.yaml", "paribus run experiment=demo") in found
-    assert {path.name for path in EXPERIMENTS} <= {page for page, _ in found}
-    shorter, longer = [line for page, line in found if page == "ablation.yaml" and "scale=in_context_1.5b" in line][:2]
-    assert longer == f"{shorter} ordering=in_context duplicates=off"
 
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:

@@ -141,7 +141,6 @@ def test_each_row_of_an_experiment_file_fits_a_run_made_like_it_and_no_other_row
     name: str, tmp_path: Path
 ) -> None:
     block = paper_block(name)
-    assert block is not None
     paper = parse(block)
     assert paper.numbers is not None
     for index, row in enumerate(paper.rows):

@@ -66,9 +66,7 @@ def typed(table: Mapping[str, Any]) -> Cells:
 
 def entered(name: str) -> Iterator[tuple[tuple[frozenset[tuple[str, str]], Setting, str], float]]:
     """The cells of an experiment file."""
-    block = paper_block(name)
-    assert block is not None
-    paper = parse(block)
+    paper = parse(paper_block(name))
     assert paper.numbers is not None
     for row, numbers in zip(paper.rows, paper.numbers, strict=True):
         for column, number in zip(paper.columns, numbers, strict=True):
