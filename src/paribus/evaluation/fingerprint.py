@@ -1,16 +1,21 @@
-"""What the tasks depend on that is not in the configuration: the files of benchmarks and of other things scored."""
+"""What the tasks depend on that is not in the configuration: the files of benchmarks and of other things scored, and
+what lm-eval or the user's YAML says of a task that is none of ours."""
 
-from collections.abc import Callable, Sized
+from collections.abc import Callable, Mapping, Sized
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError
+from paribus.evaluation.borrowed.items import count_examples, pinned
+from paribus.evaluation.borrowed.lookup import definition
+from paribus.evaluation.borrowed.records import split_files
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.suites.benchmark import Benchmark
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
-from paribus.evaluation.suites.registry import BENCHMARKS, unknown_task
+from paribus.evaluation.suites.registry import BENCHMARKS, is_ours
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
@@ -27,9 +32,6 @@ def fingerprint(config: EvaluationConfig, digests: FileDigests) -> dict[str, JSO
     Raises ConfigurationError for an unknown task and for more examples in the prompt than a benchmark has; DataError
     for a file that is missing, torn or empty, or has a record that its reader cannot take. Each is read whole once.
     """
-    for name in config.tasks:
-        if problem := unknown_task(name):
-            raise ConfigurationError(f"evaluation.tasks: {problem}")
     tasks: dict[str, JSON] = {name: found for name in config.tasks if (found := _task(name, config, digests))}
     texts: dict[str, JSON] = {
         name: _whole(text_file(name).find(config.data), digests, _read_texts) for name in config.texts
@@ -45,23 +47,53 @@ def _task(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str
         return {"scored": _whole(path, digests, lambda path: read_translations(path, chosen), chosen.directory)}
     if name in SEGMENTATIONS:
         return {"scored": _whole(SEGMENTATIONS[name].find(config.data), digests, read_segmented)}
+    if not is_ours(name):
+        return _borrowed(name, config, digests)
     if name not in BENCHMARKS:
         return None
     scored = benchmark_file(config.data, BENCHMARKS[name])
     fewshot = fewshot_file(scored, BENCHMARKS[name])
-    files = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
-    mark = f"{files['scored']}.{files['fewshot']}.{name}.examples"
-    available = _counted_once(digests.directory / mark, lambda: len(_items(BENCHMARKS[name], scored, fewshot).fewshot))
-    require_examples(config, name, available)
-    return dict(files)
+    files: dict[str, JSON] = {"scored": digests.of(scored), "fewshot": digests.of(fewshot) if fewshot else None}
+    found = _Examples(name, fewshot, lambda shots: len(_items(BENCHMARKS[name], scored, fewshot, shots).fewshot))
+    found.require(config, files, digests)
+    return files
 
 
-def _items(benchmark: Benchmark, scored: Path, fewshot: Path | None) -> ItemSet:
+def _borrowed(name: str, config: EvaluationConfig, digests: FileDigests) -> dict[str, JSON]:
+    task = definition(config, name)
+    files = split_files(config, task)
+    found = pinned(task, files, digests)
+    examples = _Examples(name, files.fewshot, lambda shots: count_examples(task, files, shots))
+    examples.require(config, found, digests)
+    return found
+
+
+def _items(benchmark: Benchmark, scored: Path, fewshot: Path | None, shots: int) -> ItemSet:
     training = None if fewshot is None else read_benchmark(fewshot, benchmark)
-    return split_pool(read_benchmark(scored, benchmark), training)
+    return split_pool(read_benchmark(scored, benchmark), training, shots)
 
 
-def require_examples(config: EvaluationConfig, name: str, available: int, source: str = "its files") -> None:
+@dataclass(frozen=True)
+class _Examples:
+    """The examples of a task, which are counted once for each content of its files."""
+
+    name: str
+    file: Path | None
+    count: Callable[[int], int]
+    """How many there are for prompts of so many."""
+
+    def require(self, config: EvaluationConfig, files: Mapping[str, JSON], digests: FileDigests) -> None:
+        """ConfigurationError where prompts are to have more."""
+        shots = max(config.task_shots(self.name))
+        mark = f"{files['scored']}.{files['fewshot']}.{self.name}.{shots}.examples"
+        available = _counted_once(digests.directory / mark, lambda: self.count(shots))
+        source = (
+            f"in {self.file}" if self.file else "a quarter of the scored file at most, as no training file is there"
+        )
+        require_examples(config, self.name, available, source)
+
+
+def require_examples(config: EvaluationConfig, name: str, available: int, source: str) -> None:
     """ConfigurationError where a task is to have more examples in the prompt than there are."""
     shots = max(config.task_shots(name))
     if shots > available:

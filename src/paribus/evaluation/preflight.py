@@ -10,9 +10,11 @@ from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ParibusError
+from paribus.evaluation.borrowed.lookup import definition, problem
+from paribus.evaluation.borrowed.records import fetch_records, split_files
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file
 from paribus.evaluation.suites.hub import fetch
-from paribus.evaluation.suites.registry import BENCHMARKS, prompted, task_names, unknown_task
+from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, is_ours, prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, NAME, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS
@@ -22,26 +24,34 @@ Problem = tuple[str, str]
 
 def problems(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
-    texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(name)]
-    missing = [_missing(config, name) for name in config.tasks]
+    texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
+    missing = [_missing(config, name) for name in config.tasks if not _wrong_task(config, name)]
     missing += [_refused(text_file(name).find, config.data) for name in texts]
-    return wrong_names(config) + [problem for found in missing for problem in found]
+    return wrong_names(config) + [each for found in missing for each in found]
 
 
 def wrong_names(config: EvaluationConfig) -> list[Problem]:
     """The problems that no file decides."""
-    found = [("evaluation.tasks", problem) for name in config.tasks if (problem := unknown_task(name))]
-    found += [("evaluation.texts", problem) for name in config.texts if (problem := _wrong_text(name))]
+    found = [each for name in config.tasks for each in _wrong_task(config, name)]
+    found += [("evaluation.texts", wrong) for name in config.texts if (wrong := _wrong_text(config, name))]
     for field in ("tasks", "texts"):
         counts = Counter(getattr(config, field)).items()
         found += [(f"evaluation.{field}", f"names {name} {count} times") for name, count in counts if count > 1]
     return found + [
-        (f"evaluation.shots_of.{name}", problem) for name in config.shots_of or {} if (problem := _no_shots(name))
+        (f"evaluation.shots_of.{name}", wrong) for name in config.shots_of or {} if (wrong := _no_shots(config, name))
     ]
 
 
-def _wrong_text(name: str) -> str | None:
-    if name in task_names():
+def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
+    try:
+        wrong = problem(config, name)
+    except ParibusError as error:
+        return [_split(error)]
+    return [("evaluation.tasks", wrong)] if wrong else []
+
+
+def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
+    if is_ours(name) or name in config.tasks:
         return f"{name!r} is the name of a task; give the set, and its directory, another name"
     if name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED):
         return (
@@ -52,21 +62,26 @@ def _wrong_text(name: str) -> str | None:
     return None
 
 
-def _no_shots(name: str) -> str | None:
-    problem = unknown_task(name)
-    return problem or (None if prompted((name,)) else f"{name} has no prompt, so no examples in it; leave it out")
+def _no_shots(config: EvaluationConfig, name: str) -> str | None:
+    if name not in config.tasks and (wrong := _wrong_task(config, name)):
+        return wrong[0][1]
+    return None if prompted((name,)) else f"{name} has no prompt, so no examples in it; leave it out"
 
 
 def _missing(config: EvaluationConfig, name: str) -> list[Problem]:
     if name in SEGMENTATIONS:
         return _refused(SEGMENTATIONS[name].find, config.data)
-    if name in TRANSLATIONS or name in BENCHMARKS:
-        return _refused(_look_for, config, name)
-    return []
+    return [] if name == CONTINUATION else _refused(_look_for, config, name)
 
 
 def _look_for(config: EvaluationConfig, name: str) -> None:
     """DataError or ConfigurationError where the files of a task are not there and on no hub."""
+    if not is_ours(name):
+        task = definition(config, name)
+        if config.source == "hub":
+            fetch_records(config, task)
+        split_files(config, task)
+        return
     chosen = TRANSLATIONS.get(name) or BENCHMARKS[name]
     if config.source == "hub" and config.data is not None:
         fetch(Path(config.data), chosen)
@@ -81,6 +96,10 @@ def _refused(look: Callable[..., Any], *arguments: Any) -> list[Problem]:
     try:
         look(*arguments)
     except ParibusError as error:
-        path, _, message = str(error).partition(": ")
-        return [(path, message)]
+        return [_split(error)]
     return []
+
+
+def _split(error: ParibusError) -> Problem:
+    path, _, message = str(error).partition(": ")
+    return path, message

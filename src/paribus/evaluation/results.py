@@ -55,13 +55,17 @@ class ResultRow:
 
 
 def item_rows(checkpoint: int, task: str, shots: int, samples: Sequence[Mapping[str, Any]]) -> Iterator[ResultRow]:
-    """Every metric of every sample, in order."""
+    """Every metric of every sample, in order; of an item that is filtered in several ways, a sample each.
+
+    The first way gives a metric its name, others have theirs after it.
+    """
     benchmark = BENCHMARKS.get(task)
     generation = benchmark.generation if benchmark else None
     for sample in samples:
         values = item_values(sample) | (answer_values(sample, generation) if generation else {})
+        way = "" if sample["filter"] == samples[0]["filter"] else f"_{sample['filter']}"
         for metric, value in values.items():
-            yield ResultRow(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric, value)
+            yield ResultRow(checkpoint, task, shots, sample["doc"]["id"], sample["doc_hash"], metric + way, value)
 
 
 def item_values(sample: Mapping[str, Any]) -> dict[str, float]:

@@ -38,6 +38,7 @@ def _segmentations(config: RunConfig) -> dict[str, Any]:
 
 def build_tasks(context: StageContext) -> dict[str, JSON]:
     """Write what is scored; see `paribus.evaluation.tasks.build`."""
+    os.environ.update(OFFLINE)
     from paribus.evaluation.tasks.build import build
 
     return build(context)
@@ -85,7 +86,7 @@ def _device(config: RunConfig) -> Device:
 
 TASKS = Stage(
     "tasks",
-    code_version=3,
+    code_version=4,
     inputs=always("corpus"),
     identity=fields(
         "evaluation", "tasks", "texts", "shots", "shots_of", "limit", "continuation_items", "context_characters",

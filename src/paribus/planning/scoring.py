@@ -6,7 +6,7 @@ from typing import Any
 
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.schema import RunConfig
-from paribus.evaluation.suites.registry import BENCHMARKS, prompted
+from paribus.evaluation.suites.registry import prompted
 from paribus.modeling.counts import training_flops
 
 PASSES = 3
@@ -36,7 +36,7 @@ def scoring_work(config: RunConfig, tasks: Mapping[str, Any], vocabulary: int, b
     if evaluation.concatenated and not isinstance(config.model, EncoderDecoderModel):
         tokens += WINDOWS * result["heldout"]["bytes"] / bytes_per_token
     flops = training_flops(config.model, vocabulary, round(tokens)) * evaluation.last_checkpoints / PASSES
-    written = any(BENCHMARKS[name].generation is not None for name in names if name in BENCHMARKS)
+    written = any(result["tasks"][name]["written"] for name in names)
     return ScoringWork(flops, not written and len(names) == len(evaluation.tasks))
 
 

@@ -49,7 +49,7 @@ def test_every_real_file_reads_whole(name: str) -> None:
     items = read_benchmark(path, BENCHMARKS[name])
     with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
         assert len(items) == sum(1 for _ in file)
-    parts = split_pool(items, None)
+    parts = split_pool(items, None, 5)
     assert len(parts.fewshot) == min(64, len({item.digest() for item in items}) // 4)
     assert parts.chance() == 0 if name == "lambada_openai" else 0.19 < parts.chance() < 0.51
 
@@ -126,7 +126,7 @@ def items(number: int) -> list[Item]:
 
 
 def test_without_a_training_split_no_scored_item_equals_an_example() -> None:
-    parts = split_pool(items(60), None)
+    parts = split_pool(items(60), None, 0)
     assert len(parts.fewshot) == 10
     shown = {item.digest() for item in parts.fewshot}
     assert not shown & {item.digest() for item in parts.evaluated}
@@ -135,9 +135,20 @@ def test_without_a_training_split_no_scored_item_equals_an_example() -> None:
 
 def test_with_a_training_split_every_item_is_scored_and_copies_are_no_examples() -> None:
     training = [Item("train/1", "question 3?", ("a", "b"), 0), Item("train/2", "other?", ("a", "b"), 1)]
-    parts = split_pool(items(60), training)
+    parts = split_pool(items(60), training, 0)
     assert parts.evaluated == items(60)
     assert [item.id for item in parts.fewshot] == ["train/2"]
+
+
+def test_a_prompt_has_as_many_examples_as_its_data_gives() -> None:
+    training = [Item(f"train/{i}", f"example {i}", ("a", "b"), 0) for i in range(2_000)]
+    assert [len(split_pool(items(60), training, shots).fewshot) for shots in (32, 1_500, 3_000)] == [
+        1_024,
+        1_500,
+        2_000,
+    ]
+    scored = [Item(f"test/{i}", f"question {i}", ("a", "b"), 0) for i in range(400)]
+    assert [len(split_pool(scored, None, shots).fewshot) for shots in (0, 32, 80, 200)] == [64, 64, 80, 100]
 
 
 def test_preflight_finds_every_problem_at_once(tmp_path: Path) -> None:
@@ -211,7 +222,7 @@ def test_more_examples_than_a_benchmark_has_are_refused_before_anything_runs(tmp
         assert fingerprint(config, FileDigests(tmp_path / "cache"))
         with pytest.raises(ConfigurationError, match=r"evaluation\.shots asks for 3 examples .* task boolq has 2"):
             fingerprint(replace(config, shots=(3,)), FileDigests(tmp_path / "cache"))
-    torn = next((tmp_path / "cache").glob("*.examples"))
+    torn = next((tmp_path / "cache").glob("*.boolq.2.examples"))
     torn.write_bytes(b"\xff")
     assert fingerprint(config, FileDigests(tmp_path / "cache"))
     assert torn.read_text(encoding="utf-8") == "2"

@@ -24,8 +24,11 @@ class EvaluationConfig:
     kind: Literal["lm_eval"] = identity("lm_eval", doc="lm-eval's harness with our model and tokenizer.")
     tasks: Tasks = identity(
         ("continuation",),
-        doc="Task names; continuation is made from the held-out text, the others need data. With encoder_decoder only "
-        "sets of translation (wmt14_en_de) and of segmentation (pku).",
+        doc="Task names, ours, lm-eval's and those of include_path; continuation is made from the held-out text, the "
+        "others need data. With encoder_decoder only sets of translation (wmt14_en_de) and of segmentation (pku).",
+    )
+    include_path: PathText | None = execution(
+        None, doc="Directory with lm-eval tasks of your own, as YAML; their contents are the identity."
     )
     texts: Tasks = identity(
         (), doc="Names of sets of texts for bits per byte, each <data>/<name>/test.jsonl[.gz|.zst] (field text)."

@@ -5,7 +5,7 @@ So an item is the same wherever its record comes from, and what was fetched once
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,9 @@ from paribus.errors import DataError
 from paribus.evaluation.suites.benchmark import Benchmark, Hub
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
 from paribus.evaluation.suites.translations import TranslationSet
+
+Splits = Mapping[str, Iterable[Mapping[str, Any]]]
+"""The records of a data set by split."""
 
 
 def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
@@ -26,16 +29,24 @@ def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
         expected = data / benchmark.directory / f"{benchmark.split}.jsonl"
         raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
     found = _load(benchmark.hub, benchmark.name, benchmark.split)
-    if benchmark.split not in found:
-        known = ", ".join(map(str, found))
-        raise DataError(
-            f"evaluation.source: {benchmark.hub.path} has no split {benchmark.split} for task {benchmark.name}; "
-            f"it has {known}"
-        )
-    splits = [FEWSHOT_SPLIT] if benchmark.hub.train and FEWSHOT_SPLIT in found else []
-    for split in (*splits, benchmark.split):  # the scored one last: where it is, all is there
-        if split_file(data, benchmark.directory, split) is None:
-            _write(data / benchmark.directory / f"{split}.jsonl", found[split])
+    examples = [FEWSHOT_SPLIT] if benchmark.hub.train else []
+    write_splits(data, benchmark.directory, (found, benchmark.hub.path), benchmark.split, examples)
+
+
+def write_splits(
+    data: Path, directory: str, found: tuple[Splits, str], scored: str, examples: Sequence[str] = ()
+) -> None:
+    """Write the scored split of a data set, and those of examples that it has, where they are not there.
+
+    `found` has the name of the data set beside it. DataError where it has no such split.
+    """
+    splits, named = found
+    if scored not in splits:
+        known = ", ".join(map(str, splits))
+        raise DataError(f"evaluation.source: {named} has no split {scored} for task {directory}; it has {known}")
+    for split in (*(split for split in examples if split in splits), scored):  # where the scored one is, all is there
+        if split_file(data, directory, split) is None:
+            _write(data / directory / f"{split}.jsonl", splits[split])
 
 
 def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
@@ -44,7 +55,7 @@ def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
     `address` may be inside an archive (`zip://FILE::https://...`). Raises DataError where it cannot be had.
     """
     if split_file(data, directory, split) is None:
-        found = _loaded(address, directory, "json", data_files={split: address}, split=split)
+        found = load(address, directory, "json", data_files={split: address}, split=split)
         _write(data / directory / f"{split}.jsonl", found)
 
 
@@ -54,17 +65,17 @@ def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
     return split_file(data, benchmark.directory, benchmark.split) is not None
 
 
-def _load(hub: Hub, task: str, split: str) -> Mapping[str, Iterable[Mapping[str, Any]]]:
+def _load(hub: Hub, task: str, split: str) -> Splits:
     name = f"{hub.path} ({hub.name})" if hub.name else hub.path
     options: dict[str, Any] = {}
     if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
         options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
-    found: Mapping[str, Iterable[Mapping[str, Any]]] = _loaded(name, task, hub.path, hub.name, **options)
+    found: Splits = load(name, task, hub.path, hub.name, **options)
     return found
 
 
-def _loaded(named: str, task: str, *arguments: Any, **options: Any) -> Any:
-    """What `datasets.load_dataset` gives for the arguments."""
+def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
+    """What `datasets.load_dataset` gives for the arguments; DataError with the name of the data set and its task."""
     import datasets
 
     try:

@@ -8,23 +8,34 @@ from collections.abc import Iterable, Sequence
 
 from paribus.evaluation.tasks.items import AnyItem, ItemSet
 
-POOL = 64
-"""Largest number of items that examples are drawn from."""
+TRAINING = 1024
+"""Items of a training split that examples are drawn from; as many as a prompt has where that is more."""
+SPLIT_OFF = 64
+"""Items that are split off from the scored ones; as many as a prompt has where that is more."""
 
 
-def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None) -> ItemSet:
-    """Scored items in file order and at most `POOL` others, those of the smallest digests.
-
-    Without `training` the pool is a quarter of the distinct items at most.
-    """
+def split_pool(items: Sequence[AnyItem], training: Sequence[AnyItem] | None, shots: int) -> ItemSet:
+    """Scored items in file order and those that prompts of at most `shots` examples draw from, by smallest digests."""
     if training is not None:
         scored = {item.digest() for item in items}
         outside = {item.digest(): item for item in reversed(training) if item.digest() not in scored}
-        return ItemSet(items, [outside[key] for key in sorted(outside)[:POOL]], "train split")
+        return ItemSet(items, [outside[key] for key in sorted(outside)[: training_size(shots)]], "train split")
     distinct = {item.digest(): item for item in reversed(items)}
-    chosen = sorted(distinct)[: min(POOL, len(distinct) // 4)]
+    chosen = sorted(distinct)[: split_off(len(distinct), shots)]
     rest = _without(items, set(chosen))
-    return ItemSet(rest, [distinct[key] for key in chosen], "split off from the scored items")
+    return ItemSet(
+        rest, [distinct[key] for key in chosen], "split off from the scored items, of which a quarter at most"
+    )
+
+
+def training_size(shots: int) -> int:
+    """The most items of a training split that prompts of that many examples draw from."""
+    return max(TRAINING, shots)
+
+
+def split_off(distinct: int, shots: int) -> int:
+    """How many of that many distinct items are split off for prompts of that many examples: a quarter at most."""
+    return min(max(SPLIT_OFF, shots), distinct // 4)
 
 
 def _without(items: Iterable[AnyItem], digests: set[str]) -> list[AnyItem]:

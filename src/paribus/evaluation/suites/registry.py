@@ -1,4 +1,4 @@
-"""The closed registry of task names."""
+"""The registry of our own tasks; every other name is one of lm-eval's or of the user's (`evaluation.borrowed`)."""
 
 import difflib
 from collections.abc import Sequence
@@ -46,8 +46,13 @@ BENCHMARKS = MappingProxyType(
 
 
 def task_names() -> list[str]:
-    """Every task there is, `continuation` first."""
+    """Every task of ours, `continuation` first."""
     return [CONTINUATION, *BENCHMARKS, *TRANSLATIONS, *SEGMENTATIONS]
+
+
+def is_ours(name: str) -> bool:
+    """Whether a task is one of ours."""
+    return name in (CONTINUATION, *BENCHMARKS, *TRANSLATIONS, *SEGMENTATIONS)
 
 
 def unknown_task(name: str, tasks: Sequence[str] | None = None) -> str | None:
@@ -67,4 +72,4 @@ def benchmarks(tasks: tuple[str, ...]) -> list[Benchmark]:
 
 def prompted(tasks: tuple[str, ...]) -> list[str]:
     """The tasks whose items are prompts, so that there are examples and shots; the others are lists of files' lines."""
-    return [name for name in tasks if name == CONTINUATION or name in BENCHMARKS]
+    return [name for name in tasks if name not in TRANSLATIONS and name not in SEGMENTATIONS]

@@ -1,13 +1,18 @@
 """The stage `tasks`: from a corpus and benchmark files to items."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.borrowed.items import Borrowed, borrowed_items
+from paribus.evaluation.borrowed.lookup import definition
+from paribus.evaluation.borrowed.records import split_files
 from paribus.evaluation.fingerprint import require_examples
 from paribus.evaluation.preflight import problems
-from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt
+from paribus.evaluation.suites.benchmark import Benchmark, BenchmarkPrompt, Generation
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
@@ -37,7 +42,7 @@ def build(context: StageContext) -> dict[str, JSON]:
         heldout = _write_pairs(config, corpus, context.output, context.report)
         return {"tasks": write_promptless(config, context.output), "heldout": heldout}
     passages, texts = _sample_heldout(config, corpus, context.report)
-    counts = {name: _write(config, context.output, name, passages) for name in prompted(config.tasks)}
+    counts = {name: _write(context, name, passages) for name in prompted(config.tasks)}
     counts |= write_promptless(config, context.output)
     documents = texts.documents()
     write_heldout(context.output / HELDOUT, documents)
@@ -80,23 +85,42 @@ def _sample_heldout(
     return passages, texts
 
 
-def _write(config: EvaluationConfig, output: Path, name: str, passages: PassageSample) -> JSON:
-    generation = None
+def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
+    config = context.config.evaluation
+    generation: Generation | None = None
+    changes: Mapping[str, Any] = {}
     if name == CONTINUATION:
         items = continuation_items(passages, config.continuation_items)
         prompt = BenchmarkPrompt("held-out part of the corpus", target_delimiter="")
-    else:
+    elif name in BENCHMARKS:
         benchmark = BENCHMARKS[name]
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+    else:
+        found = _borrowed(config, name, context.report)
+        items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
-    write_task(output, name, items, prompt, generation)
-    return {"items": len(items.evaluated), "fewshot": len(items.fewshot), "fewshot_source": items.fewshot_source}
+    write_task(context.output, name, items, prompt, generation, changes)
+    return {
+        "items": len(items.evaluated),
+        "fewshot": len(items.fewshot),
+        "fewshot_source": items.fewshot_source,
+        "written": generation is not None,
+    }
 
 
 def _benchmark_items(config: EvaluationConfig, benchmark: Benchmark) -> ItemSet:
     scored = benchmark_file(config.data, benchmark)
     training = fewshot_file(scored, benchmark)
     return split_pool(
-        read_benchmark(scored, benchmark), read_benchmark(training, benchmark) if training is not None else None
+        read_benchmark(scored, benchmark),
+        read_benchmark(training, benchmark) if training is not None else None,
+        max(config.task_shots(benchmark.name)),
     )
+
+
+def _borrowed(config: EvaluationConfig, name: str, report: Reporter) -> Borrowed:
+    task = definition(config, name)
+    if task.left_out:
+        report.message(f"{name}: {', '.join(task.left_out)} of its measures are no means over items and are left out")
+    return borrowed_items(task, split_files(config, task), max(config.task_shots(name)))

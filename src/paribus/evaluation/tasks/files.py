@@ -3,7 +3,9 @@
 Paths in the YAML are relative, so an artefact may be moved; lm-eval itself can use it from inside the directory.
 """
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
@@ -17,16 +19,21 @@ ACCURACIES = ("acc", "acc_norm", "acc_bytes")
 SPANS_JOINED = "{{ answers | map('join', ', ') | list }}"
 
 
-def write_task(
-    directory: Path, name: str, items: ItemSet, prompt: BenchmarkPrompt, generation: Generation | None = None
+def write_task(  # noqa: PLR0917 (what a task is made of)
+    directory: Path,
+    name: str,
+    items: ItemSet,
+    prompt: BenchmarkPrompt,
+    generation: Generation | None = None,
+    changes: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write `<name>.yaml`, `<name>.jsonl` (scored) and `<name>.fewshot.jsonl` (examples).
 
-    `generation` goes with items whose answer is written.
+    `generation` goes with items whose answer is written; `changes` are other values of the YAML.
     """
     write_items(directory / f"{name}.jsonl", items.evaluated)
     write_items(directory / f"{name}.fewshot.jsonl", items.fewshot)
-    config = task_config(name, items, prompt, generation)
+    config = task_config(name, items, prompt, generation) | dict(changes)
     content = yaml.safe_dump(config, sort_keys=False, allow_unicode=True)
     (directory / f"{name}.yaml").write_text(content, encoding="utf-8")
 

@@ -1,0 +1,91 @@
+"""The records of a borrowed task: JSON lines in `evaluation.data`, from the hub, or where the user's YAML says."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import DataError
+from paribus.evaluation.borrowed.definition import Definition
+from paribus.evaluation.suites.benchmark import Record
+from paribus.evaluation.suites.files import DataFile, read_lines, split_file
+from paribus.evaluation.suites.hub import load, write_splits
+
+
+@dataclass(frozen=True)
+class SplitFiles:
+    """Where the records of a task lie."""
+
+    scored: Path
+    fewshot: Path | None
+    """None where there is no file of examples."""
+
+
+def split_files(config: EvaluationConfig, task: Definition) -> SplitFiles:
+    """The files; ConfigurationError where `evaluation.data` is null, DataError where they are missing."""
+    if (named := _named_files(task)) is not None:
+        scored = _named(task, named, task.scored_split)
+        return SplitFiles(scored, _named(task, named, task.fewshot_split) if task.fewshot_split else None)
+    split = task.scored_split
+    hint = "; evaluation.source=hub fetches it"
+    scored = DataFile(f"task {task.name}", task.name, (f"{split}.jsonl",), hint).find(config.data)
+    fewshot = task.fewshot_split and split_file(scored.parent.parent, task.name, task.fewshot_split)
+    return SplitFiles(scored, fewshot or None)
+
+
+def fetch_records(config: EvaluationConfig, task: Definition) -> None:
+    """Write the splits of the task's data set below `evaluation.data`, unless the scored one is there.
+
+    Raises DataError where they can be had neither from the hub nor from the Hugging Face cache.
+    """
+    if config.data is None or _named_files(task) is not None:
+        return
+    data, split = Path(config.data), task.scored_split
+    if split_file(data, task.name, split) is not None:
+        return
+    path, name = task.config.get("dataset_path"), task.config.get("dataset_name")
+    if not path:
+        raise DataError(f"evaluation.source: task {task.name} names no data set (dataset_path)")
+    options = {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
+    named = f"{path} ({name})" if name else str(path)
+    wanted = [task.fewshot_split] if task.fewshot_split else []
+    found = load(named, task.name, path, name, **options)
+    write_splits(data, task.name, (found, named), split, wanted)
+
+
+def read_split(path: Path, task: Definition) -> list[dict[str, Any]]:
+    """The records of a file, in order; DataError names file and line."""
+    return list(read_lines(path, f"task {task.name}", _record))
+
+
+def _record(name: str, record: Record) -> dict[str, Any]:
+    return dict(record)
+
+
+def _options(task: Definition) -> Mapping[str, Any]:
+    found = task.config.get("dataset_kwargs")
+    return found if isinstance(found, dict) else {}
+
+
+def _named_files(task: Definition) -> Mapping[str, Any] | None:
+    """By split the files that the YAML itself names; None where its data set is the hub's."""
+    files = _options(task).get("data_files")
+    if task.config.get("dataset_path") != "json" or files is None or "://" in json.dumps(files, default=str):
+        return None
+    return files if isinstance(files, dict) else {"train": files}  # so `datasets` calls a file without a split
+
+
+def _named(task: Definition, files: Mapping[str, Any], split: str) -> Path:
+    given = files.get(split)
+    chosen = given[0] if isinstance(given, list) and len(given) == 1 else given
+    if not isinstance(chosen, str):
+        raise DataError(
+            f"evaluation.include_path: {task.path} must name one file of JSON lines for the split {split!r} in "
+            f"dataset_kwargs.data_files, not {given!r}"
+        )
+    path = task.path.parent / chosen
+    if not path.is_file():
+        raise DataError(f"evaluation.include_path: task {task.name} reads {path}, which is not there")
+    return path

@@ -1,0 +1,148 @@
+"""Tasks of a user's directory and of lm-eval: what is found, refused, pinned and stored."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml  # type: ignore[import-untyped]
+
+from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.evaluation.fingerprint import fingerprint
+from paribus.evaluation.preflight import problems
+from paribus.evaluation.stage import build_tasks
+from paribus.evaluation.tasks.items import read_records
+from paribus.store.file_digests import FileDigests
+from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
+from support.evaluations import stage_context, write_drawn_corpus
+
+
+def config(folder: Path | None, *tasks: str, **fields: Any) -> EvaluationConfig:
+    path = None if folder is None else str(folder)
+    return EvaluationConfig(tasks=tasks, include_path=path, heldout_text=2_000, **fields)
+
+
+def stored(root: Path, evaluation: EvaluationConfig) -> Path:
+    write_drawn_corpus(root)
+    build_tasks(stage_context(root, evaluation, "tasks", "corpus"))
+    return root / "tasks"
+
+
+def test_a_task_of_a_directory_is_stored_as_ours_are(tmp_path: Path) -> None:
+    evaluation = config(write_tasks(tmp_path / "own", CHOICES, WRITTEN), "colours", "follows", shots=(0, 1))
+    assert problems(evaluation) == []
+    tasks = stored(tmp_path, evaluation)
+    (first, *_), (shown, *_) = read_records(tasks / "colours.jsonl"), read_records(tasks / "colours.fewshot.jsonl")
+    record = json.loads((tmp_path / "own" / "colours.jsonl").read_text().splitlines()[0])
+    assert first["query"] == f"Words: {record['question']}\nNext:"
+    assert first["choices"] == [record["a"], record["b"], record["c"]]
+    assert first["choices"][first["gold"]] == record[record["right"]]
+    assert shown["id"] == "train/1"
+    about = yaml.safe_load((tasks / "colours.yaml").read_text())
+    assert about["description"] == CHOICES["description"]
+    assert [metric["metric"] for metric in about["metric_list"]] == ["acc", "acc_norm"]
+    (written, *_) = read_records(tasks / "follows.jsonl")
+    assert written["answers"] == [[record["a"]], [record["b"]]]
+    assert [record["query"] for record in read_records(tasks / "follows.fewshot.jsonl")] == ["order token"]
+
+
+def test_without_a_file_of_examples_some_items_are_split_off(tmp_path: Path) -> None:
+    own = CHOICES | {"fewshot_split": "test"}
+    tasks = stored(tmp_path, config(write_tasks(tmp_path / "own", own), "colours", shots=(2,)))
+    scored, shown = (read_records(tasks / f"colours{part}.jsonl") for part in ("", ".fewshot"))
+    assert (len(scored), len(shown)) == (18, 6)
+    assert not {record["query"] for record in scored} & {record["query"] for record in shown}
+
+
+def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> None:
+    task = write_tasks(tmp_path / "own", CHOICES) / "colours.yaml"
+    records, code = task.with_name("colours.jsonl"), task.with_name("helpers.py")
+    evaluation, digests = config(task.parent, "colours", shots=(2,)), FileDigests(tmp_path / "digests")
+
+    def identity() -> str:
+        return json.dumps(fingerprint(evaluation, digests))
+
+    found = [identity()]
+    task.write_text(task.read_text().replace("Next:", "Then:"))
+    found.append(identity())
+    write_records(records, 25, seed=1)
+    found.append(identity())
+    task.write_text(task.read_text() + "process_docs: !function helpers.longer\n")
+    code.write_text("def longer(docs):\n    return docs\n")
+    found.append(identity())
+    code.write_text("def longer(docs):\n    return docs.select(range(3))\n")
+    found.append(identity())
+    assert len(set(found)) == len(found)
+    assert len(read_records(stored(tmp_path, evaluation) / "colours.jsonl")) == 3
+    moved = task.parent.rename(tmp_path / "moved")
+    assert json.dumps(fingerprint(config(moved, "colours", shots=(2,)), digests)) == found[-1]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"output_type": "loglikelihood_rolling"}, "name its texts in evaluation.texts"),
+        ({"process_results": "anything"}, "computes its measures in Python"),
+        ({"metric_list": [{"metric": "mcc"}]}, "is measured by mcc alone"),
+        ({"repeats": 4}, "asks 4 times"),
+        ({"test_split": "test[:5]"}, "no name of a file"),
+        ({"fewshot_config": {"sampler": "balanced"}}, "draws its examples by balanced"),
+        ({"class": "X"}, "is written in Python"),
+    ],
+)
+def test_what_cannot_be_stored_is_refused_before_anything_runs(
+    tmp_path: Path, change: dict[str, Any], message: str
+) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | change)
+    ((path, found),) = problems(config(own, "colours", shots=(0,)))
+    assert path == "evaluation.tasks"
+    assert message in found
+
+
+def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    with (own / "colours.yaml").open("a") as file:
+        file.write("process_docs: !function os.listdir\n")
+    ((_, found),) = problems(config(own, "colours"))
+    assert "!function os.listdir, which is no file below" in found
+
+
+def test_names_that_nobody_knows_and_groups_are_told(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
+    (own / "all.yaml").write_text("group: all_words\ntask: [colours, colours_too]\n")
+    found = [message for _, message in problems(config(own, "colour", "piqa", "all_words", "mmlu_astronomi"))]
+    assert "unknown task 'colour'; nearest: colours" in found[0]
+    assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
+    assert found[2].startswith("all_words is a group of tasks; name them")
+    assert found[2].endswith("colours, colours_too")
+    assert "nearest: mmlu_astronomy" in found[3]
+
+
+def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:
+    evaluation = config(None, "mmlu_astronomy", data=str(tmp_path), shots=(0, 2))
+    ((path, found),) = problems(evaluation)
+    assert path == "evaluation.data"
+    assert f"task mmlu_astronomy needs {tmp_path}/mmlu_astronomy/test.jsonl" in found
+    for split, number in (("test", 4), ("dev", 2)):
+        records = [
+            {"question": f" {split} {place}?", "choices": ["no", "yes", "both", "none"], "answer": place % 4}
+            for place in range(number)
+        ]
+        file = tmp_path / "mmlu_astronomy" / f"{split}.jsonl"
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert problems(evaluation) == []
+    tasks = stored(tmp_path / "stage", evaluation)
+    assert [record["gold"] for record in read_records(tasks / "mmlu_astronomy.jsonl")] == [0, 1, 2, 3]
+    (shown, _) = read_records(tasks / "mmlu_astronomy.fewshot.jsonl")
+    assert shown["query"] == "dev 0?\nA. no\nB. yes\nC. both\nD. none\nAnswer:"
+    assert yaml.safe_load((tasks / "mmlu_astronomy.yaml").read_text())["fewshot_config"] == {"sampler": "first_n"}
+    with pytest.raises(ConfigurationError, match=r"asks for 3 examples .* has 2 \(in .*dev\.jsonl\)"):
+        fingerprint(config(None, "mmlu_astronomy", data=str(tmp_path), shots=(3,)), FileDigests(tmp_path / "digests"))
+
+
+def test_records_that_a_task_cannot_be_made_of_are_named(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "{{missing}}"})
+    with pytest.raises(DataError, match=r"task colours .* cannot be made of .*colours\.jsonl.*'missing' is undefined"):
+        stored(tmp_path, config(own, "colours", shots=(0,)))
