@@ -8,7 +8,7 @@ from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.config.validate import unknown
 from paribus.evaluation.suites.registry import task_names
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
 
 WHOLE = ("bits_per_byte", "average")
 """Measures of whatever is scored, beside those of tasks, of groups of tasks and of sets of texts."""
@@ -69,7 +69,9 @@ def _tasks(configs: Sequence[RunConfig], table: TableConfig) -> list[str]:
 
 
 def _texts(configs: Sequence[RunConfig]) -> list[str]:
-    """Sets of texts, whose measure has their name."""
+    """Sets of texts, whose measures have their name."""
     named = [name for config in configs for name in config.evaluation.texts]
-    whole = [HELDOUT_CONCATENATED] if any(config.evaluation.concatenated for config in configs) else []
-    return [*named, HELDOUT_CLEAN, *whole]
+    streams = [config.evaluation for config in configs if config.evaluation.concatenated]
+    named += [concatenated(name) for evaluation in streams for name in evaluation.texts]
+    sets = [*named, HELDOUT_CLEAN, *([HELDOUT_CONCATENATED] if streams else [])]
+    return [*sets, *(f"{name}:perplexity" for name in sets)]

@@ -16,7 +16,7 @@ from paribus.evaluation.suites.files import benchmark_file, fewshot_file
 from paribus.evaluation.suites.hub import fetch
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, is_ours, prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, NAME, text_file
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, NAME, concatenated, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS
 
 Problem = tuple[str, str]
@@ -57,6 +57,8 @@ def _wrong_text(config: EvaluationConfig, name: str) -> str | None:
         return (
             f"{name!r} is what a run calls a set of held-out documents; give the set, and its directory, another name"
         )
+    if name in map(concatenated, config.texts):
+        return f"{name!r} is what a run calls the texts of another set end to end; give the set another name"
     if NAME.fullmatch(name) is None:
         return f"{name!r} must be letters, digits, `_`, `-` and `.`, a letter or digit first: it names a directory"
     return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -35,7 +36,7 @@ ITEMS_SCHEMA = pa.schema(
 HELDOUT_SCHEMA = pa.schema(
     [("checkpoint", pa.int64()), ("document", pa.string()), ("bits", pa.float64()), ("bytes", pa.int64())]
 )
-TEXTS_SCHEMA = pa.schema([("text_set", pa.string()), *HELDOUT_SCHEMA])
+TEXTS_SCHEMA = pa.schema([("text_set", pa.string()), *HELDOUT_SCHEMA, ("tokens", pa.int64())])
 TRANSLATIONS_SCHEMA = pa.schema(
     [("checkpoint", pa.int64()), ("task", pa.string()), ("document", pa.string()), ("translation", pa.string())]
 )
@@ -117,13 +118,14 @@ def write_heldout_table(path: Path, documents: Sequence[str], scored: Mapping[in
 
 
 def write_texts_table(path: Path, sets: Mapping[str, tuple[Sequence[str], Mapping[int, DocumentBits]]]) -> None:
-    """`texts.parquet`: the same of each set of texts, which the first column names."""
-    tables = [_bits_table(documents, scored) for documents, scored in sets.values()]
-    named = [
-        table.add_column(0, TEXTS_SCHEMA.field(0), [[name] * table.num_rows])
-        for name, table in zip(sets, tables, strict=True)
-    ]
-    pq.write_table(pa.concat_tables(named), path)
+    """`texts.parquet`: the same of each set of texts, which the first column names, and tokens."""
+    tables = []
+    for name, (documents, scored) in sets.items():
+        bits = _bits_table(documents, scored)
+        tokens = np.concatenate([found.tokens for found in scored.values()])
+        columns = [pa.array([name] * bits.num_rows), *bits.columns, pa.array(tokens)]
+        tables.append(pa.table(columns, schema=TEXTS_SCHEMA))
+    pq.write_table(pa.concat_tables(tables), path)
 
 
 def _bits_table(documents: Sequence[str], scored: Mapping[int, DocumentBits]) -> pa.Table:

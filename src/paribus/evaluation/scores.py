@@ -1,7 +1,7 @@
 """Score checkpoints on tasks and held-out text. Imports lm_eval and torch: import this module late."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,7 +109,7 @@ def _write(
     for step, bits in scored.heldout.items():
         context.report.metric(BITS_PER_BYTE, bits.bits_per_byte, step=step)
         for found in clean:
-            context.report.metric(found.metric, found.scored[step].bits_per_byte, step=step)
+            _tell(context.report, found.metrics(step), step)
     write_items_table(context.output / "items.parquet", scored.rows)
     write_heldout_table(context.output / "heldout.parquet", heldout.documents, scored.heldout)
     if scored.translated.texts:
@@ -151,7 +151,7 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
         if model is None:
             model = HarnessModel(scorer, tokenizer)
             documents = encode_documents(tokenizer, heldout.texts, model.max_length)
-            scored.texts = load_text_sets(context.inputs["tasks"], config.texts, tokenizer, model.max_length)
+            scored.texts = load_text_sets(context.inputs["tasks"], config, tokenizer, model.max_length)
             if config.concatenated:
                 order = read_order(context.inputs["tasks"] / ORDER)
                 stream = encode_stream(tokenizer, heldout.texts, order, model.max_length)
@@ -166,7 +166,12 @@ def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)
             scored.omitted, scored.truncated = model.omitted, model.truncated
         scored.heldout[step] = documents.bits(scorer, progress.text)
         for found in scored.texts:
-            context.report.metric(found.metric, found.score(step, scorer, progress.text_of(found.name)), step=step)
+            _tell(context.report, found.score(step, scorer, progress.text_of(found.name)), step)
+
+
+def _tell(report: Reporter, metrics: Mapping[str, float], step: int) -> None:
+    for name, value in metrics.items():
+        report.metric(name, value, step=step)
 
 
 def _names(samples: dict[str, list[Any]]) -> dict[Item, str]:
@@ -298,5 +303,6 @@ def _result(scored: Scored, steps: list[int]) -> dict[str, JSON]:
     values: dict[str, JSON] = {measure(*key): value for key, value in means(scored.rows).items()}
     bits = [result.bits_per_byte for result in scored.heldout.values()]
     values[BITS_PER_BYTE] = sum(bits) / len(bits)
-    values |= {found.metric: found.mean for found in scored.texts}
+    for found in scored.texts:
+        values |= found.means()
     return {"checkpoints": [*steps], "metrics": values}

@@ -86,7 +86,7 @@ def _device(config: RunConfig) -> Device:
 
 TASKS = Stage(
     "tasks",
-    code_version=4,
+    code_version=5,
     inputs=always("corpus"),
     identity=fields(
         "evaluation", "tasks", "texts", "shots", "shots_of", "limit", "continuation_items", "context_characters",
@@ -104,7 +104,7 @@ PROMPTS = Stage(
 )
 EVALUATION = Stage(
     "evaluation",
-    code_version=7,
+    code_version=8,
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",

@@ -34,7 +34,7 @@ def scoring_work(config: RunConfig, tasks: Mapping[str, Any], vocabulary: int, b
     texts = (result["heldout"], *result.get("texts", {}).values())
     tokens += sum(text["bytes"] for text in texts) / bytes_per_token
     if evaluation.concatenated and not isinstance(config.model, EncoderDecoderModel):
-        tokens += WINDOWS * result["heldout"]["bytes"] / bytes_per_token
+        tokens += WINDOWS * sum(text["bytes"] for text in texts) / bytes_per_token
     flops = training_flops(config.model, vocabulary, round(tokens)) * evaluation.last_checkpoints / PASSES
     written = any(result["tasks"][name]["written"] for name in names)
     return ScoringWork(flops, not written and len(names) == len(evaluation.tasks))

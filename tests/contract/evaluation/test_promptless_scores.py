@@ -54,8 +54,18 @@ def test_texts_are_sampled_and_scored_as_held_out_text_is(tmp_path: Path) -> Non
     found = load(tmp_path / "evaluation").texts["half"]
     assert (found.bits[1].sum(), found.bytes.sum()) == (pytest.approx(sums[0]), sums[1])
     about = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())["texts"]
-    assert about["half"] == {"documents": len(found), "bytes": sums[1]}
+    assert about["half"] == {"documents": len(found), "bytes": sums[1], "tokens": sums[1]}
     assert sums[1] == 1_500
+    for name in ("half", "half_concatenated"):  # a token is a byte
+        steps = [
+            sum(row["bits"] for row in rows if (row["text_set"], row["checkpoint"]) == (name, step)) / sums[1]
+            for step in (10, 20)
+        ]
+        assert metrics[f"eval/{name}/perplexity"] == pytest.approx(sum(2**step for step in steps) / 2)
+    assert metrics["eval/half_concatenated/bits_per_byte"] != pytest.approx(metrics["eval/half/bits_per_byte"])
+    order = json.loads((tmp_path / "tasks" / "half.order.json").read_text())
+    assert sorted(order) == list(range(len(found)))
+    assert order != sorted(order)
 
 
 def test_a_run_scores_its_tokenizer_on_a_segmented_corpus_as_the_library_does(

@@ -91,7 +91,10 @@ def test_scoring_is_forward_passes_over_items_and_held_out_text(tmp_path: Path) 
 
 def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Path) -> None:
     run = planned_run(tmp_path, evaluation=EvaluationConfig(tasks=("triviaqa",), shots=(0,)))
-    result = {"tasks": {"triviaqa": {"items": 1, "fewshot": 0, "written": True}}, "heldout": {"documents": 1, "bytes": 10}}
+    result = {
+        "tasks": {"triviaqa": {"items": 1, "fewshot": 0, "written": True}},
+        "heldout": {"documents": 1, "bytes": 10},
+    }
     store_record(run, "tasks", result, files={f"triviaqa{part}.jsonl": 9 for part in ("", ".fewshot")})
     plan = make_plan([run])
     assert not plan.others.after.whole

@@ -19,11 +19,15 @@ LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
 BOOKS = [(10.0, 4), (30.0, 16), (9.0, 5)] * 10
 
 
-def with_texts(run: RunRecord, **sets: list[tuple[float, int]]) -> RunRecord:
-    """The run with bits and bytes of the documents of sets of texts."""
+def with_texts(run: RunRecord, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> RunRecord:
+    """The run with bits and bytes of the documents of sets of texts, cut into tokens of so many bytes."""
     assert run.scores is not None
-    lines = [(name, 0, f"test/{n}", bits, size) for name, found in sets.items() for n, (bits, size) in enumerate(found)]
-    table = pd.DataFrame(lines, columns=["text_set", "checkpoint", "document", "bits", "bytes"])
+    lines = [
+        (name, 0, f"test/{n}", bits, size, -(-size // bytes_per_token))
+        for name, found in sets.items()
+        for n, (bits, size) in enumerate(found)
+    ]
+    table = pd.DataFrame(lines, columns=["text_set", "checkpoint", "document", "bits", "bytes", "tokens"])
     table.to_parquet(run.scores / "texts.parquet")
     statistics = {"heldout": {}, "tasks": {}, "texts": {name: {} for name in sets}}
     (run.scores / "statistics.json").write_text(json.dumps(statistics))
@@ -62,6 +66,42 @@ def test_a_table_names_a_set_by_its_name(tmp_path: Path) -> None:
         ("Held-out text", "bits / byte"),
     ]
     assert layouts(comparison, tmp_path)[0].lines[0].entries[0].text == "1.9600"
+
+
+def test_texts_end_to_end_have_a_perplexity_where_all_rows_cut_them_alike(tmp_path: Path) -> None:
+    less = [(bits - 0.5, size) for bits, size in BOOKS]
+    runs = [
+        with_texts(record(tmp_path, "one", BPE, {}), books=BOOKS, books_concatenated=BOOKS),
+        with_texts(record(tmp_path, "two", LBPE, {}), books=less, books_concatenated=less),
+    ]
+    comparison = compare(runs, FACTORS)
+    keys = [column.key for column in comparison.columns]
+    assert keys[:3] == ["books/bits_per_byte", "books_concatenated/bits_per_byte", "books_concatenated/perplexity"]
+    assert [(column.group, column.label) for column in comparison.columns[1:3]] == [
+        ("books", "end to end"),
+        ("books", "perplexity"),
+    ]
+    first, second = (row.cells["books_concatenated/perplexity"] for row in comparison.rows)
+    assert (first.value, second.value) == (pytest.approx(2 ** (49 / 7)), pytest.approx(2 ** (47.5 / 7)))
+    assert second.test is not None
+    assert second.test.difference == pytest.approx(-1.5 / 7)
+    assert any("30 documents of books end to end" in line for line in notes(comparison))
+    assert not any("does not compare" in line for line in notes(comparison))
+
+
+def test_rows_that_cut_texts_otherwise_have_a_perplexity_on_request_and_a_warning(tmp_path: Path) -> None:
+    runs = [
+        with_texts(record(tmp_path, "one", BPE, {}), books_concatenated=BOOKS),
+        with_texts(record(tmp_path, "two", LBPE, {}), bytes_per_token=2, books_concatenated=BOOKS),
+    ]
+    assert "books_concatenated/perplexity" not in [column.key for column in compare(runs, FACTORS).columns]
+    comparison = compare(runs, FACTORS, table=TableConfig(columns=("books_concatenated:perplexity", "bits_per_byte")))
+    values = [row.cells["books_concatenated/perplexity"].value for row in comparison.rows]
+    assert values == [pytest.approx(2**7), pytest.approx(2 ** (49 / 13))]
+    assert any(
+        "does not compare rows that cut texts into other tokens, as those of books" in line
+        for line in notes(comparison)
+    )
 
 
 def test_other_documents_of_a_set_are_refused(tmp_path: Path) -> None:

@@ -52,7 +52,9 @@ class EvaluationConfig:
         2**20, doc="Bytes of held-out text, or of held-out targets, and of each set of texts, for bits per byte."
     )
     concatenated: bool = identity(
-        True, doc="Score held-out documents also end to end, each after related ones: heldout_concatenated."
+        True,
+        doc="Score documents also end to end: held-out ones each after related ones (heldout_concatenated), those of a "
+        "set of texts in random order (<name>_concatenated).",
     )
     clean_overlap: UpToOne = identity(
         0.2,

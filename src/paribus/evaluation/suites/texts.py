@@ -16,6 +16,12 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 
 HELDOUT_CLEAN, HELDOUT_CONCATENATED = "heldout_clean", "heldout_concatenated"
 """Sets that a run has without naming them: no other set may have these names."""
+_CONCATENATED = "_concatenated"
+
+
+def concatenated(name: str) -> str:
+    """What the texts of a set are called end to end."""
+    return name + _CONCATENATED
 
 
 def text_file(name: str) -> DataFile:

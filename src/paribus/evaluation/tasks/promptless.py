@@ -10,12 +10,18 @@ from paribus.evaluation.suites.texts import read_texts, text_file
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.evaluation.tasks.heldout import TextSample, write_heldout
 from paribus.evaluation.tasks.heldout_pairs import write_pairs
+from paribus.evaluation.text.concatenated import random_order, write_order
 from paribus.stage.context import JSON, Reporter
 
 
 def texts_path(tasks: Path, name: str) -> Path:
     """File of the artefact `tasks` that holds a set of texts, as `read_heldout` reads it."""
     return tasks / f"{name}.texts.jsonl"
+
+
+def order_path(tasks: Path, name: str) -> Path:
+    """File of the artefact `tasks` that has the order in which the texts of a set stand end to end."""
+    return tasks / f"{name}.order.json"
 
 
 def pairs_path(tasks: Path, name: str) -> Path:
@@ -63,5 +69,7 @@ def write_texts(config: EvaluationConfig, output: Path, report: Reporter) -> dic
         if not documents:
             raise DataError(f"{path}: evaluation.heldout_text takes no text of {name}; raise it")
         write_heldout(texts_path(output, name), documents)
+        if config.concatenated:
+            write_order(order_path(output, name), random_order(len(documents)))
         found[name] = {"documents": len(documents), "bytes": sum(len(text.encode()) for _, text in documents)}
     return found

@@ -1,9 +1,9 @@
-"""Bits per byte of held-out documents that stand in one stream, each after documents related to it.
+"""Bits of documents that stand in one stream: held-out ones each after related ones, other sets in random order.
 
 What a model makes of a context of several documents shows here and not in documents alone. The order is one for all
-runs and knows no model: Algorithm 1 of In-Context Pretraining over the nearest documents by BM25. The documents follow
-each other with an end-of-document token between them, whatever the packing of a run; each token is scored once, with at
-least half a context of the stream before it. Tokens between documents are not scored.
+runs and knows no model: of held-out documents Algorithm 1 of In-Context Pretraining over the nearest documents by BM25.
+The documents follow each other with an end-of-document token between them, whatever the packing of a run; each token is
+scored once, with at least half a context of the stream before it. Tokens between documents are not scored.
 """
 
 import json
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from paribus.evaluation.models.scoring import Scorer
 
 ORDER = "heldout.order.json"
+RANDOM_SEED = 0
+"""Draws the order of sets of texts, the same for every run."""
 NEIGHBOURS, QUERY_TERMS = 20, 25
 """Of the graph that the order is a path through; as `ordering=lexical` has them."""
 SATURATION, LENGTH_NORMALIZATION = 1.2, 0.75
@@ -46,8 +48,13 @@ def related_order(texts: Sequence[str]) -> NDArray[np.int64]:
     return traverse(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+def random_order(number: int) -> NDArray[np.int64]:
+    """(number,) the places of so many texts in an order that says nothing of them."""
+    return np.random.default_rng(RANDOM_SEED).permutation(number)
+
+
 def write_order(path: Path, order: NDArray[np.int64]) -> None:
-    """Places of the held-out documents in their order, as JSON."""
+    """Places of documents in their order, as JSON."""
     path.write_text(json.dumps(order.tolist()) + "\n", encoding="utf-8")
 
 
@@ -73,7 +80,8 @@ class Stream:
         report = counter(progress, len(self.pairs), int(self.sizes.sum()))
         scores, own = scorer.token_scores(self.pairs, report), self.owners != _BETWEEN
         nats = np.bincount(self.owners[own], scores[own], minlength=len(self.sizes))
-        return DocumentBits(-nats / np.log(2), self.sizes)
+        tokens = np.bincount(self.owners[own], minlength=len(self.sizes))
+        return DocumentBits(-nats / np.log(2), self.sizes, tokens)
 
 
 def encode_stream(tokenizer: PromptEncoder, texts: Sequence[str], order: Sequence[int], context_length: int) -> Stream:

@@ -73,7 +73,9 @@ class TargetScorer:
             np.add.at(nats, [part.owner for part in some], found)
         if not np.isfinite(nats).all():
             raise NumericalError("the model's output is not a number; its weights are not finite or overflow")
-        return DocumentBits(nats / np.log(2), sizes)
+        scored_tokens = np.zeros(len(pairs), np.int64)
+        np.add.at(scored_tokens, [part.owner for part in parts], [len(part.scored) for part in parts])
+        return DocumentBits(nats / np.log(2), sizes, scored_tokens)
 
     def _windows(self, owner: int, pair: TextPair) -> list[_Window]:
         source = np.append(self.tokenizer.encode(pair.source)[: self.context_length - 1], self.tokenizer.eos_id)

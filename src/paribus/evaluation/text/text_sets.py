@@ -1,17 +1,20 @@
-"""Bits per byte of the sets of texts that a run names (`evaluation.texts`), by the rule of held-out text."""
+"""Bits of the sets of texts that a run names (`evaluation.texts`): of each document alone, by the rule of held-out
+text, and of all end to end in random order."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.prompts.pairs import PromptEncoder
 from paribus.evaluation.results import write_texts_table
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, concatenated
 from paribus.evaluation.tasks.heldout import read_heldout
-from paribus.evaluation.tasks.promptless import texts_path
+from paribus.evaluation.tasks.promptless import order_path, texts_path
 from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
+from paribus.evaluation.text.concatenated import encode_stream, read_order
 from paribus.stage.context import JSON
 
 if TYPE_CHECKING:
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 BITS_PER_BYTE = "eval/{}/bits_per_byte"
 """The metric of a set."""
+PERPLEXITY = "eval/{}/perplexity"
+"""What its bits a token are too, which only runs with one tokenizer share."""
 
 
 class Encoded(Protocol):
@@ -40,35 +45,41 @@ class TextSet:
     scored: dict[int, DocumentBits] = field(default_factory=dict)
     """By step."""
 
-    def score(self, step: int, scorer: "Scorer", progress: Callable[[int, int], None]) -> float:
-        """Bits per byte under the checkpoint of a step; `progress` is told the bytes finished and their number."""
+    def score(self, step: int, scorer: "Scorer", progress: Callable[[int, int], None]) -> dict[str, float]:
+        """Metrics under the checkpoint of a step; `progress` is told the bytes finished and their number."""
         if step not in self.scored and self.encoded is not None:
             self.scored[step] = self.encoded.bits(scorer, progress)
-        return self.scored[step].bits_per_byte
+        return self.metrics(step)
 
-    @property
-    def metric(self) -> str:
-        """Its name among the metrics of the run."""
-        return BITS_PER_BYTE.format(self.name)
+    def metrics(self, step: int) -> dict[str, float]:
+        """What a checkpoint gave, by the names of the run's metrics."""
+        found = self.scored[step]
+        return {BITS_PER_BYTE.format(self.name): found.bits_per_byte, PERPLEXITY.format(self.name): found.perplexity}
 
-    @property
-    def mean(self) -> float:
-        """Bits per byte, averaged over checkpoints."""
-        return sum(found.bits_per_byte for found in self.scored.values()) / len(self.scored)
+    def means(self) -> dict[str, float]:
+        """The same, averaged over checkpoints."""
+        every = [self.metrics(step) for step in self.scored]
+        return {name: sum(found[name] for found in every) / len(every) for name in every[0]}
 
     def about(self) -> JSON:
         """What `statistics.json` says of it."""
-        sizes = next(iter(self.scored.values())).bytes
-        return {"documents": len(self.documents), "bytes": int(sizes.sum())}
+        found = next(iter(self.scored.values()))
+        return {
+            "documents": len(self.documents), "bytes": int(found.bytes.sum()), "tokens": int(found.tokens.sum())
+        }  # fmt: skip
 
 
-def load_text_sets(tasks: Path, names: Sequence[str], tokenizer: PromptEncoder, context_length: int) -> list[TextSet]:
-    """The sets of the artefact `tasks`, encoded once for all checkpoints."""
+def load_text_sets(
+    tasks: Path, config: EvaluationConfig, tokenizer: PromptEncoder, context_length: int
+) -> list[TextSet]:
+    """The sets of the artefact `tasks`, encoded once for all checkpoints; with `evaluation.concatenated` each twice."""
     sets = []
-    for name in names:
-        documents = read_heldout(texts_path(tasks, name))
-        encoded = encode_documents(tokenizer, [text for _, text in documents], context_length)
-        sets.append(TextSet(name, [document for document, _ in documents], encoded))
+    for name in config.texts:
+        ids, texts = (list(column) for column in zip(*read_heldout(texts_path(tasks, name)), strict=True))
+        sets.append(TextSet(name, ids, encode_documents(tokenizer, texts, context_length)))
+        if config.concatenated:
+            order = read_order(order_path(tasks, name))
+            sets.append(TextSet(concatenated(name), ids, encode_stream(tokenizer, texts, order, context_length)))
     return sets
 
 
@@ -84,7 +95,9 @@ def clean_set(
     clean = [place for place, id in enumerate(documents) if overlaps[id] is not None and overlaps[id] <= most]
     if not 0 < len(clean) < len(documents):
         return []
-    bits = {step: DocumentBits(found.bits[clean], found.bytes[clean]) for step, found in scored.items()}
+    bits = {
+        step: DocumentBits(found.bits[clean], found.bytes[clean], found.tokens[clean]) for step, found in scored.items()
+    }
     return [TextSet(HELDOUT_CLEAN, [documents[place] for place in clean], None, bits)]
 
 

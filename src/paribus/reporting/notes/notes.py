@@ -1,7 +1,7 @@
 """What stands under the table: what ± means, what was tested on what, what is missing, and what was equal."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
@@ -16,10 +16,10 @@ from paribus.reporting.significance.judgement import (
     unjudged,
 )
 from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.columns import AVERAGE
+from paribus.reporting.table.columns import AVERAGE, cut_alike
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import EXPLORATORY, heading, size, spread_shows
-from paribus.reporting.table.measures import HELDOUT_SETS, Column
+from paribus.reporting.table.measures import CONCATENATED, HELDOUT_SETS, Column
 
 
 def notes(comparison: Comparison) -> list[str]:
@@ -89,7 +89,9 @@ def _reading(comparison: Comparison) -> list[str]:
         last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
         lines.append(f"Scored on {', '.join(counts)}, at {last}.")
     lines += _averages(comparison)
-    if any(column.kind == "perplexity" for column in comparison.columns):
+    perplexities = [column for column in comparison.columns if column.kind == "perplexity"]
+    lines += _perplexity_a_token([column for column in perplexities if column.field], comparison)
+    if any(column.parts for column in perplexities):
         lines.append(
             "Perplexity is 2 to the mean bits of the text that should follow, whatever its tokens (over seeds, too, of "
             "the mean bits); it is compared and tested in bits."
@@ -101,7 +103,20 @@ def _documents(column: Column) -> str:
     """What bits per byte are of."""
     if column.field in HELDOUT_SETS:
         return {"clean": "clean ones among them", "concatenated": "of them concatenated"}[column.label]
-    return f"documents of {column.group}" if column.field else "held-out documents"
+    whole = " end to end" if column.field.endswith(CONCATENATED) else ""
+    return f"documents of {column.group}{whole}" if column.field else "held-out documents"
+
+
+def _perplexity_a_token(columns: Sequence[Column], comparison: Comparison) -> list[str]:
+    """What it is of, and where it says nothing of the difference of two rows."""
+    if not columns:
+        return []
+    lines = ["Perplexity of a set of texts is 2 to its bits a token; it is compared and tested in bits."]
+    other = [column.group for column in columns if not cut_alike(column, list(comparison.scores.values()))]
+    if other:
+        named = ", ".join(dict.fromkeys(other))
+        lines.append(f"Perplexity does not compare rows that cut texts into other tokens, as those of {named} are.")
+    return lines
 
 
 def _averages(comparison: Comparison) -> list[str]:

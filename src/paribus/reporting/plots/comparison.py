@@ -52,7 +52,7 @@ def main_columns(comparison: Comparison) -> list[Column]:
     scored = [column for column in comparison.columns if column.scored]
     tasks = [column for column in scored if column.parts and column.key != AVERAGE]
     means = [column for column in scored if column.key == AVERAGE] or [c for c in tasks if c.key.endswith("/mean")]
-    whole = [column for column in scored if not column.parts]
+    whole = [column for column in scored if column.kind == "bits_per_byte"]
     return [*(means[:1] or tasks[:1]), *whole]
 
 

@@ -10,6 +10,7 @@ from paribus.errors import ConfigurationError
 from paribus.reporting.table.measures import (
     BATCH_BYTES,
     BITS_PER_BYTE,
+    CONCATENATED,
     CONTEXT_BYTES,
     HELDOUT_SETS,
     METRICS,
@@ -23,6 +24,7 @@ from paribus.reporting.table.measures import (
     MeasuredTask,
     choose_metric,
     of_texts,
+    perplexity_of_texts,
     share,
 )
 from paribus.reporting.table.scores import RunScores
@@ -82,7 +84,7 @@ class _Maker:
         self.groups = table.groups or {}
         self.available = _available(scores)
         sets = dict.fromkeys(name for score in scores for name in score.texts)
-        self.texts = {name: of_texts(name, (table.names or {}).get(name, name)) for name in sets}
+        self.texts = {name: of_texts(name, table.names or {}) for name in sets}
 
     def every(self) -> list[Column]:
         """A task after the other, then means over tasks."""
@@ -96,11 +98,10 @@ class _Maker:
 
     def named(self, name: str) -> list[Column]:
         """What an entry of `table.columns` stands for."""
-        fixed = {column.key: column for column in _FIXED}
+        fixed = {column.key: column for column in _FIXED} | self.texts
+        fixed |= {f"{texts}:{PERPLEXITY}": perplexity_of_texts(column) for texts, column in self.texts.items()}
         if name in fixed:
             return [fixed[name]]
-        if name in self.texts:
-            return [self.texts[name]]
         if name in self.groups:
             return [self._group(name)]
         if name == AVERAGE:
@@ -211,13 +212,24 @@ def _available(scores: Sequence[RunScores]) -> Available:
 def _present(
     texts: Sequence[Column], scores: Sequence[RunScores], training: Sequence[Mapping[str, Any]]
 ) -> list[Column]:
-    columns = [column for column in texts if column.field not in HELDOUT_SETS]
+    columns = []
+    for column in texts:
+        if column.field not in HELDOUT_SETS:
+            columns.append(column)
+            if column.field.endswith(CONCATENATED) and cut_alike(column, scores):
+                columns.append(perplexity_of_texts(column))
     columns += [BITS_PER_BYTE] if any(len(score.heldout) for score in scores) else []
     columns += [column for column in texts if column.field in HELDOUT_SETS]
     columns += [column for column in STATISTICS if any(column.field in score.statistics for score in scores)]
     columns += [UNIFORMITY] if any(score.uniformity for score in scores) else []
     columns += [column for column in TRAINING if any(column.field in result for result in training)]
     return [column for column in columns if column not in (BATCH_BYTES, CONTEXT_BYTES) or unequal(column, training)]
+
+
+def cut_alike(column: Column, scores: Sequence[RunScores]) -> bool:
+    """Whether all runs that have a set of texts cut each document into as many tokens, so that bits a token compare."""
+    found = {tuple(score.texts[column.field].tokens) for score in scores if column.field in score.texts}
+    return len(found) == 1
 
 
 def unequal(column: Column, training: Sequence[Mapping[str, Any]]) -> bool:

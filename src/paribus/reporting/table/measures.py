@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from paribus.reporting.significance.items import Matrix
-from paribus.reporting.table.scores import Heldout, RunScores
+from paribus.reporting.significance.items import Matrix, Vector
+from paribus.reporting.table.scores import RunScores
 
 Kind = Literal[
     "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
@@ -148,11 +148,23 @@ HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "h
 """Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
 
 
-def of_texts(name: str, group: str) -> Column:
-    """The column of a set of texts."""
+CONCATENATED = "_concatenated"
+"""Ends the name of a set of texts that stand end to end in random order."""
+_PERPLEXITY = "perplexity"
+
+
+def of_texts(name: str, named: Mapping[str, str]) -> Column:
+    """The column of a set of texts, in bits a byte; `named` has what sets are called."""
     if name in HELDOUT_SETS:
         return replace(BITS_PER_BYTE, key=f"{name}/bits_per_byte", label=HELDOUT_SETS[name], field=name)
-    return Column(f"{name}/bits_per_byte", group, "bits / byte", "bits_per_byte", "lower", field=name)
+    whole = name.removesuffix(CONCATENATED)
+    label = "bits / byte" if whole == name else "end to end"
+    return Column(f"{name}/bits_per_byte", named.get(whole, whole), label, "bits_per_byte", "lower", field=name)
+
+
+def perplexity_of_texts(texts: Column) -> Column:
+    """The same in perplexity a token, which only rows that cut the texts alike share."""
+    return replace(texts, key=f"{texts.field}/{_PERPLEXITY}", label=_PERPLEXITY, kind="perplexity")
 
 
 STATISTICS = (
@@ -196,9 +208,10 @@ def measure(column: Column, training: Mapping[str, Any], scores: RunScores | Non
         return None if any(values is None for values in tasks) else stratified([v for v in tasks if v is not None])
     if column.key == UNIFORMITY.key:
         return _number(scores.uniformity.get("used"))
-    if column.kind == "bits_per_byte":
+    if column.kind in ("bits_per_byte", "perplexity"):
         texts = scores.texts.get(column.field) if column.field else scores.heldout
-        return None if texts is None else bits_per_byte(texts)
+        sizes = None if texts is None else texts.bytes if column.kind == "bits_per_byte" else texts.tokens
+        return None if texts is None or sizes is None else bits_by_size(texts.bits, sizes)
     return _number(scores.statistics.get(column.field))
 
 
@@ -218,17 +231,17 @@ def perplexity(bits: float) -> float:
     return math.inf if bits >= sys.float_info.max_exp else 2.0**bits
 
 
-def bits_per_byte(heldout: Heldout) -> Matrix | None:
-    """A value for each checkpoint and held-out document whose mean over documents is total bits / total bytes.
+def bits_by_size(bits: Matrix, sizes: Vector) -> Matrix | None:
+    """A value for each checkpoint and document, whose mean is total bits / total size (bytes or tokens).
 
     The ratio of two sums is not a mean of per-document ratios. These are its linearised (delta method) values
-    R + (bits - R * bytes) / mean(bytes): their mean is R, and their spread gives R's standard error and paired tests.
+    R + (bits - R * size) / mean(size): their mean is R, and their spread gives R's standard error and paired tests.
     """
-    total = float(heldout.bytes.sum())
+    total = float(sizes.sum())
     if total <= 0:
         return None
-    ratio = heldout.bits.sum(axis=1, keepdims=True) / total
-    values: Matrix = ratio + (heldout.bits - ratio * heldout.bytes) / heldout.bytes.mean()
+    ratio = bits.sum(axis=1, keepdims=True) / total
+    values: Matrix = ratio + (bits - ratio * sizes) / sizes.mean()
     return values
 
 

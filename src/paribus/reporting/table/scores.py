@@ -5,7 +5,7 @@ Whatever a report shows is computed from these, so that every number has an erro
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from paribus.reporting.table.score_lines import DocumentLines, ItemLines, Key, R
 ITEMS = "items.parquet"
 ITEM_COLUMNS = ("checkpoint", "task", "shots", "item", "doc_hash", "metric", "value")
 HELDOUT_COLUMNS = ("checkpoint", "document", "bits", "bytes")
-TEXTS_COLUMNS = (*HELDOUT_COLUMNS, "text_set")
+TEXTS_COLUMNS = (*HELDOUT_COLUMNS, "text_set", "tokens")
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,8 @@ class Heldout:
     """(checkpoints, documents)."""
     bytes: Vector = field(default_factory=lambda: np.empty(0))
     """(documents,)."""
+    tokens: Vector = field(default_factory=lambda: np.empty(0))
+    """(documents,) of sets of texts; none of held-out text."""
 
     def __len__(self) -> int:
         """Number of documents."""
@@ -177,8 +179,11 @@ def _texts(path: Path, known: Remembered) -> tuple[dict[str, Heldout], dict[str,
 
 
 def _text_set(table: pa.Table, name: str, path: Path, known: Remembered) -> tuple[Heldout, dict[str, str]]:
-    lines = known.arranged(table, "bits", lambda: document_lines(table, path, f"scores.texts.{name}"))
-    return _heldout(table, lines), dict(lines.content)
+    """Tokens are no part of what was scored: another tokenizer has others of the same documents."""
+    scored = table.drop_columns(["tokens"])
+    lines = known.arranged(scored, "bits", lambda: document_lines(scored, path, f"scores.texts.{name}"))
+    tokens = table["tokens"].to_numpy()[lines.order].astype(np.float64).reshape(-1, lines.checkpoints)[:, 0]
+    return replace(_heldout(scored, lines), tokens=tokens), dict(lines.content)
 
 
 def _table(path: Path, columns: Sequence[str], texts: Sequence[str]) -> pa.Table:

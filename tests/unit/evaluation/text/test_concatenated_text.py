@@ -35,6 +35,8 @@ def test_a_token_has_the_documents_before_it_as_its_context(context_length: int,
             bits[owner] -= score / math.log(2)
     assert found.bits == pytest.approx(bits, abs=1e-4)
     assert found.bytes.tolist() == [len(text.encode()) for text in TEXTS]
+    assert found.tokens.tolist() == found.bytes.tolist()
+    assert found.perplexity == pytest.approx(2 ** (sum(bits) / sum(found.tokens)))
 
 
 def test_one_document_alone_has_the_bits_it_has_by_itself() -> None:
