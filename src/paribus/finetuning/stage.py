@@ -58,7 +58,7 @@ FINETUNING_DATA = Stage(
 )
 FINETUNING = Stage(
     "finetuning",
-    code_version=3,
+    code_version=4,
     inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
     build=build,

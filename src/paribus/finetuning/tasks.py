@@ -30,7 +30,7 @@ TASKS: Mapping[str, Task] = MappingProxyType(
         for task in (
             Task("narrative_qa", ("f1",)),
             Task("qasper", ("f1",)),
-            Task("contract_nli", ("exact_match",)),
+            Task("contract_nli", ("exact_match", "f1")),
             Task("qmsum", ROUGE),
             Task("gov_report", ROUGE, question=False),
         )

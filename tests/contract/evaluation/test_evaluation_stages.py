@@ -243,6 +243,8 @@ def test_each_kind_of_item_is_scored_from_real_files(scored: Any, real_data: Rea
     }
     assert {row["metric"] for row in rows(context) if row["task"] == "lambada_openai"} == {"acc", "target_bits"}
     assert {row["metric"] for row in rows(context) if row["task"] == "ag_news"} == MEASURES
+    memotrap = {row["metric"] for row in rows(context) if row["task"] == "memotrap_history_of_science"}
+    assert memotrap == MEASURES | {"exact_match"}
     assert result["metrics"]["eval/lambada_openai/0shot/target_bits"] > 0
 
 

@@ -72,6 +72,8 @@ class Benchmark:
     """For benchmarks whose answer is written."""
     parent: str | None = None
     """Directory, where it is not the name."""
+    also: tuple[str, ...] = ()
+    """Metrics of lm-eval's that its choices have beside accuracy."""
 
     @property
     def directory(self) -> str:

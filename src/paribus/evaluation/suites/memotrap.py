@@ -14,7 +14,7 @@ def item(name: str, record: Record) -> Item:
 
 def _benchmark(file: str) -> Benchmark:
     prompt = BenchmarkPrompt(f"MemoTrap {file}, prompt of lm-eval inverse_scaling_memo_trap", target_delimiter="")
-    return Benchmark(f"memotrap_{file}", file, item, prompt, parent="memotrap")
+    return Benchmark(f"memotrap_{file}", file, item, prompt, parent="memotrap", also=("exact_match",))
 
 
 MEMOTRAP = tuple(_benchmark(file) for file in FILES)

@@ -17,7 +17,7 @@ from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_b
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS, CONTINUATION, prompted
 from paribus.evaluation.tasks.continuation import continuation_items, passage_sample
-from paribus.evaluation.tasks.files import write_task
+from paribus.evaluation.tasks.files import choice_metrics, write_task
 from paribus.evaluation.tasks.heldout import HELDOUT, TextSample, write_heldout
 from paribus.evaluation.tasks.heldout_pairs import PairSample, TextPair, write_pairs
 from paribus.evaluation.tasks.items import ItemSet
@@ -95,6 +95,7 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
     elif name in BENCHMARKS:
         benchmark = BENCHMARKS[name]
         items, prompt, generation = _benchmark_items(config, benchmark), benchmark.prompt, benchmark.generation
+        changes = {"metric_list": choice_metrics(benchmark.also)} if benchmark.also else {}
     else:
         found = _borrowed(config, name, context.report)
         items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes

@@ -3,7 +3,7 @@
 Paths in the YAML are relative, so an artefact may be moved; lm-eval itself can use it from inside the directory.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -109,6 +109,11 @@ def _generation(generation: Generation) -> dict[str, Any]:
         "filter_list": [{"name": "remove_whitespace", "filter": filters}],
         "metric_list": [_metric("exact_match") | dict(generation.exact_match)],
     }
+
+
+def choice_metrics(also: Sequence[str] = ()) -> list[dict[str, Any]]:
+    """The metrics of items with choices, and others of lm-eval's."""
+    return [_metric(name) for name in (*ACCURACIES, *also)]
 
 
 def _metric(name: str, aggregation: str = "mean", *, better: str = "higher") -> dict[str, Any]:

@@ -9,8 +9,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.plots.checkpoints import checkpoints_plot
 from paribus.reporting.plots.curves import Curve, learning_curves
 from paribus.reporting.plots.embeddings import embedding_plot
+from paribus.reporting.plots.examples import examples_plot
 from paribus.reporting.plots.picture import COLOURS, MARKERS, Plot, picture, style
 from paribus.reporting.plots.scaling import scaling_plots
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
@@ -29,8 +31,9 @@ MOST_ROWS = 24
 def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapMatrix | None = None) -> list[Plot]:
     """All plots for which there is something to show.
 
-    Accuracy and bits per byte, effects with their intervals, both by budget and size, learning curves, tokens,
-    vocabularies, embeddings. Of a table with more than 24 rows the first 24 are shown.
+    Accuracy and bits per byte, effects with their intervals, both by budget, size and checkpoint, accuracy by examples
+    in the prompt, learning curves, tokens, vocabularies, embeddings. Of a table with more than 24 rows the first 24 are
+    shown.
     """
     rows = comparison.finished[:MOST_ROWS]
     with mpl.rc_context(style()):
@@ -38,6 +41,8 @@ def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapM
             *(_scores(comparison, rows, column) for column in main_columns(comparison)),
             _effects(comparison, rows),
             *scaling_plots(comparison, main_columns(comparison)),
+            examples_plot(comparison),
+            checkpoints_plot(comparison, main_columns(comparison)),
             learning_curves(comparison, rows, curves),
             token_lengths(segmentations(comparison, rows), "the held-out text"),
             token_frequencies(segmentations(comparison, rows), "the held-out text"),

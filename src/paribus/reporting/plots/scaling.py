@@ -3,12 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from matplotlib.figure import Figure
-
-from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
+from paribus.reporting.plots.picture import Plot
+from paribus.reporting.plots.series import Axis, Panel, series_plot
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
-from paribus.reporting.table.measures import Column, finite
+from paribus.reporting.table.measures import Column
 
 _MOST_LINES = 12
 
@@ -45,36 +44,21 @@ def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plo
     shown = list(lines.items())[:_MOST_LINES]
     if not own or field is None or not columns:
         return None
-
-    def draw(figure: Figure) -> None:
-        panels = figure.subplots(1, len(columns), squeeze=False)[0]
-        for panel, column in zip(panels, columns, strict=True):
-            for place, (labels, rows) in enumerate(shown):
-                points = sorted(
-                    [(_x(row, field), row) for row in rows if finite(row.cells[column.key].value)], key=lambda p: p[0]
-                )
-                x = [x for x, _ in points]
-                y = [column.factor * (row.cells[column.key].value or 0.0) for _, row in points]
-                error = [column.factor * (row.cells[column.key].half_width or 0.0) for _, row in points]
-                name = " · ".join(map(comparison.name, labels)) or "all rows"
-                panel.errorbar(
-                    x, y, yerr=error, fmt=f"{MARKERS[place % len(MARKERS)]}{DASHES[place % len(DASHES)]}", capsize=2,
-                    color=COLOURS[place % len(COLOURS)], label=name if panel is panels[0] else None, linewidth=1.4,
-                )  # fmt: skip
-            panel.set_xscale("log")
-            panel.set_xlabel(_UNITS[field])
-            panel.set_ylabel(f"{heading(column)}{' (%)' if column.factor == 100 else ''}")
-        figure.legend(loc="outside lower center", fontsize=9, ncols=2)
-
+    panels = [
+        Panel(
+            heading(column),
+            column.factor,
+            {
+                " · ".join(map(comparison.name, labels)) or "all rows": [
+                    (_x(row, field), row.cells[column.key]) for row in rows
+                ]
+                for labels, rows in shown
+            },
+        )
+        for column in columns
+    ]
     caption = f"{' and '.join(heading(column) for column in columns)} by {_UNITS[field]}; ± as in the table."
-    told = "; ".join(
-        f"{' · '.join(labels) or 'all rows'} {_x(row, field):.3g}: "
-        + ", ".join(f"{column.factor * (row.cells[column.key].value or 0.0):.3f}" for column in columns)
-        for labels, rows in shown
-        for row in rows
-    )
-    height = 3.6 + 0.2 * (len(shown) // 2)
-    return picture(f"by_{axis.name}", caption, f"{caption} {told}.", (4.6 * max(1, len(columns)), height), draw)
+    return series_plot(f"by_{axis.name}", caption, Axis(_UNITS[field], logarithmic=True), panels)
 
 
 def _varies(rows: Sequence[ComparisonRow], field: str) -> bool:

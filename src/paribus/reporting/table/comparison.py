@@ -158,6 +158,20 @@ def compare(
     )
 
 
+def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoint: int | None = None) -> list[Cells]:
+    """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given."""
+    values: list[dict[str, Values]] = []
+    for row in comparison.finished:
+        found = {column.key: _measured(row, column, comparison.scores) for column in columns}
+        if checkpoint is not None:
+            found = {
+                key: {seed: each[checkpoint : checkpoint + 1] for seed, each in seeds.items() if len(each) > checkpoint}
+                for key, seeds in found.items()
+            }
+        values.append(found)
+    return shown(cells_of(values, item_averages(values)), columns)
+
+
 def _with_starts(cells: Sequence[Cells], rows: Sequence[ComparisonRow]) -> list[Cells]:
     """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do."""
     return [

@@ -79,6 +79,8 @@ class RunScores:
     uniformity: Mapping[str, float | None] = field(default_factory=dict)
     """Of the input embeddings at the last checkpoint: of the tokens that are used, frequent, medium, rare, unused."""
     checkpoints: int = 0
+    steps: tuple[int, ...] = ()
+    """Of training, at which the checkpoints stand."""
     texts: Mapping[str, Heldout] = field(default_factory=dict)
     """Bits of the documents of each set of texts, by its name."""
 
@@ -100,7 +102,8 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
     statistics = _json(directory / "statistics.json")
     tasks: Mapping[str, Mapping[str, Any]] = statistics.get("tasks", {})
     fine: Mapping[str, Mapping[str, Any]] = _json(finetuned / "statistics.json")["tasks"] if finetuned else {}
-    checkpoints = len({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
+    steps = sorted({step for table in (items, heldout) for step in table["checkpoint"].unique().to_pylist()})
+    checkpoints = len(steps)
     blocks, scored = _blocks_of(items, directory / ITEMS, known)
     tuned, answered = _blocks_of(_items(finetuned), finetuned / ITEMS, known) if finetuned else ({}, {})
     documents, content = Heldout(), {"scores.checkpoints": str(checkpoints)} | scored | answered
@@ -126,6 +129,7 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
         checkpoints=checkpoints,
+        steps=tuple(steps),
         content=content | about_texts,
         texts=texts,
     )

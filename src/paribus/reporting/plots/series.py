@@ -1,0 +1,81 @@
+"""Lines over an amount, a line a row or several: scores by size, by budget, by examples, by checkpoint."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.figure import Figure
+
+from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
+from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.measures import finite
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One measure: what its axis says, and the points of each line by the line's name."""
+
+    label: str
+    factor: float
+    """What a value is multiplied by to be shown."""
+    lines: Mapping[str, Sequence[tuple[float, Cell]]]
+
+    def points(self, name: str) -> list[tuple[float, float, float]]:
+        """Amount, value and half width of the points of a line that have a value, by amount."""
+        found = [
+            (x, self.factor * (cell.value or 0.0), self.factor * (cell.half_width or 0.0))
+            for x, cell in self.lines.get(name, ())
+            if finite(cell.value)
+        ]
+        return sorted(found)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """What the lines run over."""
+
+    label: str
+    logarithmic: bool = False
+    ticks: Sequence[str] = ()
+    """Names of the amounts 0, 1, 2, ..., where these are places."""
+
+
+def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) -> Plot:
+    """Panels beside each other over one axis; a line has the same colour in all."""
+    names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
+
+    def draw(figure: Figure) -> None:
+        axes = figure.subplots(1, len(panels), squeeze=False)[0]
+        for place, (own, panel) in enumerate(zip(axes, panels, strict=True)):
+            for index, line in enumerate(names):
+                x, y, error = zip(*panel.points(line), strict=True) if panel.points(line) else ((), (), ())
+                own.errorbar(
+                    x, y, yerr=error, fmt=f"{MARKERS[index % len(MARKERS)]}{DASHES[index % len(DASHES)]}", capsize=2,
+                    color=COLOURS[index % len(COLOURS)], label=None if place else line, linewidth=1.4,
+                )  # fmt: skip
+            if axis.logarithmic:
+                own.set_xscale("log")
+            if axis.ticks:
+                own.set_xticks(range(len(axis.ticks)), axis.ticks)
+            own.set_xlabel(axis.label)
+            own.set_ylabel(f"{panel.label}{' (%)' if panel.factor == 100 else ''}")
+        figure.legend(loc="outside lower center", fontsize=9, ncols=2)
+
+    height = 3.6 + 0.2 * (len(names) // 2)
+    return picture(
+        name, caption, f"{caption} {_told(names, axis, panels)}.", (max(6.5, 4.6 * len(panels)), height), draw
+    )
+
+
+def _told(names: Sequence[str], axis: Axis, panels: Sequence[Panel]) -> str:
+    """Every line in words: its measures at each amount."""
+    told = []
+    for line in names:
+        values: dict[float, list[str]] = {}
+        for panel in panels:
+            for x, value, _ in panel.points(line):
+                values.setdefault(x, []).append(f"{value:.3f}")
+        told += [
+            f"{line} {axis.ticks[int(x)] if axis.ticks else f'{x:.3g}'}: {', '.join(found)}"
+            for x, found in values.items()
+        ]
+    return "; ".join(told)
