@@ -11,6 +11,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.compose import Composition, configuration_directory
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
@@ -25,6 +26,12 @@ def problems(*arguments: str) -> dict[str, str]:
         compose(*arguments)
     lines = [line.strip() for line in str(caught.value).splitlines()[1:]]
     return dict(line.split(": ", 1) for line in lines)
+
+
+def test_contriever_is_mean_pooling_at_a_fixed_commit() -> None:
+    embedder = compose("embedder=contriever", "ordering=in_context", "duplicates=embedding").jobs[0].config.embedder
+    assert isinstance(embedder, TransformersEmbedder)
+    assert (embedder.path, embedder.pooling, len(embedder.revision or "")) == ("facebook/contriever", "mean", 40)
 
 
 def test_the_defaults_are_one_valid_run() -> None:

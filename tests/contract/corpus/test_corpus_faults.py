@@ -46,7 +46,9 @@ def test_an_empty_file_a_directory_and_an_unknown_suffix_are_refused(tmp_path: P
     (tmp_path / "folder").mkdir()
     message = refusal(tmp_path, *(tmp_path / name for name in ("empty.jsonl", "table.csv", "folder")))
     assert "empty.jsonl: the file is empty" in message
-    assert "table.csv: unknown suffix; known are .jsonl, .parquet, .txt, plain or with .gz, .zst, .bz2" in message
+    assert (
+        "table.csv: unknown suffix; known are .jsonl, .parquet, .txt, .json, plain or with .gz, .zst, .bz2" in message
+    )
     assert re.search(r"folder: a directory; give a pattern such as .*folder/\*\.jsonl", message)
 
 

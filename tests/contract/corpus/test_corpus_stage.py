@@ -14,6 +14,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.config.groups.corpus import FilesCorpus
 from paribus.corpus.artifact import SPLITS, CorpusArtifact, Document
 from paribus.corpus.build import build
 from paribus.errors import DataError
@@ -48,6 +51,31 @@ def digest(documents: list[tuple[str, str]]) -> str:
             sha.update(len(part.encode()).to_bytes(8, "little"))
         sha.update(id.encode() + text.encode())
     return sha.hexdigest()
+
+
+def test_files_of_ccnet_are_read_by_their_preset(tmp_path: Path) -> None:
+    rows = [
+        {"url": f"https://example.org/{n}", "raw_content": f"{text}{n}", "language": "en", "bucket": "head"}
+        for n, text in enumerate(TINY)
+    ]
+    path = tmp_path / "2019-09" / "en_head_0000.json.gz"
+    path.parent.mkdir()
+    path.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    chosen = compose_command(parse(("corpus=ccnet", f"corpus.paths=[{tmp_path}/*/en_*.json.gz]"))).jobs[0].config.corpus
+    assert isinstance(chosen, FilesCorpus)
+    assert (chosen.text_field, chosen.heldout) == ("raw_content", 0.001)
+    build_corpus(replace(chosen, heldout=1 / 3), tmp_path / "corpus")
+    found = {document.id: document.text for document in everything(tmp_path / "corpus")}
+    assert found == {f"en_head_0000.json.gz:{n}": row["raw_content"] for n, row in enumerate(rows, start=1)}
+
+
+def test_a_sample_is_of_the_whole_source_and_not_its_beginning(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "many.jsonl", [{"text": f"document number {n}"} for n in range(2_000)])
+    build_corpus(files_corpus(path, sample=0.25, near_duplicate=None), tmp_path / "corpus")
+    corpus = CorpusArtifact(tmp_path / "corpus")
+    places = [int(document.text.rpartition(" ")[2]) for document in corpus.documents("train")]
+    assert 250 < len(places) < 420
+    assert 900 < sum(places) / len(places) < 1_100
 
 
 def test_the_record_counts_what_the_artefact_holds(tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ NEAR_DOC = (
 SAMPLE_DOC = (
     "Training documents that are kept, chosen by a hash of the text: a share of them (0.25), or as many as have this "
     "much text (500MB, of pairs that of the targets; `${budget.text}` with budget=equal_text), so that a budget "
-    "reads the same documents in every order; null keeps all."
+    "reads the same documents in every order; null keeps all. It is a random sample of the whole source, not its "
+    "beginning."
 )
 LIMIT_DOC = (
     "Read up to this many bytes of text in corpus order (UTF-8, both splits together), of which corpus.sample then "
@@ -48,7 +49,7 @@ class PydocsCorpus:
 
 @group
 class FilesCorpus:
-    """Text files: .jsonl, .parquet or .txt, plain or compressed with .gz, .zst or .bz2."""
+    """Text files: .jsonl (or .json, an object a line), .parquet or .txt, plain or with .gz, .zst or .bz2."""
 
     kind: Literal["files"] = identity("files", doc="Files on this machine.")
     paths: Paths = execution(doc="Paths or glob patterns, their contents are the identity.")
@@ -130,7 +131,7 @@ def _language(paths: tuple[str, ...], field: str, unnamed: str) -> str | None:
     """What the suffix of all text files says, or the field of records unless it is called `unnamed`."""
     stems = [path.lower().removesuffix(".gz").removesuffix(".zst").removesuffix(".bz2") for path in paths]
     suffixes = {stem.rpartition(".")[2] if "." in stem else "" for stem in stems}
-    if suffixes <= {"jsonl", "parquet"}:
+    if suffixes <= {"jsonl", "json", "parquet"}:
         return None if field == unnamed else field
     suffix = suffixes.pop()
     return suffix if not suffixes and suffix not in ("", "txt") else None

@@ -4,8 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 FORMATS = ("jsonl", "parquet", "txt")
+_ALSO = {"json": "jsonl"}
+"""Other suffixes of a format: JSON lines are called so by CCNet."""
 COMPRESSIONS = ("gz", "zst", "bz2")
-KNOWN = f"{', '.join('.' + name for name in FORMATS)}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
+_SUFFIXES = ", ".join(f".{name}" for name in (*FORMATS, *_ALSO))
+KNOWN = f"{_SUFFIXES}, plain or with {', '.join('.' + name for name in COMPRESSIONS)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +23,8 @@ def format_of(path: Path) -> Format | None:
     """The format that the suffixes of `path` name, or None where they name no known one."""
     *rest, last = path.name.lower().split(".")
     compression = compression_of(path)
-    name = rest[-1] if compression and rest else last
+    suffix = rest[-1] if compression and rest else last
+    name = _ALSO.get(suffix, suffix)
     return Format(name, compression) if name in FORMATS and rest else None
 
 

@@ -10,7 +10,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact, read_columns
 from paribus.evaluation.prompts.pairs import PromptEncoder
 from paribus.evaluation.results import write_texts_table
-from paribus.evaluation.suites.texts import HELDOUT_CLEAN, concatenated
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
 from paribus.evaluation.tasks.heldout import read_heldout
 from paribus.evaluation.tasks.promptless import order_path, texts_path
 from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 BITS_PER_BYTE = "eval/{}/bits_per_byte"
 """The metric of a set."""
 PERPLEXITY = "eval/{}/perplexity"
-"""What its bits a token are too, which only runs with one tokenizer share."""
+"""The metric that papers give of a named set: 2 to its bits a token, which only runs with one tokenizer share."""
 
 
 class Encoded(Protocol):
@@ -52,9 +52,11 @@ class TextSet:
         return self.metrics(step)
 
     def metrics(self, step: int) -> dict[str, float]:
-        """What a checkpoint gave, by the names of the run's metrics."""
+        """What a checkpoint gave, by the names of the run's metrics; held-out documents have no perplexity."""
         found = self.scored[step]
-        return {BITS_PER_BYTE.format(self.name): found.bits_per_byte, PERPLEXITY.format(self.name): found.perplexity}
+        metrics = {BITS_PER_BYTE.format(self.name): found.bits_per_byte}
+        heldout = self.name in (HELDOUT_CLEAN, HELDOUT_CONCATENATED)
+        return metrics if heldout else metrics | {PERPLEXITY.format(self.name): found.perplexity}
 
     def means(self) -> dict[str, float]:
         """The same, averaged over checkpoints."""
