@@ -39,6 +39,11 @@ def paper_block(name: str) -> dict[str, Any]:
     return block
 
 
+def of_tokenizers(name: str) -> bool:
+    """Whether an experiment trains no model: its commands are those of `paribus tokens`."""
+    return all(" tokens " in line for line in header_commands(DIRECTORY / f"{name}.yaml"))
+
+
 def with_numbers() -> Iterator[str]:
     """Names of the experiments that have a paper's numbers, which no file shares with another."""
     for path in FILES:
@@ -75,3 +80,14 @@ def words_of(line: str) -> list[str]:
     while words and not words[0].endswith("paribus"):
         words.pop(0)
     return words[1:]
+
+
+ACTIONS = {"order": {"statistics": 0, "where": 1, "near": 1}, "tokens": {"statistics": 0, "containing": 1}}
+"""Verbs with actions and how many words, what is asked about, stand between an action and the overrides."""
+
+
+def overrides_of(words: list[str]) -> list[str]:
+    """What Hydra is given of a command."""
+    if words[0] not in ACTIONS:
+        return words[1:]
+    return words[2 + ACTIONS[words[0]][words[1]] :]

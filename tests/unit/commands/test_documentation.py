@@ -20,13 +20,11 @@ from paribus.pipeline.prepare import prepare
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync
-from support.experiments import words_of
+from support.experiments import ACTIONS, overrides_of, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
 COMPOSED = ("run", "plan", "status", "report", "doctor")
-ACTIONS = {"order": {"statistics": 0, "where": 1, "near": 1}, "tokens": {"statistics": 0, "containing": 1}}
-"""Verbs with actions and how many words, what is asked about, stand between an action and the overrides."""
 
 
 PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
@@ -78,13 +76,6 @@ OTHERS: dict[str, Callable[[list[str]], object]] = {
     "rerun": rerun._parse,
 }
 """What reads the arguments of verbs without a configuration."""
-
-
-def overrides_of(words: list[str]) -> list[str]:
-    """What Hydra is given of a command."""
-    if words[0] not in ACTIONS:
-        return words[1:]
-    return words[2 + ACTIONS[words[0]][words[1]] :]
 
 
 @pytest.mark.parametrize(("page", "line"), commands())

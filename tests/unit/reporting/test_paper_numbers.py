@@ -15,10 +15,10 @@ from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
-from support.experiments import paper_block, with_numbers
+from support.experiments import of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record
 
-BLOCKS = list(with_numbers())
+BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
 LIKE: dict[str, Any] = {"parameters": 490e6, "vocabulary": 32_768, "budget": TOKENS_100B}
 """A run like the paper's: its model with a vocabulary of 32K, read 100B tokens."""

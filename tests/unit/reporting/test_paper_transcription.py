@@ -36,6 +36,22 @@ METHODS: Mapping[str, Mapping[str, str]] = {
     "Clustering": RELATED | {"ordering": "cluster", "duplicates": "embedding"},
     "Links": RELATED | {"duplicates": "embedding"},
     "No dedup": RELATED | {"duplicates": "off"},
+    **{
+        f"{name}, {text}": method | corpus
+        for name, method in (("Original BPE", BPE), ("Scaffold-BPE", SCAFFOLD))
+        for text, corpus in (
+            ("Pile", {"corpus": "files"}),
+            ("En-De", {"corpus.target_language": "de"}),
+            ("En-Fr", {"corpus.target_language": "fr"}),
+        )
+    },
+    "Baseline": {"pretokenizer": "none"},
+    "GPT-2": {"pretokenizer": "predictive_entropy"},
+    "lambda, first": {"pretokenizer": "spans_1"},
+    "lambda, second": {"pretokenizer": "spans_3"},
+    "lambda, third": {"pretokenizer": "spans_10"},
+    "lambda, fourth": {"pretokenizer": "spans_100"},
+    "Entropy Only": {"pretokenizer": "spans_entropy"},
 }
 """What a paper calls a row, and the choices that it is here."""
 
@@ -61,6 +77,7 @@ def typed(table: Mapping[str, Any]) -> Cells:
             task,
         ): float(number)
         for task, model, number in named
+        if number != "—"
     }
 
 
