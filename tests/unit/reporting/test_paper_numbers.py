@@ -4,6 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 
@@ -15,7 +16,7 @@ from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
-from support.experiments import of_tokenizers, paper_block, with_numbers
+from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record
 
 BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
@@ -170,3 +171,34 @@ def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path
     comparison = compare([run], ("encoder",), table=group)
     assert papers.beside(paper, comparison)[0, "common"].number == 50
     assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
+
+
+ALONE = {"average_as_printed", "perplexity_a_token"}
+"""Columns of papers that nothing of ours measures."""
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: str, tmp_path: Path) -> None:
+    paper, table = parse(paper_block(name)), experiment_of(name).table
+    assert table is not None
+    measures = [column.task for column in paper.columns if column.task not in ALONE]
+    run = scored(tmp_path, table, measures or ["boolq"])
+    header, *_ = papers.side_by_side(paper, compare([run], ("encoder",), table=replace(table, rows=(), baseline=None)))
+    expected = [
+        [f"{column.label} (paper)", *(() if column.task in ALONE else ("(ours)", "(difference)"))]
+        for column in paper.columns
+    ]
+    assert header == ["", *(cell for cells in expected for cell in cells)]
+
+
+def scored(root: Path, table: TableConfig, measures: list[str]) -> RunRecord:
+    """A run with scores of tasks and of those in groups, by the metrics that the table asks of them."""
+    groups, metrics = table.groups or {}, table.metrics or {}
+    tasks = [task for measure in measures for task in groups.get(measure, [measure])]
+    run = record(root, "one", {"encoder": "merge_rank"}, {(task.partition(":")[0], 0): [1, 0] for task in tasks})
+    items = pd.read_parquet(run.scores / "items.parquet")
+    wanted = {(task.partition(":")[0], task.partition(":")[2] or metrics.get(task, "acc")) for task in tasks}
+    wanted |= {(task, metrics[task]) for task, _ in wanted if task in metrics}
+    parts = [items[items["task"] == task].assign(metric=metric) for task, metric in sorted(wanted)]
+    pd.concat(parts).to_parquet(run.scores / "items.parquet")
+    return run
