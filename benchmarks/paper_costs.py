@@ -187,9 +187,9 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
 - LBPE's models that go on start from the 100B-token BPE model of its first row.
 - Tables that score the same models share their trainings: at 7B all of In-Context's are the three of its first row of
   that size.
-- Entropy-Driven Pre-Tokenization (arXiv 2506.15889) trains no language model: it trains tokenizers of 12,000 tokens
-  on 2,255 sentences and takes a GPT-2 that is there, so it has no experiment file and no bill
-  ([segmentation.md](segmentation.md)).
+- Tables and figures of tokenizers train no language model (LBPE's II and VI, Scaffold-BPE's 6, 8 and figures 1, 2 and
+  5, Entropy-Driven Pre-Tokenization's, arXiv 2506.15889): `paribus tokens statistics` makes them on CPUs, in minutes
+  or, of the whole Pile, hours, so they have no bill.
 """
 COMMANDS = "The commands, where CLUSTER is what is written above:\n"
 
