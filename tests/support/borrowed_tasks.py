@@ -56,6 +56,7 @@ def write_records(path: Path, number: int, seed: int) -> None:
         {key: " ".join(draw.choices(WORDS, k=draw.randint(1, 4))) for key in ("question", "a", "b", "c")}
         for _ in range(number)
     )
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(
         "".join(json.dumps(text | {"right": draw.choice("abc")}) + "\n" for text in texts), encoding="utf-8"
     )

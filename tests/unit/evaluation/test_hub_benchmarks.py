@@ -19,6 +19,7 @@ from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.store.file_digests import FileDigests
 from support.benchmark_records import RECORDS
+from support.borrowed_tasks import CHOICES, write_records, write_tasks
 
 HELLASWAG = BENCHMARKS["hellaswag"]
 
@@ -93,3 +94,22 @@ def test_files_are_never_fetched_unasked(place: Path) -> None:
     ((path, message),) = problems(EvaluationConfig(tasks=("hellaswag",), data=str(place)))
     assert (path, "needs" in message) == ("evaluation.data", True)
     assert not (place / "hellaswag").exists()
+
+
+def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> None:
+    write_records(place / "own" / "words" / "test.jsonl", 6, seed=1)
+    write_records(place / "own" / "words" / "train.jsonl", 5, seed=2)
+    task = CHOICES | {"dataset_path": "own/words", "dataset_kwargs": {"trust_remote_code": True}}
+    tasks = write_tasks(place / "tasks", task)
+    evaluation = replace(config(place / "data", "colours"), include_path=str(tasks), shots=(2,))
+    assert problems(evaluation) == []
+    files = sorted((place / "data" / "colours").iterdir())
+    assert [path.name for path in files] == ["test.jsonl", "train.jsonl"]
+    before = fingerprint(evaluation, FileDigests(place / "digests"))
+    shutil.rmtree(place / "own")
+    assert problems(evaluation) == []
+    assert fingerprint(evaluation, FileDigests(place / "digests")) == before
+    shutil.rmtree(place / "data" / "colours")
+    ((path, found),) = problems(evaluation)
+    assert path == "evaluation.source"
+    assert "task colours needs the hub's own/words, which is neither reachable nor in the Hugging Face cache" in found

@@ -1,5 +1,6 @@
 """Lines over an amount, a line a row or several: scores by size, by budget, by examples, by checkpoint."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,8 @@ from matplotlib.figure import Figure
 from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.measures import finite
+
+_BESIDE = 3
 
 
 @dataclass(frozen=True)
@@ -40,12 +43,16 @@ class Axis:
 
 
 def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) -> Plot:
-    """Panels beside each other over one axis; a line has the same colour in all."""
+    """Panels over one axis, three beside each other; a line has the same colour in all."""
     names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
+    columns = min(_BESIDE, len(panels))
+    rows = math.ceil(len(panels) / columns)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(1, len(panels), squeeze=False)[0]
-        for place, (own, panel) in enumerate(zip(axes, panels, strict=True)):
+        axes = figure.subplots(rows, columns, squeeze=False).flatten()
+        for empty in axes[len(panels) :]:
+            empty.set_axis_off()
+        for place, (own, panel) in enumerate(zip(axes, panels, strict=False)):
             for index, line in enumerate(names):
                 x, y, error = zip(*panel.points(line), strict=True) if panel.points(line) else ((), (), ())
                 own.errorbar(
@@ -60,10 +67,8 @@ def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) ->
             own.set_ylabel(f"{panel.label}{' (%)' if panel.factor == 100 else ''}")
         figure.legend(loc="outside lower center", fontsize=9, ncols=2)
 
-    height = 3.6 + 0.2 * (len(names) // 2)
-    return picture(
-        name, caption, f"{caption} {_told(names, axis, panels)}.", (max(6.5, 4.6 * len(panels)), height), draw
-    )
+    size = (max(6.5, 4.6 * columns), 3.4 * rows + 0.2 + 0.2 * (len(names) // 2))
+    return picture(name, caption, f"{caption} {_told(names, axis, panels)}.", size, draw)
 
 
 def _told(names: Sequence[str], axis: Axis, panels: Sequence[Panel]) -> str:
