@@ -1,0 +1,1 @@
+"""The papers' claims, and what stored runs and statistics say of each."""

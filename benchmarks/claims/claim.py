@@ -1,0 +1,57 @@
+"""A claim of a paper and what was found of it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+HOLDS, DOES_NOT, NOT_SHOWN = "holds", "does not", "not shown here"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A quantity of which a paper says whether it rises or falls, and where we measure it."""
+
+    paper: str
+    where: str
+    """Table, figure or section."""
+    says: str
+    size: str
+    """What it prints; empty for nothing."""
+    experiment: str
+    """Ours."""
+    number: str
+    """A column of the experiment's table, or a number of `paribus tokens statistics`."""
+    sign: int
+    """1 where the paper says that our number rises, -1 where it falls, 0 where it says that nothing changes."""
+    row: Mapping[str, str] = field(default_factory=dict)
+    """Labels of the row that is compared with its baseline."""
+    scale: float = 1.0
+    """What our number is multiplied by to be shown."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What was measured of a claim."""
+
+    difference: float
+    """From the baseline, as shown."""
+    interval: tuple[float, float] | None = None
+    """95 %; None for what is counted and not sampled."""
+    seeds: int = 0
+    detectable: float | None = None
+    """The smallest true difference that so many seeds and items would show."""
+
+
+def verdict(claim: Claim, found: Found | None) -> str:
+    """Three words for it: an interval that holds 0 shows nothing, and what is counted has no interval.
+
+    A claim that nothing changes holds where the interval lies within what the table could detect around 0; a small
+    experiment cannot show it, so that it is at most not contradicted.
+    """
+    if found is None:
+        return NOT_SHOWN
+    low, high = found.interval or (found.difference, found.difference)
+    if low <= 0 <= high:
+        return NOT_SHOWN
+    if claim.sign == 0:
+        return DOES_NOT
+    return HOLDS if found.difference * claim.sign > 0 else DOES_NOT

@@ -1,0 +1,109 @@
+"""What stored runs and statistics say of a claim; nothing is trained."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from claims.claim import Claim, Found
+from paribus.checks.command import compose_command
+from paribus.commands.tokens import TARGETS, TOKENS
+from paribus.config.arguments import parse
+from paribus.config.groups.experiment import default_table
+from paribus.errors import ParibusError
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.make import make
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import collect
+from paribus.pipeline.token_rows import Counted, token_rows
+from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.tokenizers.row import Number
+from paribus.reporting.tokenizers.tables import all_numbers
+
+Labelled = list[tuple[Mapping[str, str], Mapping[str, Number]]]
+
+
+class Store:
+    """Reads what was made below the root that the overrides of each experiment name."""
+
+    def __init__(self, overrides: Mapping[str, Sequence[str]], root: str) -> None:
+        """`overrides` by experiment; those of an experiment that it does not name are none."""
+        self._overrides, self._root = overrides, root
+        self._comparison = cache(self._compare)
+        self._statistics = cache(self._count)
+
+    def found(self, claim: Claim) -> Found | None:
+        """What is there of a claim; None for runs that are not there."""
+        if claim.experiment.startswith("findings/"):
+            return self._trained(claim)
+        return self._counted(claim)
+
+    def _trained(self, claim: Claim) -> Found | None:
+        comparison = self._comparison(claim.experiment)
+        if comparison is None:
+            return None
+        column = next((each for each in comparison.columns if each.key.startswith(claim.number)), None)
+        for row in comparison.finished:
+            labels = dict(zip(comparison.factors, row.labels, strict=True))
+            if column is None or any(labels.get(name) != label for name, label in claim.row.items()):
+                continue
+            cell = row.cells[column.key]
+            if cell.difference is None:
+                return None
+            scale = column.factor * claim.scale
+            interval = None if cell.interval is None else (scale * cell.interval[0], scale * cell.interval[1])
+            detectable = None if cell.mde is None else scale * cell.mde
+            return Found(scale * cell.difference, interval, cell.seeds, detectable) if interval else None
+        return None
+
+    def _counted(self, claim: Claim) -> Found | None:
+        for labels, numbers in self._statistics(claim.experiment):
+            if all(labels.get(name) == label for name, label in claim.row.items()):
+                value = numbers.get(claim.number)
+                return None if value is None else Found(claim.scale * float(value))
+        return None
+
+    def _arguments(self, experiment: str) -> list[str]:
+        return [f"experiment={experiment}", f"root={self._root}", *self._overrides.get(experiment, ())]
+
+    def _compare(self, experiment: str) -> Comparison | None:
+        composition = compose_command(parse(self._arguments(experiment), "report"))
+        runs = prepare(composition, tolerate_missing=True)
+        root = OutputRoot.of(composition.jobs[0].config)
+        records, missing = collect(runs, composition.factors, root)
+        described = composition.jobs[0].config.experiment
+        try:
+            return compare(records, composition.factors, missing, described.table if described else None)
+        except ParibusError:
+            return None
+
+    def _count(self, experiment: str) -> Labelled:
+        """Numbers of each row, made where they are not there: counting takes no training."""
+        composition = compose_command(parse(self._arguments(experiment), TOKENS))
+        counted = {}
+        for job in composition.jobs:
+            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+            one = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=TOKENS))
+            counted.setdefault(one.key, one)
+        described = composition.jobs[0].config.experiment
+        table = (described.table if described else None) or default_table()
+        rows, _ = token_rows(list(counted.values()), composition.factors, table)
+        labels = [dict(zip(composition.factors, row.labels, strict=True)) for row in rows]
+        numbers = _with_differences(all_numbers(rows), [row.baseline for row in rows])
+        return list(zip(labels, numbers, strict=True))
+
+
+def _with_differences(
+    rows_numbers: Sequence[dict[str, Number]], bases: Sequence[int | None]
+) -> list[dict[str, Number]]:
+    """With the difference of each number from that of the row it is compared with, as `<name>_difference`."""
+    found = []
+    for numbers, base in zip(rows_numbers, bases, strict=True):
+        before = {} if base is None else rows_numbers[base]
+        differences: dict[str, Number] = {
+            f"{name}_difference": float(value) - float(old)
+            for name, value in numbers.items()
+            if value is not None and (old := before.get(name)) is not None
+        }
+        found.append(numbers | differences)
+    return found

@@ -1,0 +1,61 @@
+"""The claims of the papers, read from `claims.yaml`, with what the papers print of them."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from claims.claim import Claim
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.reporting.paper.block import Paper
+from paribus.reporting.paper.block import parse as parse_block
+
+FILE = Path(__file__).with_name("claims.yaml")
+ENTROPY = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"
+
+
+def claims() -> list[Claim]:
+    """All of them, in the order of the page."""
+    content: Mapping[str, Sequence[Mapping[str, Any]]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    return [_claim(paper, entry) for paper, entries in content.items() for entry in entries]
+
+
+def _claim(paper: str, entry: Mapping[str, Any]) -> Claim:
+    rest = {name: value for name, value in entry.items() if name not in ("printed", "unit")}
+    return Claim(paper=paper, size=" ".join(filter(None, [_printed(entry["printed"]), entry["unit"]])), **rest)
+
+
+def _printed(given: str | Sequence[str]) -> str:
+    """The paper's size, out of the experiment file that has its numbers."""
+    if isinstance(given, str):
+        return given
+    experiment, row, other, *columns = given
+    paper = _paper(experiment)
+    labels, headings = [each.label for each in paper.rows], [column.label for column in paper.columns]
+    numbers = dict(zip(labels, paper.numbers or (), strict=True))
+    if other in headings:
+        (value,) = (numbers[row][headings.index(other)],)
+        return _signed(float(value or 0), str(value))
+    pairs = zip(headings, numbers[row], numbers[other], strict=True)
+    differences = [
+        new - old
+        for heading, new, old in pairs
+        if new is not None and old is not None and (not columns or heading in columns)
+    ]
+    digits = max(len(str(value).partition(".")[2]) for value in numbers[row] if value is not None)
+    shown = [f"{value:+.{digits}f}".replace("-", "−") for value in (min(differences), max(differences))]
+    return " to ".join(dict.fromkeys(shown))
+
+
+@cache
+def _paper(experiment: str) -> Paper:
+    composed = compose_command(parse([f"experiment={experiment}"])).jobs[0].config.experiment
+    assert composed is not None and composed.paper is not None
+    return parse_block(composed.paper)
+
+
+def _signed(value: float, text: str) -> str:
+    return f"{'+' if value > 0 else ''}{text}".replace("-", "−")

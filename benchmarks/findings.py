@@ -1,0 +1,111 @@
+"""The papers' claims and what we found: docs/findings.md, from stored runs and statistics.
+
+python benchmarks/findings.py --english FILE [--pairs FILE --benchmarks DIR] [--pku FILE] [--start ID] [--root DIR]
+
+FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30k's training pairs in English and German
+with the test set below DIR, that of --pku sentences of Chinese words. Trainings are read and never made: runs that are
+not there are `not shown here`. Counting tokens takes no training and is done where it is not stored.
+"""
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+
+from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, verdict
+from claims.measured import Store
+from claims.papers import claims
+from claims.segmentation import segmentation_rows
+from peers.table import table
+
+PAGE = """# Findings
+
+Made by `python benchmarks/findings.py {arguments}`
+from stored runs: what the papers claim, and what we measured with small models and real text, all else being equal
+([fairness.md](fairness.md)). The papers' models have 468M parameters and more, ours of language 1.4M; a claim that does
+not show here may hold there.
+
+Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
+counted and not sampled; **not shown here**, where the interval holds 0 or the runs were not made. `mde` is the smallest
+true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
+"""
+
+
+def main(given: argparse.Namespace) -> None:
+    """Print the page."""
+    store = Store(_overrides(given), given.root)
+    found = [(claim, store.found(claim)) for claim in claims()]
+    parts = [PAGE.format(arguments=_arguments(given))]
+    for paper in dict.fromkeys(claim.paper for claim, _ in found):
+        own = [(claim, measured) for claim, measured in found if claim.paper == paper]
+        parts.append(f"## {paper}\n\n{_counts([verdict(*each) for each in own])}\n\n{_table(own)}")
+    if given.pku:
+        parts.append(segmentation_rows(given.pku))
+    parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
+    sys.stdout.write("\n".join(part.rstrip() + "\n" for part in parts))
+
+
+def _table(found: Sequence[tuple[Claim, Found | None]]) -> str:
+    head = ["where", "what it says", "its size", "measured", "here", "95 % interval", "seeds", "mde", "verdict"]
+    return table(head, [_row(*each) for each in found])
+
+
+def _row(claim: Claim, found: Found | None) -> list[str]:
+    told = [claim.where, claim.says, claim.size, f"{claim.number.replace('_', ' ')}, `{claim.experiment}`"]
+    if found is None:
+        return [*told, "–", "–", "–", "–", NOT_SHOWN]
+    interval = "counted" if found.interval is None else " to ".join(map(_signed, found.interval))
+    seeds = str(found.seeds) if found.seeds else "–"
+    mde = "–" if found.detectable is None else f"{found.detectable:.4f}"
+    result = verdict(claim, found)
+    return [*told, _signed(found.difference), interval, seeds, mde, f"**{result}**" if result != NOT_SHOWN else result]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def _counts(verdicts: Sequence[str]) -> str:
+    counted = [f"{verdicts.count(name)} {name}" for name in (HOLDS, DOES_NOT, NOT_SHOWN) if name in verdicts]
+    return f"Of {len(verdicts)} claims: {', '.join(counted)}."
+
+
+def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
+    """Of each experiment what its header leaves to the user."""
+    text = ["corpus=files", f"corpus.paths=['{given.english}']"]
+    pairs = [f"corpus.source=['{given.pairs}']", f"evaluation.data={given.benchmarks}"] if given.pairs else []
+    named = dict.fromkeys(claim.experiment for claim in claims())
+    own: dict[str, Sequence[str]] = dict.fromkeys(named, text)
+    own["findings/translation"] = pairs
+    own["findings/continual"] = [*text, f"start.run={given.start}"] if given.start else text
+    own["scaffold_bpe/figure_5"] = [*text, "tokenizer.vocab_size=32K"]
+    return own
+
+
+def _commands(given: argparse.Namespace) -> Iterator[str]:
+    yield "```bash"
+    for name, overrides in _overrides(given).items():
+        verb = "run" if name.startswith("findings/") else "tokens statistics"
+        if overrides:
+            yield f"paribus {verb} experiment={name} {' '.join(map(shlex.quote, overrides))}"
+    yield "```"
+
+
+def _arguments(given: argparse.Namespace) -> str:
+    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start")]
+    return " ".join(f"--{name} {value}" for name, value in named if value)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--english", required=True, help="corpus of English text")
+    parser.add_argument("--pairs", help="training pairs of Multi30k")
+    parser.add_argument("--benchmarks", help="directory with the test set of Multi30k")
+    parser.add_argument("--pku", help="sentences of Chinese words")
+    parser.add_argument("--start", help="run that findings/continual starts from")
+    parser.add_argument("--root", default="paribus_runs", help="output root of the runs")
+    return parser
+
+
+if __name__ == "__main__":
+    main(_parser().parse_args())
