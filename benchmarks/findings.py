@@ -11,6 +11,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 
 from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, verdict
 from claims.measured import Store
@@ -51,18 +52,19 @@ def _table(found: Sequence[tuple[Claim, Found | None]]) -> str:
 
 
 def _row(claim: Claim, found: Found | None) -> list[str]:
-    told = [claim.where, claim.says, claim.size, f"{claim.number.replace('_', ' ')}, `{claim.experiment}`"]
+    told = [claim.where, claim.says, claim.size, f"{claim.measure}, `{claim.experiment}`"]
     if found is None:
         return [*told, "–", "–", "–", "–", NOT_SHOWN]
-    interval = "counted" if found.interval is None else " to ".join(map(_signed, found.interval))
+    show = partial(_signed, digits=2 if claim.scale != 1 else 4)
+    interval = "counted" if found.interval is None else " to ".join(map(show, found.interval))
     seeds = str(found.seeds) if found.seeds else "–"
     mde = "–" if found.detectable is None else f"{found.detectable:.4f}"
     result = verdict(claim, found)
-    return [*told, _signed(found.difference), interval, seeds, mde, f"**{result}**" if result != NOT_SHOWN else result]
+    return [*told, show(found.difference), interval, seeds, mde, f"**{result}**" if result != NOT_SHOWN else result]
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.4f}".replace("-", "−")
+def _signed(value: float, *, digits: int) -> str:
+    return f"{value:+.{digits}f}".replace("-", "−")
 
 
 def _counts(verdicts: Sequence[str]) -> str:
@@ -72,8 +74,8 @@ def _counts(verdicts: Sequence[str]) -> str:
 
 def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
     """Of each experiment what its header leaves to the user."""
-    text = ["corpus=files", f"corpus.paths=['{given.english}']"]
-    pairs = [f"corpus.source=['{given.pairs}']", f"evaluation.data={given.benchmarks}"] if given.pairs else []
+    text = ["corpus=files", f"corpus.paths=[{given.english}]"]
+    pairs = [f"corpus.source=[{given.pairs}]", f"evaluation.data={given.benchmarks}"] if given.pairs else []
     named = dict.fromkeys(claim.experiment for claim in claims())
     own: dict[str, Sequence[str]] = dict.fromkeys(named, text)
     own["findings/translation"] = pairs

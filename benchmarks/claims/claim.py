@@ -25,7 +25,13 @@ class Claim:
     row: Mapping[str, str] = field(default_factory=dict)
     """Labels of the row that is compared with its baseline."""
     scale: float = 1.0
-    """What our number is multiplied by to be shown."""
+    """What our number is multiplied by to be shown: 100 for per cent."""
+
+    @property
+    def measure(self) -> str:
+        """Our number in words."""
+        words = self.number.removesuffix("_difference").replace("_", " ")
+        return f"{words}, %" if self.scale != 1 else words
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,87 @@
+"""The page of findings: verdicts, what papers print, and rows of runs that are and are not there."""
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture(autouse=True)
+def benchmarks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    yield
+
+
+def module(name: str) -> ModuleType:
+    return importlib.import_module(name)
+
+
+def claim(**changes: Any) -> Any:
+    given = {"paper": "P", "where": "T", "says": "x", "size": "", "experiment": "e", "number": "n", "sign": 1}
+    return module("claims.claim").Claim(**given | changes)
+
+
+@pytest.mark.parametrize(
+    ("sign", "difference", "interval", "expected"),
+    [
+        (1, 0.5, (0.1, 0.9), "holds"),
+        (1, -0.5, (-0.9, -0.1), "does not"),
+        (-1, -0.5, (-0.9, -0.1), "holds"),
+        (-1, 0.5, (-0.1, 1.1), "not shown here"),
+        (1, 0.5, None, "holds"),
+        (-1, 0.5, None, "does not"),
+        (1, 0.0, None, "not shown here"),
+        (0, 0.5, (0.1, 0.9), "does not"),
+        (0, 0.01, (-0.1, 0.1), "not shown here"),
+    ],
+)
+def test_a_verdict_is_the_sign_of_an_interval_that_leaves_out_zero(
+    sign: int, difference: float, interval: tuple[float, float] | None, expected: str
+) -> None:
+    claims = module("claims.claim")
+    assert claims.verdict(claim(sign=sign), claims.Found(difference, interval)) == expected
+
+
+def test_what_was_not_run_is_not_shown() -> None:
+    assert module("claims.claim").verdict(claim(), None) == "not shown here"
+
+
+def test_what_papers_print_is_read_from_the_experiment_files() -> None:
+    found = {(each.where, each.says): each.size for each in module("claims.papers").claims()}
+    assert found["Table VIII", "with Scaffold-BPE it is better than BPE"] == "+0.87 to +2.58 points of accuracy"
+    assert found["Table 5", "and better translations"] == "+0.45 BLEU"
+    assert found["Table II", "tokens of 1-3 characters become rarer"] == "−0.97 %"
+    assert found["Table 8", "and less redundancy"] == "−0.0004"
+
+
+def test_every_claim_names_an_experiment_and_a_row_of_it() -> None:
+    for each in module("claims.papers").claims():
+        given = ["start.run=ID"] if each.experiment == "findings/continual" else []
+        composition = compose_command(parse([f"experiment={each.experiment}", *given]))
+        assert set(each.row) <= set(composition.factors), each.says
+        typed = [dict(text.split("=", 1) for text in job.overrides) for job in composition.jobs]
+        assert any(all(job.get(name) == label for name, label in each.row.items()) for job in typed), each.says
+        assert each.sign in (-1, 0, 1)
+
+
+def test_counted_claims_are_counted_and_runs_that_are_not_there_are_told(tmp_path: Path) -> None:
+    text = tmp_path / "text.txt"
+    text.write_text("".join(f"Some more capital letters, capitals and sums of {n}\n" for n in range(400)), "utf-8")
+    overrides = ["corpus=files", f"corpus.paths=[{text}]", "corpus.txt_document=line", "tokenizer.vocab_size=320"]
+    overrides += ["corpus.near_duplicate=null", "tracking=none"]
+    measured = module("claims.measured")
+    store = measured.Store({"lbpe/table_2": overrides, "findings/encodings": overrides}, str(tmp_path / "root"))
+    changed = {"experiment": "lbpe/table_2", "number": "bytes_per_token_change"}
+    counted = claim(**changed, row={"encoder": "longest_first"}, scale=100)
+    found = store.found(counted)
+    assert found is not None and found.interval is None
+    assert store.found(claim(**changed, row={"encoder": "merge_rank"})) is None
+    assert store.found(claim(experiment="findings/encodings", number="bits_per_byte")) is None
