@@ -25,7 +25,8 @@ Problem = tuple[str, str]
 def problems(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
     texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
-    missing = [_missing(config, name) for name in config.tasks if not _wrong_task(config, name)]
+    missing = [[("evaluation.include_path", f"{config.include_path} is not a directory")]] if _gone(config) else []
+    missing += [_missing(config, name) for name in config.tasks if _known(config, name)]
     missing += [_refused(text_file(name).find, config.data) for name in texts]
     return wrong_names(config) + [each for found in missing for each in found]
 
@@ -43,11 +44,23 @@ def wrong_names(config: EvaluationConfig) -> list[Problem]:
 
 
 def _wrong_task(config: EvaluationConfig, name: str) -> list[Problem]:
+    """Nothing where the directory that may define the task is not there."""
+    if _gone(config):
+        return []
     try:
         wrong = problem(config, name)
     except ParibusError as error:
         return [_split(error)]
     return [("evaluation.tasks", wrong)] if wrong else []
+
+
+def _gone(config: EvaluationConfig) -> bool:
+    return config.include_path is not None and not Path(config.include_path).is_dir()
+
+
+def _known(config: EvaluationConfig, name: str) -> bool:
+    """Whether there is more to ask of a task."""
+    return is_ours(name) if _gone(config) else not _wrong_task(config, name)
 
 
 def _wrong_text(config: EvaluationConfig, name: str) -> str | None:

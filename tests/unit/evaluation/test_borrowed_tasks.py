@@ -10,7 +10,7 @@ import yaml  # type: ignore[import-untyped]
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.fingerprint import fingerprint
-from paribus.evaluation.preflight import problems
+from paribus.evaluation.preflight import problems, wrong_names
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tasks.items import read_records
 from paribus.store.file_digests import FileDigests
@@ -98,6 +98,12 @@ def test_what_cannot_be_stored_is_refused_before_anything_runs(
     ((path, found),) = problems(config(own, "colours", shots=(0,)))
     assert path == "evaluation.tasks"
     assert message in found
+
+
+def test_a_directory_that_is_not_there_is_told_and_not_its_tasks(tmp_path: Path) -> None:
+    gone = config(tmp_path / "gone", "colours", "continuation")
+    assert problems(gone) == [("evaluation.include_path", f"{tmp_path / 'gone'} is not a directory")]
+    assert wrong_names(gone) == []
 
 
 def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Path) -> None:
