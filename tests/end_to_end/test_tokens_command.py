@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from paribus.commands.cut_text import shown
 from paribus.commands.tokens import USAGE
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.segmenters.corpus import tokenizer_scores
@@ -155,6 +156,29 @@ def test_the_tokens_that_contain_another_add_up(compared: Path) -> None:
     assert line and int(line[1].replace(",", "")) in counts.tolist()
 
 
+def test_a_text_is_shown_in_the_tokens_of_each_arm(compared: Path) -> None:
+    told = paribus(compared, "tokens", "cut", "silt and\\n", *SWEEP, *OPTIONS).stdout
+    for (algorithm, encoder), tok in tokenizers(compared).items():
+        line = next(line for line in told.splitlines() if line.lstrip().startswith(f"{algorithm} · {encoder}"))
+        tokens = tok.tokenize("silt and\n")
+        assert line.split()[3] == str(len(tokens))
+        assert "|".join(map(shown, tokens)) in line
+    assert "silt|·and|\\n" in told, "the pre-tokens stand below"
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"),
+    [(b" a\n", "·a\\n"), ("河".encode()[:2], "\\xe6\\xb2"), (b"\t\r", "\\t\\r"), ("é".encode(), "é")],
+)
+def test_what_is_no_character_is_shown_as_an_escape(token: bytes, expected: str) -> None:
+    assert shown(token) == expected
+
+
+def test_what_is_no_escape_is_taken_as_it_is(compared: Path) -> None:
+    told = paribus(compared, "tokens", "cut", "C:\\x", *OPTIONS, "tokenizer=bytes").stdout
+    assert "C|:|\\|x" in told
+
+
 def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None:
     one = ("tokenizer=bpe", "encoder=merge_rank")
     assert "河" in paribus(compared, "tokens", "containing", "河", *OPTIONS, *one).stdout
@@ -166,8 +190,9 @@ def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("sstatistics",), "'sstatistics' is no action; known: statistics, containing"),
+        (("sstatistics",), "'sstatistics' is no action; known: statistics, containing, cut"),
         (("containing",), "which token?"),
+        (("cut",), "which text?"),
         (("containing", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
         (("statistics", "tokeniser=bpe"), "tokeniser"),
         (("statistics", "evaluation.tasks=[msr]", "evaluation.data=benchmarks"), "msr"),

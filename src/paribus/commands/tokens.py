@@ -19,19 +19,22 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import factor_labels
+from paribus.reporting.tokenizers.tables import named
 
 if TYPE_CHECKING:
     from paribus.pipeline.token_rows import Counted
 
 USAGE = """usage: paribus tokens statistics [overrides]        -m tokenizer=... encoder=... for several
        paribus tokens containing TOKEN [overrides]  the tokens that contain it, and how often each occurs
+       paribus tokens cut TEXT [overrides]          the tokens of a text; -m tokenizer=... encoder=... for several
 
 Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or msr also how
-well tokens agree with words. TOKEN is text; \\n and the like are as in Python, and what begins with a dash stands
-after --.
+well tokens agree with words. In TOKEN and TEXT, where they are ASCII, \\n and the like are as in Python; what begins
+with a dash stands after --.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
 """
-STATISTICS, CONTAINING = "statistics", "containing"
+STATISTICS, CONTAINING, CUT = "statistics", "containing", "cut"
 TARGETS = ("token_statistics",)
 TOKENS = "tokens"
 """Directory of the output root for reports and logs."""
@@ -43,7 +46,7 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
     if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
         print_usage(USAGE, console)
         return 0 if arguments else 2
-    action, actions = arguments[0], (STATISTICS, CONTAINING)
+    action, actions = arguments[0], (STATISTICS, CONTAINING, CUT)
     if action not in actions:
         raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
     token, rest = (None, arguments[1:]) if action == STATISTICS else split_subject(arguments[1:])
@@ -53,8 +56,17 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
     if action == STATISTICS:
         return _statistics(command, console)
     if not token:
-        raise ConfigurationError(f"which token? Give its text\n{USAGE}")
-    return _containing(token, command, console)
+        raise ConfigurationError(f"which {'token' if action == CONTAINING else 'text'}? Give its text\n{USAGE}")
+    text = _unescaped(token)
+    return _containing(text, command, console) if action == CONTAINING else _cut(text, command, console)
+
+
+def _unescaped(text: str) -> str:
+    """Text with escapes as in Python, where it is ASCII; as it is where an escape is none."""
+    try:
+        return codecs.decode(text, "unicode_escape") if text.isascii() and "\\" in text else text
+    except UnicodeDecodeError:
+        return text
 
 
 def _statistics(command: Command, console: Console) -> int:
@@ -106,6 +118,22 @@ def _table(composition: Composition) -> TableConfig:
     return (experiment.table if experiment else None) or default_table()
 
 
+def _cut(text: str, command: Command, console: Console) -> int:
+    from paribus.commands.cut_text import cut_table
+
+    composition = compose_command(command)
+    for job in composition.jobs:
+        check(job.config, ("vocabulary",))
+    table, arms = _table(composition), []
+    for job in composition.jobs:
+        nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=("vocabulary",))
+        labels = factor_labels(PreparedRun(job, nodes), composition.factors).values()
+        path = make(job.config, ("vocabulary",), asked_by=TOKENS)["vocabulary"].path / "tokenizer"
+        arms.append((named(tuple(labels), table) or job.config.tokenizer.kind, path, job.config.encoder))
+    console.print(cut_table(text, arms))
+    return 0
+
+
 def _containing(token: str, command: Command, console: Console) -> int:
     composition = compose_command(command)
     if len(composition.jobs) != 1:
@@ -116,7 +144,7 @@ def _containing(token: str, command: Command, console: Console) -> int:
     from paribus.tokenization.vocabulary.containment import containing
 
     counted = _counted(composition.jobs[0])
-    part = codecs.decode(token, "unicode_escape").encode("latin-1") if "\\" in token else token.encode()
+    part = token.encode()
     found = containing(Tokenizer.load(counted.vocabulary), counted.counts(), part)
     say = partial(console.print, markup=False, soft_wrap=True)
     if not found:
