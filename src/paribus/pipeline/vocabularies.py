@@ -1,6 +1,8 @@
 """The vocabularies of a comparison's runs, set side by side."""
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,7 +29,11 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
         return None
     tokenizers = [Tokenizer.load(path / "tokenizer") for path in users]
     counts = [_counts(group[0].tokens, tok.vocab_size) for group, tok in zip(users.values(), tokenizers, strict=True)]
-    return overlap_matrix(_names(list(users.values())), [spellings(tok) for tok in tokenizers], counts)
+    spelled = [spellings(tok) for tok in tokenizers]
+    own = {
+        record.run_id: alone for group, alone in zip(users.values(), _alone(spelled), strict=True) for record in group
+    }
+    return replace(overlap_matrix(_names(list(users.values())), spelled, counts), own=own)
 
 
 def overlap_matrix(
@@ -42,6 +48,12 @@ def overlap_matrix(
         for mine, counted in zip(spelled, counts, strict=True)
     ]
     return OverlapMatrix(names, [len(mine) for mine in spelled], overlap_shares(spelled), frequencies)
+
+
+def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
+    """Of each vocabulary the ids of the tokens that none of the others has."""
+    counts = Counter(spelling for mine in spelled for spelling in mine)
+    return [frozenset(identity for spelling, identity in mine.items() if counts[spelling] == 1) for mine in spelled]
 
 
 def _counts(path: Path | None, size: int) -> "Counts | None":

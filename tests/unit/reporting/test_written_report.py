@@ -460,6 +460,11 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     # "aabbx" is "aa", "bb" and "x": each of the two that the other lacks is one token of three.
     once_in_three = pytest.approx(1e6 / 3)
     assert found.frequencies == [[None, once_in_three], [once_in_three, None]]
+    merged = {
+        place: Tokenizer.load(tmp_path / place / "tokenizer").encode(text)
+        for place, text in (("a", "aabb"), ("b", "ccdd"))
+    }
+    assert found.own == {run.run_id: set(merged["a" if "bpe-" in run.run_id[:4] else "b"]) for run in runs}
     assert compare_vocabularies(runs[:2]) is None
     twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert twice is not None
@@ -482,6 +487,11 @@ def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path
     (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
     assert "bpe: used -2.500, frequent -2.750, medium -2.500, rare -1.500; scaffold_bpe:" in plot.alternative
     assert plot.png.startswith(b"\x89PNG")
+    assert "Only here" not in plot.caption
+    overlap = OverlapMatrix(("bpe", "other"), (5, 5), ((1.0, 0.5), (0.5, 1.0)), ((None, 1.0), (1.0, None)),
+                            {runs[0].run_id: {2, 4}, runs[1].run_id: {4}})  # fmt: skip
+    (own,) = (plot for plot in plots(comparison, {}, overlap) if plot.name == "embeddings")
+    assert "Only here: tokens that occur" in own.caption and own.svg.decode().count("only here") == 1
     (tmp_path / "artifacts" / "bpe" / "embeddings.parquet").unlink()
     (plot,) = (plot for plot in plots(comparison, {}) if plot.name == "embeddings")
     assert "of scaffold_bpe:" in plot.alternative

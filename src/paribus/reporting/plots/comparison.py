@@ -47,7 +47,7 @@ def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapM
             token_lengths(segmentations(comparison, rows), "the held-out text"),
             token_frequencies(segmentations(comparison, rows), "the held-out text"),
             overlap_plot(overlap) if overlap else None,
-            embedding_plot(comparison, rows),
+            embedding_plot(comparison, rows, overlap.own if overlap else {}),
         ]
     return [plot for plot in made if plot is not None]
 

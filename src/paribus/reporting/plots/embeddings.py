@@ -1,7 +1,7 @@
 """A flat picture of each row's token embeddings, coloured by how often the tokens occur."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,7 +15,14 @@ from paribus.reporting.plots.picture import COLOURS, Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 TABLE = "embeddings.parquet"
-_CLASSES = {"unused": COLOURS[7], "rare": COLOURS[1], "medium": COLOURS[4], "frequent": COLOURS[0]}
+ALONE = "only here"
+_CLASSES = {
+    "unused": COLOURS[7],
+    "rare": COLOURS[1],
+    "medium": COLOURS[4],
+    "frequent": COLOURS[0],
+    ALONE: COLOURS[2],
+}
 """Their colours, those below first."""
 _POINTS = 1_500
 """Tokens of a class that a panel has room for."""
@@ -31,9 +38,16 @@ class _Cloud:
     uniformity: Mapping[str, float | None]
 
 
-def embedding_plot(comparison: Comparison, rows: Sequence[ComparisonRow]) -> Plot | None:
-    """A panel for each row, of the run of its first seed; None where no run has the file."""
-    clouds = [cloud for row in rows if (cloud := _cloud(comparison, row)) is not None]
+def embedding_plot(
+    comparison: Comparison, rows: Sequence[ComparisonRow], own: Mapping[str, Collection[int]]
+) -> Plot | None:
+    """A panel for each row, of the run of its first seed; None where no run has the file.
+
+    `own` has, by identifier of a run, the ids of tokens that no other vocabulary of the comparison has: with BPE and
+    Scaffold-BPE the scaffold tokens in the panel of the one, and what replaced them in that of the other (Scaffold-BPE,
+    Figure 6).
+    """
+    clouds = [cloud for row in rows if (cloud := _cloud(comparison, row, own)) is not None]
     shown = clouds[:_MOST_PANELS]
     if not shown:
         return None
@@ -46,7 +60,8 @@ def embedding_plot(comparison: Comparison, rows: Sequence[ComparisonRow]) -> Plo
             _scatter(panel, cloud)
         for panel in panels[len(shown) :]:
             panel.remove()
-        handles, labels = panels[0].get_legend_handles_labels()
+        most = max(panels[: len(shown)], key=lambda panel: len(panel.get_legend_handles_labels()[1]))
+        handles, labels = most.get_legend_handles_labels()
         figure.legend(
             handles[::-1], labels[::-1], loc="outside lower center", fontsize=9, ncols=len(handles), markerscale=3
         )
@@ -56,6 +71,8 @@ def embedding_plot(comparison: Comparison, rows: Sequence[ComparisonRow]) -> Plo
     caption += f"{', of the first seed' if several else ''}; scales differ. Frequent, medium, rare: thirds of the "
     caption += "tokens that occur in the held-out text, by how often; unused: those that do not occur there. U: "
     caption += "uniformity of those that occur: 0 where all have one direction, about −4 for random ones."
+    if any(len(cloud.points[ALONE]) for cloud in shown):
+        caption += f" {ALONE.capitalize()}: tokens that occur and that no other vocabulary of the table has."
     if len(clouds) > len(shown):
         caption += f" The first {len(shown)} of {len(clouds)} rows."
     told = "; ".join(f"{cloud.name}: {_told(cloud.uniformity)}" for cloud in shown)
@@ -63,18 +80,20 @@ def embedding_plot(comparison: Comparison, rows: Sequence[ComparisonRow]) -> Plo
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
-def _cloud(comparison: Comparison, row: ComparisonRow) -> _Cloud | None:
+def _cloud(comparison: Comparison, row: ComparisonRow, own: Mapping[str, Collection[int]]) -> _Cloud | None:
     run = min(row.runs, key=lambda run: run.seed)
     scores = comparison.scores.get(run.run_id)
     if scores is None or run.scores is None or not scores.uniformity or not (run.scores / TABLE).is_file():
         return None
     try:
-        table = pq.read_table(run.scores / TABLE, columns=["class", "x", "y"])
+        table = pq.read_table(run.scores / TABLE, columns=["id", "class", "x", "y"])
     except (pa.ArrowException, KeyError):
         return None
     names = table["class"].to_numpy(zero_copy_only=False)
     places = np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
-    points = {name: _thinned(places[names == name]) for name in _CLASSES}
+    alone = np.isin(table["id"].to_numpy(), list(own.get(run.run_id, ()))) & (names != "unused")
+    points = {name: _thinned(places[(names == name) & ~alone]) for name in _CLASSES if name != ALONE}
+    points[ALONE] = _thinned(places[alone])
     return _Cloud(comparison.row_name(row), points, scores.uniformity)
 
 
@@ -88,6 +107,8 @@ def _thinned(points: NDArray[np.float32]) -> NDArray[np.float32]:
 def _scatter(axes: Axes, cloud: _Cloud) -> None:
     """The dots are pixels in the SVG, too: thousands of them would make a page heavy."""
     for name, points in cloud.points.items():
+        if name == ALONE and not len(points):
+            continue
         axes.scatter(
             points[:, 0], points[:, 1], s=3, color=_CLASSES[name], alpha=0.6, linewidths=0, label=name, rasterized=True
         )

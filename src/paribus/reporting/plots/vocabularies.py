@@ -2,8 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
 
@@ -26,6 +26,8 @@ class OverlapMatrix:
     frequencies: Sequence[Sequence[float | None]]
     """frequencies[i][j]: how often, in a million tokens, a token occurs on average that i has and j lacks; None where
     there is none, or nothing was counted."""
+    own: Mapping[str, Collection[int]] = field(default_factory=dict)
+    """By identifier of a run, the ids of tokens that no other vocabulary has."""
 
     def metrics(self) -> dict[str, float]:
         """Every share and frequency of two different vocabularies, named for a tracker."""
