@@ -26,6 +26,8 @@ from paribus.config.groups.tokenization import (
     TrainableTokenizerConfig,
     UnigramTokenizer,
     ViterbiEncoder,
+    WholeEncoder,
+    WordsTokenizer,
     vocabulary_size,
 )
 from paribus.config.groups.training import TrainingConfig
@@ -101,14 +103,29 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
             f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
             "or fewest",
         )
+    elif isinstance(tokenizer, WordsTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
+        yield "encoder.kind", f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole"
+    elif isinstance(tokenizer, WordsTokenizer) and _alone(tokenizer) and not isinstance(encoder, WholeEncoder):
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
+        )
     elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
         yield "encoder.kind", f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest"
     cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
     if isinstance(encoder, DropoutEncoder) and cut:
-        yield "encoder.kind", "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, none)"
+        yield (
+            "encoder.kind",
+            "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, punctuation, none)",
+        )
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
         yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"
+
+
+def _alone(tokenizer: WordsTokenizer) -> bool:
+    """Whether the vocabulary is words alone, without units to spell others in."""
+    return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 
 def _loss(tokenizer: TrainableTokenizerConfig, pretokenizer: str) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.model import EncoderDecoderModel
-from paribus.config.groups.tokenization import BytesTokenizer, WordPieceTokenizer
+from paribus.config.groups.tokenization import BytesTokenizer, WordPieceTokenizer, WordsTokenizer
 from paribus.config.schema import RunConfig
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import SEGMENTATIONS
@@ -62,8 +62,9 @@ def _directions(corpus: ParallelCorpus, sets: list[TranslationSet]) -> Iterator[
 def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
     evaluation = config.evaluation
     tokenizer, segmented = config.tokenizer, [name for name in evaluation.tasks if name in SEGMENTATIONS]
-    if segmented and isinstance(tokenizer, WordPieceTokenizer) and _whole_words_unknown(tokenizer):
-        message = f"{', '.join(segmented)} looks for each token in the text, and wordpiece makes one of an unknown word"
+    if segmented and isinstance(tokenizer, WordPieceTokenizer | WordsTokenizer) and _whole_words_unknown(tokenizer):
+        looked = f"{', '.join(segmented)} looks for each token in the text"
+        message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
         yield "evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback"
     for name in ("checkpoints", "keep_checkpoints"):
         if evaluation.last_checkpoints > (most := getattr(config.training, name)):
@@ -75,7 +76,7 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
             yield f"evaluation.shots_of.{task}", "lists a number twice"
 
 
-def _whole_words_unknown(tokenizer: WordPieceTokenizer) -> bool:
+def _whole_words_unknown(tokenizer: WordPieceTokenizer | WordsTokenizer) -> bool:
     return tokenizer.unit == "character" and tokenizer.unknown == "token"
 
 

@@ -43,7 +43,7 @@ KERNELS: dict[str, Signature] = {
     "pretoken_starts": _tokenization("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
     "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
     "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),
-    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64"),
+    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64 i64"),
     "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
     "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
     "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),

@@ -20,6 +20,7 @@ from paribus.config.groups.tokenization import (
     ScaffoldBPETokenizer,
     SpansPretokenizer,
     TrainableTokenizerConfig,
+    UnigramTokenizer,
 )
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import DataError
@@ -29,6 +30,7 @@ from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tokenization.learn.sample import LearningSample
+from paribus.tokenization.learn.unigram import PRUNE
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
@@ -117,6 +119,7 @@ def _train(
         special_tokens=config.special_tokens,
         unknown=config.unknown,
         demolish=config.demolish if isinstance(config, ScaffoldBPETokenizer) else "parents",
+        prune=config.prune if isinstance(config, UnigramTokenizer) else PRUNE,
         lossless=config.lossless,
         threads=context.engine.workers if context.engine.shares_memory else 1,
         progress=progress,

@@ -9,8 +9,8 @@ from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.pretokenize.cutter import PRETOKENIZERS
 from paribus.tokenization.vocabulary.units import UnitKind, Unknown
 
-Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "bytes"]
-EncoderName = Literal["merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout"]
+Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "words", "bytes"]
+EncoderName = Literal["merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout", "whole"]
 Candidates = Literal["normal", "expanded"]
 
 _CHOICES: dict[str, tuple[str, ...]] = {

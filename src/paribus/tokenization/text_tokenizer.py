@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNKNOWN_TEXT = "\ufffd".encode()
-NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi"}
+NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 DROPOUT = 0.1
 """Probability of the paper (Provilkov et al. 2020)."""
 

@@ -11,6 +11,7 @@ from paribus.tokenization.arguments import names_of_tokens, stream_of_texts, who
 from paribus.tokenization.learn.bpe import Progress
 from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.learn.train import TrainingRequest, count_pretokens, train_vocabulary
+from paribus.tokenization.learn.unigram import PRUNE
 from paribus.tokenization.learn.word_counts import WordCounts
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import Pretokenizer
@@ -23,7 +24,7 @@ from paribus.tokenization.vocabulary.units import UnitKind, Unknown
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
-NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi"}
+NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 
 
 class Tokenizer(TextTokenizer):
@@ -46,6 +47,7 @@ class Tokenizer(TextTokenizer):
         unknown: Unknown | None = None,
         demolish: Demolish = "parents",
         candidates: Candidates = "normal",
+        prune: float = PRUNE,
         lossless: bool = False,
         threads: int = 1,
         progress: Progress | None = None,
@@ -54,7 +56,8 @@ class Tokenizer(TextTokenizer):
 
         `pretokenizer` is a name of `PATTERNS`, `spans` (found in the texts with the default settings; all texts are
         then held in memory), or an object such as `SpanPretokenizer` makes. `encoder=None` is the algorithm's own:
-        left_to_right for WordPiece, viterbi for Unigram, else merge_rank.
+        left_to_right for WordPiece, viterbi for Unigram, whole for words, else merge_rank. `prune` is the share of the
+        tokens that a round of Unigram removes.
         `vocab_size` counts units and special tokens; training ends below it when no pair is left (see
         `settings.stopped`), and `bytes` always has 256 tokens and the special ones. With character units, `unknown`
         says what a character outside the alphabet becomes: its bytes (`byte_fallback`, 256 more units), one unknown
@@ -81,6 +84,7 @@ class Tokenizer(TextTokenizer):
             unit="byte" if algorithm == "bytes" else unit,
             unknown=unknown,
             special_tokens=names_of_tokens(special_tokens, "special_tokens"),
+            prune=prune,
             continuation=name == "stripped",
         )
         settings = Settings(

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, Seed, Strings
+from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, PruneShare, Seed, Strings
 from paribus.config.units import Count, Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
@@ -15,9 +15,10 @@ BYTES = 256
 class PatternPretokenizer:
     """Pieces of text by a regular pattern."""
 
-    kind: Literal["gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none"] = identity(
+    kind: Literal["gpt2", "gpt2_digits", "gpt4", "whitespace", "punctuation", "stripped", "none"] = identity(
         "gpt2_digits",
-        doc="gpt2_digits is the papers': GPT-2's with every digit a piece of its own. stripped drops whitespace and "
+        doc="gpt2_digits is the papers': GPT-2's with every digit a piece of its own. punctuation "
+        "cuts before whitespace and punctuation alike. stripped drops whitespace and "
         "marks what continues a word (original BPE, WordPiece); none leaves the document whole.",
     )
 
@@ -118,6 +119,21 @@ class UnigramTokenizer(TrainedTokenizer):
     """Unigram language model (Kudo 2018), trained by sentencepiece on the counted pre-tokens."""
 
     kind: Literal["unigram"] = identity("unigram", doc="Unigram language model.")
+    prune: PruneShare = identity(
+        0.25,
+        doc="Share of the tokens that a round of pruning removes, those that cost the least likelihood; 0.05 to 0.5.",
+    )
+
+
+@group
+class WordsTokenizer(TrainedTokenizer):
+    """A token a word: the commonest pre-tokens, with nothing learned inside them."""
+
+    kind: Literal["words"] = identity(
+        "words",
+        doc="The commonest pre-tokens. Others are spelled in units; with unknown=token and character units they are "
+        "one unknown token, and the vocabulary has no units.",
+    )
 
 
 @group
@@ -139,7 +155,9 @@ class ExistingTokenizer:
     lossless: bool = identity(True, doc="Refuse a tokenizer that loses whitespace or characters.")
 
 
-TrainableTokenizerConfig = BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | BytesTokenizer
+TrainableTokenizerConfig = (
+    BPETokenizer | ScaffoldBPETokenizer | WordPieceTokenizer | UnigramTokenizer | WordsTokenizer | BytesTokenizer
+)
 TokenizerConfig = TrainableTokenizerConfig | ExistingTokenizer
 
 
@@ -189,6 +207,15 @@ class FewestEncoder:
 
 
 @group
+class WholeEncoder:
+    """The pre-token as one token (words)."""
+
+    kind: Literal["whole"] = identity(
+        "whole", doc="A pre-token that is a token, else one unknown token, or its units where nothing is lost."
+    )
+
+
+@group
 class DropoutEncoder:
     """BPE-dropout (Provilkov et al. 2020): merge rank, with merges skipped at random."""
 
@@ -198,5 +225,11 @@ class DropoutEncoder:
 
 
 EncoderConfig = (
-    MergeRankEncoder | LongestFirstEncoder | LeftToRightEncoder | ViterbiEncoder | FewestEncoder | DropoutEncoder
+    MergeRankEncoder
+    | LongestFirstEncoder
+    | LeftToRightEncoder
+    | ViterbiEncoder
+    | FewestEncoder
+    | WholeEncoder
+    | DropoutEncoder
 )

@@ -18,6 +18,8 @@ NULL_IS_NO_LIMIT = "null is no limit"
 """Marks the fields of which a message may say so."""
 Limit = Annotated[PositiveFloat | None, NULL_IS_NO_LIMIT]
 Fraction = Annotated[float, Gt(0), Lt(1)]
+PruneShare = Annotated[float, Ge(0.05), Le(0.5)]
+"""What the Unigram trainer takes."""
 UpToOne = Annotated[float, Ge(0), Le(1)]
 Cosine = Annotated[float, Gt(0), Le(1)]
 Strings = Annotated[tuple[str, ...], Field(strict=False), MinLen(1)]

@@ -15,9 +15,11 @@ from paribus.tokenization.learn.demolition import child_sequences
 from paribus.tokenization.pretokenize.unicode_classes import class_table
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.vocabulary.units import Unknown
-from paribus.tokenization.vocabulary.vocabulary import SPECIAL, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNIT, Vocabulary
 
 UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
+_SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
+"""What encodes the vocabularies that have no merges."""
 _MERGING = (layout.MERGE_RANK, layout.DROPOUT)
 
 
@@ -36,12 +38,13 @@ class EncodingTables:
         self._set_units(units, UNKNOWN_RULES[settings.unknown])
         self._set_children(vocabulary, settings)
         if encoder in _MERGING:
-            self._set_pairs(vocabulary)
+            self._set_pairs(vocabulary, by_result=settings.pretokenizer == "sentencepiece")
         if encoder not in _MERGING or (settings.whole_pretokens and encoder == layout.MERGE_RANK):
             self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
             self._set(layout.SCORES, vocabulary.columns.scores)
         self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
         self._set(layout.SEED, settings.seed)
+        self._set(layout.SENTENCEPIECE, int(settings.pretokenizer == "sentencepiece"))
         self._lay_out()
 
     def _set(self, slot: int, value: npt.NDArray[Any] | int) -> None:
@@ -79,7 +82,7 @@ class EncodingTables:
         if not np.array_equal(ids, np.arange(len(vocabulary))):
             self._set(layout.CHILD_IDS, ids)
 
-    def _set_pairs(self, vocabulary: Vocabulary) -> None:
+    def _set_pairs(self, vocabulary: Vocabulary, *, by_result: bool) -> None:
         merges = np.ascontiguousarray(vocabulary.merge_ranks)
         if len(vocabulary) >= 1 << layout.RANK_BITS or len(merges) >= (1 << layout.PRIORITY_BITS) - 1:
             raise ConfigurationError(
@@ -89,7 +92,7 @@ class EncodingTables:
         direct = np.full(layout.DIRECT_RANKS**2, np.iinfo(np.int32).max, dtype=np.int32)
         bits = table_bits(len(merges))
         pairs = np.zeros(1 << bits, dtype=np.uint64)
-        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits)
+        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits, int(by_result))
         self._set(layout.DIRECT, direct)
         self._set(layout.PAIRS, pairs)
         self._set(layout.PAIRS_SHIFT, 64 - bits)
@@ -122,10 +125,15 @@ def _check_outside(units: UnitTable, rule: int) -> None:
 
 def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
     """ConfigurationError where the vocabulary cannot serve the encoder."""
-    if settings.encoder in ("merge_rank", "dropout") and settings.algorithm == "unigram":
+    if settings.encoder in ("merge_rank", "dropout") and settings.algorithm in _SCORED_OR_WHOLE:
         raise ConfigurationError(
-            f"encoder={settings.encoder} needs merges, and a Unigram vocabulary has none; "
-            "use viterbi, longest_first, left_to_right or fewest"
+            f"encoder={settings.encoder} needs merges, and a vocabulary of {settings.algorithm} has none; "
+            f"use {_SCORED_OR_WHOLE[settings.algorithm]}, longest_first, left_to_right or fewest"
+        )
+    if settings.encoder not in ("left_to_right", "whole") and not np.isin(vocabulary.columns.kinds, (UNIT,)).any():
+        raise ConfigurationError(
+            f"encoder={settings.encoder} needs every character as a token, and this vocabulary has whole words or "
+            "WordPiece's pieces alone; use the encoder it came with (whole, left_to_right)"
         )
     if settings.encoder == "dropout" and settings.pretokenizer not in layout.PATTERNS:
         raise ConfigurationError(

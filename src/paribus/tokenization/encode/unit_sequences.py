@@ -1,6 +1,7 @@
 """Each token as a sequence of units, the form in which encoders compare tokens with text.
 
-A unit is named by its rank in the vocabulary. Where words have continuation marks, a unit inside a word is another
+A unit is named by its rank in the vocabulary, or, where characters alone are no tokens (words, BERT's pieces), by a
+number after all ranks. Where words have continuation marks, a unit inside a word is another
 one than the same unit at its start.
 """
 
@@ -17,7 +18,7 @@ CODEPOINTS = 0x110000
 
 @dataclass(frozen=True, eq=False)
 class UnitTable:
-    """Ranks of the units of a vocabulary."""
+    """Names of the units of a vocabulary."""
 
     bytes: npt.NDArray[np.int32] | None
     """Rank of each byte, shape (256,); None where units are characters."""
@@ -35,6 +36,8 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
     """Find the units. DataError where a byte is missing or continuation units do not mirror the others."""
     columns = vocabulary.columns
     single = np.flatnonzero((columns.kinds != TOKEN) & (columns.kinds != SPECIAL))
+    if vocabulary.unit == "character" and not (columns.kinds == UNIT).any():
+        return _without_units(vocabulary)
     _check_single(vocabulary, single)
     first = single[~columns.continuations[single]]
     marked = single[columns.continuations[single]]
@@ -53,6 +56,23 @@ def unit_table(vocabulary: Vocabulary) -> UnitTable:
         fallback=fallback,
         unknown=int(unknown[0]) if len(unknown) else -1,
         continuation=continuation,
+    )
+
+
+def _without_units(vocabulary: Vocabulary) -> UnitTable:
+    """Numbers after all ranks for the characters of all tokens, and as many more for those inside a word."""
+    columns = vocabulary.columns
+    tokens = np.flatnonzero(columns.kinds == TOKEN).tolist()
+    found = sorted(set("".join([_text(columns.spellings[rank]) for rank in tokens])))
+    characters = np.full(CODEPOINTS, -1, dtype=np.int32)
+    characters[[ord(character) for character in found]] = len(vocabulary) + np.arange(len(found), dtype=np.int32)
+    unknown = np.flatnonzero(columns.kinds == UNKNOWN).tolist()
+    return UnitTable(
+        bytes=None,
+        characters=characters,
+        fallback=np.full(256, -1, dtype=np.int32),
+        unknown=unknown[0] if unknown else -1,
+        continuation=len(found) if columns.continuations.any() else 0,
     )
 
 

@@ -2,7 +2,7 @@
 
 Bit i of word w stands for byte 64 w + i. Six masks lie one after another in `masks`, `stride` words each: letters,
 numbers and spaces (all bytes of such a character), blanks (U+0020), apostrophes (U+0027), and tails (bytes that
-continue a number or a space of several bytes). What is no UTF-8 counts as one other character a byte.
+continue a character of several bytes that is no letter). What is no UTF-8 counts as one other character a byte.
 """
 
 import numba
@@ -93,14 +93,14 @@ def classify(text, size, table, masks, stride, scratch):
             if kind == LETTER:
                 letters |= span
                 carried_letters = spill
-            elif kind != 0:
+            else:
                 first = ONE << np.uint64(bit)
                 tails |= span & ~first
                 carried_tails = spill
                 if kind == NUMBER:
                     numbers |= span
                     carried_numbers = spill
-                else:
+                elif kind == SPACE:
                     spaces |= span
                     carried_spaces = spill
         masks[LETTERS * stride + word] = letters

@@ -3,11 +3,11 @@
 A slot holds a number or the address of an array whose type stands beside it.
 """
 
-PATTERNS = ("gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none")
-GPT2, GPT2_DIGITS, GPT4, WHITESPACE, STRIPPED, NONE = range(6)
+PATTERNS = ("gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none", "punctuation")
+GPT2, GPT2_DIGITS, GPT4, WHITESPACE, STRIPPED, NONE, PUNCTUATION = range(7)
 
-ENCODERS = ("merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout")
-MERGE_RANK, LONGEST_FIRST, LEFT_TO_RIGHT, VITERBI, FEWEST, DROPOUT = range(6)
+ENCODERS = ("merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout", "whole")
+MERGE_RANK, LONGEST_FIRST, LEFT_TO_RIGHT, VITERBI, FEWEST, DROPOUT, WHOLE = range(7)
 
 BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
 """What a character outside a character alphabet becomes."""
@@ -38,8 +38,9 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     CHILD_IDS,  # i32: the ids that stand for each rank in the end; 0 where ranks are ids
     DROP_PROBABILITY,  # numerator of 2^32
     SEED,
+    SENTENCEPIECE,  # 1 where ties, sums and unknown characters are those of that library
     MODEL_SLOTS,
-) = range(25)
+) = range(26)
 
 # What one thread remembers and works with.
 (

@@ -23,19 +23,21 @@ from paribus.tokenization.kernels.layout import (
     NODES,
     RESULT,
     SCORES,
+    SENTENCEPIECE,
     SHORTER,
     UNITS,
     UNKNOWN_RULE,
     UNKNOWN_TOKEN,
     UNKNOWN_UNIT,
     VITERBI,
+    WHOLE,
     WORK,
 )
 from paribus.tokenization.kernels.left_to_right import match_left_to_right
 from paribus.tokenization.kernels.longest_first import place_longest_first
 from paribus.tokenization.kernels.merge_rank import merge
 from paribus.tokenization.kernels.trie import longest
-from paribus.tokenization.kernels.viterbi import best_path
+from paribus.tokenization.kernels.viterbi import best_path, best_path_from_left
 
 
 @function
@@ -101,6 +103,33 @@ def is_token(model, units, count):
 
 
 @function
+def whole(model, units, count):
+    """The pre-token as one token, else one unknown token, or its units where nothing may be lost."""
+    rank, length = longest(model, units, np.int64(0), count)
+    if length == count:
+        units[0] = np.int32(rank)
+        return np.int64(1)
+    if model[BYTE_UNITS] == 0 and model[UNKNOWN_RULE] == UNKNOWN_TOKEN:
+        units[0] = np.int32(model[UNKNOWN_UNIT])
+        return np.int64(1)
+    return count
+
+
+@function
+def matched(model, units, count, work):
+    """Replace `units` by ranks as encoders that look for tokens wherever they are do; returns how many, or -1."""
+    kind, lengths = model[ENCODER], i32_at(model[LENGTHS])
+    if kind == LONGEST_FIRST:
+        return place_longest_first(model, lengths, i32_at(model[SHORTER]), units, count, work)
+    if kind == LEFT_TO_RIGHT:
+        return match_left_to_right(model, units, count)
+    if kind == VITERBI and model[SENTENCEPIECE] != 0:
+        return best_path_from_left(model, lengths, f64_at(model[SCORES]), units, count, work)
+    scored = np.int64(kind == VITERBI)
+    return best_path(model, lengths, f64_at(model[SCORES]), scored, units, count, work)
+
+
+@function
 def tokens(model, units, count, work, stream):
     """Replace `units` by ranks of tokens; returns how many, or -1 where there is no way."""
     kind = model[ENCODER]
@@ -110,13 +139,9 @@ def tokens(model, units, count, work, stream):
         return merge(model, units, count, work)
     if kind == DROPOUT:
         return merge_with_dropout(model, units, count, np.uint64(model[DROP_PROBABILITY]), stream, work)
-    lengths = i32_at(model[LENGTHS])
-    if kind == LONGEST_FIRST:
-        return place_longest_first(model, lengths, i32_at(model[SHORTER]), units, count, work)
-    if kind == LEFT_TO_RIGHT:
-        return match_left_to_right(model, units, count)
-    scored = np.int64(kind == VITERBI)
-    return best_path(model, lengths, f64_at(model[SCORES]), scored, units, count, work)
+    if kind == WHOLE:
+        return whole(model, units, count)
+    return matched(model, units, count, work)
 
 
 @function
@@ -128,6 +153,17 @@ def is_unknown_word(model, units, count):
     for index in range(count):
         found |= np.int64(units[index]) == model[UNKNOWN_UNIT]
     return found
+
+
+@function
+def fuse_unknown(model, units, count):
+    """Make each run of unknown tokens one; returns how many tokens are left."""
+    unknown, left = np.int32(model[UNKNOWN_UNIT]), np.int64(0)
+    for index in range(count):
+        if left == 0 or units[index] != unknown or units[left - 1] != unknown:
+            units[left] = units[index]
+            left += 1
+    return left
 
 
 @function
@@ -165,4 +201,10 @@ def encode_piece(model, memo, text, start, end, stream):
     # One unit has nothing to be merged with; other encoders must still see whether it is a token.
     elif count > 1 or model[ENCODER] != MERGE_RANK:
         count = tokens(model, units, count, i64_at(memo[WORK]), stream)
+        # Longest match found no token on its way: without units of its own a vocabulary may lack what stands inside.
+        if count < 0 and model[UNKNOWN_RULE] == UNKNOWN_TOKEN:
+            units[0] = np.int32(model[UNKNOWN_UNIT])
+            count = np.int64(1)
+    if model[SENTENCEPIECE] != 0:
+        count = fuse_unknown(model, units, count)
     return write_ids(model, units, count, i32_at(memo[RESULT]))

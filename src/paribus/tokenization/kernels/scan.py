@@ -19,7 +19,7 @@ from paribus.tokenization.kernels.classes import (
     low_bits,
 )
 from paribus.tokenization.kernels.gpt4 import gpt4_starts
-from paribus.tokenization.kernels.layout import GPT2, GPT2_DIGITS, GPT4, NONE, STRIPPED
+from paribus.tokenization.kernels.layout import GPT2, GPT2_DIGITS, GPT4, NONE, PUNCTUATION, STRIPPED
 
 
 @function
@@ -130,6 +130,17 @@ def space_starts(size, stripped, masks, stride, starts):
 
 
 @function
+def punctuation_starts(size, masks, stride, starts):
+    """A pre-token at every character that is neither letter nor number, and at the text's begin."""
+    words = (size + 63) >> 6
+    for word in range(words):
+        kept = masks[LETTERS * stride + word] | masks[NUMBERS * stride + word] | masks[TAILS * stride + word]
+        starts[word] = ~kept & low_bits(size - (word << 6))
+    starts[0] |= ONE
+    return words
+
+
+@function
 def scan(text, size, pattern, table, masks, stride, starts, scratch):
     """Mark the first byte of every pre-token of a text that is not empty; returns the number of words written."""
     if pattern == NONE:
@@ -143,6 +154,8 @@ def scan(text, size, pattern, table, masks, stride, starts, scratch):
         return gpt2_starts(text, size, np.int64(pattern == GPT2_DIGITS), masks, stride, starts)
     if pattern == GPT4:
         return gpt4_starts(text, size, masks, stride, starts)
+    if pattern == PUNCTUATION:
+        return punctuation_starts(size, masks, stride, starts)
     return space_starts(size, np.int64(pattern == STRIPPED), masks, stride, starts)
 
 

@@ -1,7 +1,8 @@
 """The segmentation of largest summed score (Unigram, Kudo 2018), or of fewest tokens.
 
 Sums run from the end of the pre-token, so they are the same floats everywhere. Ties go to fewer tokens, then to the
-longer first token, then to the longer second one, and so on.
+longer first token, then to the longer second one, and so on. The library SentencePiece sums from the beginning, keeps
+32-bit floats and takes the longest last token of equals; imported tokenizers do the same.
 """
 
 import numpy as np
@@ -45,3 +46,38 @@ def best_path(model, lengths, scores, scored, units, count, work):
         start += np.int64(lengths[rank])
         left += 1
     return left
+
+
+@function
+def best_path_from_left(model, lengths, scores, units, count, work):
+    """The same as the library SentencePiece finds it."""
+    base = address_of(work)
+    best, choices = f64_at(base), i32_at(base + 8 * (count + 1))
+    best[0] = 0.0
+    for end in range(count + 1):
+        choices[end] = np.int32(-1)
+    for start in range(count):
+        if start > 0 and choices[start] < 0:
+            continue
+        node = np.int64(0)
+        for end in range(start + 1, count + 1):
+            node = follow(model, units, start, end - 1, node)
+            if node < 0:
+                break
+            rank = token_of(model, node)
+            if rank < 0:
+                continue
+            value = scores[rank] + best[start]
+            # Compared as it is and kept in 32 bits, as there. Starts ascend, so of equals the longest last token stays.
+            if choices[end] < 0 or value > best[end]:
+                best[end], choices[end] = np.float64(np.float32(value)), np.int32(rank)
+    if count > 0 and choices[count] < 0:
+        return np.int64(-1)
+    end = place = np.int64(count)
+    while end > 0:
+        place -= 1
+        units[place] = choices[end]
+        end -= np.int64(lengths[choices[end]])
+    for index in range(place, count):
+        units[index - place] = units[index]
+    return count - place

@@ -12,9 +12,10 @@ from paribus.tokenization.learn.bpe import MergeTraining, Progress, Stopped, tra
 from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
 from paribus.tokenization.learn.symbol_corpus import SymbolCorpus, observed_characters
 from paribus.tokenization.learn.token_columns import Alphabet, TrainedTokens, columns
-from paribus.tokenization.learn.unigram import LONGEST, UnigramTraining, train_unigram_table
+from paribus.tokenization.learn.unigram import LONGEST, PRUNE, UnigramTraining, train_unigram_table
 from paribus.tokenization.learn.word_counts import WordCounts, count_words, decoded
 from paribus.tokenization.learn.wordpiece import train_wordpiece
+from paribus.tokenization.learn.words import common_words, word_columns, words_over_units
 from paribus.tokenization.pretokenize.unicode_classes import class_table
 from paribus.tokenization.settings import Algorithm
 from paribus.tokenization.vocabulary.units import UnitKind, Unknown
@@ -41,6 +42,8 @@ class TrainingRequest:
     unit: UnitKind
     unknown: Unknown | None
     special_tokens: tuple[str, ...]
+    prune: float = PRUNE
+    """Share of the tokens that Unigram removes a round."""
     continuation: bool = False
     """Whether a unit inside a word is another one than the same unit at its start."""
 
@@ -69,6 +72,8 @@ def train_vocabulary(
     words: WordCounts, request: TrainingRequest, progress: Progress | None = None
 ) -> TrainedVocabulary:
     """Train on pre-token counts. Raises ConfigurationError for a size below the alphabet and special tokens."""
+    if request.algorithm == "words" and request.unit == "character" and request.unknown == "token":
+        return _words_alone(words, request)
     alphabet, unknown = _alphabet(words, request)
     extra = len(request.special_tokens) + (unknown == "token")
     size = _size(request, alphabet, extra, unknown)
@@ -76,14 +81,29 @@ def train_vocabulary(
     replaced = unknown == "token" and request.unit == "character"
     stopped: Stopped
     if request.algorithm == "unigram":
-        pieces = _unigram(corpus, size, request.unit, progress)
+        pieces = _unigram(corpus, size, request, progress)
         tokens, stopped, merges, equal = _unigram_tokens(pieces, corpus), pieces.stopped, _NO_MERGES, 0
+    elif request.algorithm == "words":
+        tokens, merges, equal = words_over_units(corpus, size), _NO_MERGES, 0
+        stopped = "vocab_size" if len(tokens.scaffold) == size else "no_pair_left"
     else:
         training = _MERGERS[request.algorithm](corpus, size, progress)
         tokens, stopped, merges = _merged_tokens(training), training.stopped, training.merges
         equal = training.string_equal_pairs
     described = columns(tokens, alphabet, request.special_tokens, unknown=replaced)
     return TrainedVocabulary(Vocabulary(described, merges, request.unit), unknown, stopped, equal)
+
+
+def _words_alone(words: WordCounts, request: TrainingRequest) -> TrainedVocabulary:
+    if request.vocab_size is None or request.vocab_size <= len(request.special_tokens) + 1:
+        raise ConfigurationError(
+            f"tokenizer.vocab_size: {request.vocab_size} leaves no room for words beside the unknown token and "
+            f"{len(request.special_tokens)} special tokens"
+        )
+    size = request.vocab_size - len(request.special_tokens) - 1
+    chosen = common_words(words, size)
+    vocabulary = Vocabulary(word_columns(chosen, request.special_tokens), _NO_MERGES, request.unit)
+    return TrainedVocabulary(vocabulary, "token", "vocab_size" if len(chosen) == size else "no_pair_left", 0)
 
 
 def _alphabet(words: WordCounts, request: TrainingRequest) -> tuple[Alphabet, Unknown]:
@@ -133,10 +153,18 @@ def _merged_tokens(training: MergeTraining) -> TrainedTokens:
     )
 
 
-def _unigram(corpus: SymbolCorpus, size: int, unit: UnitKind, progress: Progress | None) -> UnigramTraining:
+def _unigram(corpus: SymbolCorpus, size: int, request: TrainingRequest, progress: Progress | None) -> UnigramTraining:
     units, offsets = corpus.words()
-    longest = LONGEST[unit]
-    return train_unigram_table(units, offsets, corpus.weights, corpus.units, size, longest=longest, progress=progress)
+    return train_unigram_table(
+        units,
+        offsets,
+        corpus.weights,
+        corpus.units,
+        size,
+        longest=LONGEST[request.unit],
+        prune=request.prune,
+        progress=progress,
+    )
 
 
 def _unigram_tokens(training: UnigramTraining, corpus: SymbolCorpus) -> TrainedTokens:

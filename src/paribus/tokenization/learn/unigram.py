@@ -32,6 +32,9 @@ SEEDS = 1_000_000
 """Seed pieces that training starts from at most; the trainer's own default."""
 LONGEST: dict[UnitKind, int] = {"character": 16, "byte": 48}
 """Units of the longest piece: the trainer's own 16 characters, of which most scripts' have up to three bytes."""
+PRUNE = 0.25
+"""Share of the pieces that a round of pruning removes at most; the trainer's own default."""
+_LEAST_PRUNED, _MOST_PRUNED = 0.05, 0.5
 LONGEST_WORD = 1024
 """Longer pre-tokens are cut for training: the trainer's lattice is in 32-bit floats."""
 _HARMLESS = (
@@ -66,16 +69,18 @@ def train_unigram(
     size: int,
     *,
     longest: int = LONGEST["character"],
+    prune: float = PRUNE,
     progress: Progress | None = None,
 ) -> UnigramTraining:
     """Train on `words` (unit string -> count) to `size` pieces of at most `longest` units, all of `alphabet` included.
 
+    Each round of pruning removes the share `prune` of the pieces, those whose loss costs the least likelihood.
     `progress` is called with the pieces there are at the start and at the end: the trainer tells nothing in between.
     Raises ConfigurationError for a size below the alphabet or an alphabet of more than 158,000 units.
     """
     spelled = str.maketrans(dict(zip(alphabet, _codepoints(len(alphabet)), strict=True)))
     translated = ((word.translate(spelled), count) for word, count in words.items())
-    return _train(translated, len(alphabet), size, longest, progress)
+    return _train(translated, len(alphabet), size, longest=longest, prune=prune, progress=progress)
 
 
 def train_unigram_table(
@@ -86,6 +91,7 @@ def train_unigram_table(
     size: int,
     *,
     longest: int = LONGEST["character"],
+    prune: float = PRUNE,
     progress: Progress | None = None,
 ) -> UnigramTraining:
     """The same for words as unit indices below `alphabet`: word i is `units[offsets[i]:offsets[i + 1]]`."""
@@ -93,12 +99,14 @@ def train_unigram_table(
     text = codepoints[units].tobytes().decode("utf-32-le")
     spans = itertools.pairwise(offsets.tolist())
     words = ((text[start:end], count) for (start, end), count in zip(spans, counts.tolist(), strict=True))
-    return _train(words, alphabet, size, longest, progress)
+    return _train(words, alphabet, size, longest=longest, prune=prune, progress=progress)
 
 
 def _train(
-    words: Iterable[tuple[str, int]], alphabet: int, size: int, longest: int, progress: Progress | None
+    words: Iterable[tuple[str, int]], alphabet: int, size: int, *, longest: int, prune: float, progress: Progress | None
 ) -> UnigramTraining:
+    if not _LEAST_PRUNED <= prune <= _MOST_PRUNED:
+        raise ConfigurationError(f"tokenizer.prune: {prune} is not in {_LEAST_PRUNED} to {_MOST_PRUNED}")
     if size < alphabet:
         raise ConfigurationError(
             f"tokenizer.vocab_size: {size} pieces are fewer than the {alphabet} units of the alphabet"
@@ -106,7 +114,7 @@ def _train(
     table = _table(itertools.chain(words, ((unit, 1) for unit in _codepoints(alphabet))))
     if progress is not None:
         progress(alphabet)
-    pieces = _pieces(table, size, longest) if table else {}
+    pieces = _pieces(table, size, longest, prune) if table else {}
     training = _assemble(pieces, alphabet, size)
     if progress is not None:
         progress(len(training.tokens))
@@ -133,7 +141,7 @@ def _table(words: Iterable[tuple[str, int]]) -> dict[str, int]:
     return {word: count for count, word in sorted((count, word) for word, count in counts.items() if count > 0)}
 
 
-def _pieces(table: Mapping[str, int], size: int, longest: int) -> dict[str, float]:
+def _pieces(table: Mapping[str, int], size: int, longest: int, prune: float) -> dict[str, float]:
     """Pieces, all characters of `table` among them, and their scores."""
     from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
@@ -147,7 +155,7 @@ def _pieces(table: Mapping[str, int], size: int, longest: int) -> dict[str, floa
             model_writer=written, model_type="unigram", vocab_size=size + 1, hard_vocab_limit=False,
             seed_sentencepieces_file=str(path), seed_sentencepiece_size=len(seeds) + size,
             max_sentencepiece_length=longest, max_sentence_length=8 * LONGEST_WORD, character_coverage=1.0,
-            required_chars=_all_but_the_commonest(table),
+            shrinking_factor=1 - prune, required_chars=_all_but_the_commonest(table),
             normalization_rule_name="identity", add_dummy_prefix=False, remove_extra_whitespaces=False,
             split_by_unicode_script=False, split_by_number=False, split_by_whitespace=False, split_digits=False,
             byte_fallback=False, unk_id=0, bos_id=-1, eos_id=-1, pad_id=-1, num_threads=1, minloglevel=_QUIET,

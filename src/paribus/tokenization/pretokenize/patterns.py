@@ -25,14 +25,15 @@ PATTERNS: dict[str, str] = {
     "whitespace": r"\s\S*|\S+",
     "stripped": r"\S+",
     "none": r"(?s:.+)",
+    "punctuation": r"[^\p{L}\p{N}][\p{L}\p{N}]*|[\p{L}\p{N}]+",
 }
 """What the compiled scanners match, as regular expressions of the `regex` module."""
 
 
 class Pretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
-    (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) or `none`
-    (the document is one piece).
+    (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) `none`
+    (the document is one piece) or `punctuation` (every character that is neither letter nor number begins a piece).
 
     Raises ConfigurationError for another name.
     """

@@ -214,3 +214,15 @@ def test_more_units_than_can_be_told_apart_are_refused() -> None:
         train_unigram_table(
             np.zeros(1, np.int32), np.array([0, 1]), np.ones(1, np.int64), everything + 1, everything + 1
         )
+
+
+def test_the_share_that_is_pruned_a_round_is_the_trainers_own_unless_told() -> None:
+    words = words_of(TEXT)
+    alphabet = alphabet_of(words)
+    default = train_unigram(words, alphabet, len(alphabet) + 20)
+    assert default.tokens == train_unigram(words, alphabet, len(alphabet) + 20, prune=0.25).tokens
+    slow, fast = (train_unigram(words, alphabet, len(alphabet) + 20, prune=prune) for prune in (0.05, 0.5))
+    assert len(slow.tokens) == len(fast.tokens) == len(default.tokens)
+    assert slow.scores.tolist() != fast.scores.tolist()
+    with pytest.raises(ConfigurationError, match=r"prune: 0.9 is not in 0.05 to 0.5"):
+        train_unigram(words, alphabet, len(alphabet) + 20, prune=0.9)

@@ -87,7 +87,7 @@ def test_texts_are_taken_from_a_stream_and_not_kept() -> None:
 
 def test_a_word_of_ten_million_bytes_is_one_pretoken() -> None:
     word = "x" * 10_000_000
-    for name in ("gpt2", "gpt2_digits", "gpt4", "whitespace", "stripped", "none"):
+    for name in ("gpt2", "gpt2_digits", "gpt4", "whitespace", "punctuation", "stripped", "none"):
         assert counted([word, "x", word], name) == {word.encode(): 2, b"x": 1}
 
 

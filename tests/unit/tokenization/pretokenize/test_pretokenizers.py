@@ -35,6 +35,11 @@ def test_whitespace_is_split_before_each_whitespace_character_and_kept() -> None
     assert pieces("whitespace", "a  b\n") == ["a", " ", " b", "\n"]
 
 
+def test_punctuation_is_split_before_too_and_belongs_to_what_follows() -> None:
+    assert pieces("punctuation", "i hug pugs") == ["i", " hug", " pugs"]
+    assert pieces("punctuation", "It's (fun), 2x!") == ["It", "'s", " ", "(fun", ")", ",", " 2x", "!"]
+
+
 def test_none_keeps_the_document_whole() -> None:
     assert pieces("none", "a b\nc") == ["a b\nc"]
     assert pieces("none", "") == []
