@@ -13,6 +13,15 @@ Algorithm = Literal["bpe", "scaffold_bpe", "wordpiece", "unigram", "words", "byt
 EncoderName = Literal["merge_rank", "longest_first", "left_to_right", "viterbi", "fewest", "dropout", "whole"]
 Candidates = Literal["normal", "expanded"]
 
+_LOSSES = {
+    "stripped": "pretokenizer=stripped loses whitespace; `whitespace` keeps it with the next word",
+    "sentencepiece": "a SentencePiece model normalizes text, and at least ▁ (U+2581) is lost, which becomes a space; "
+    "tokenizer.lossless=false says that this is wanted",
+    "bert": "BERT's words lose whitespace, control characters and perhaps case and accents; "
+    "tokenizer.lossless=false says that this is wanted",
+}
+"""What pre-tokenizers lose."""
+
 _CHOICES: dict[str, tuple[str, ...]] = {
     "algorithm": get_args(Algorithm),
     "unit": get_args(UnitKind),
@@ -72,15 +81,20 @@ class Settings:
             raise ConfigurationError(f"tokenizer.special_tokens: {list(self.special_tokens)} must be strings")
 
     @property
+    def spaced(self) -> bool:
+        """Whether whitespace is lost and tokens that begin a word stand for a space and their text."""
+        return self.pretokenizer in ("stripped", "bert")
+
+    @property
     def lossy(self) -> bool:
-        """Whether text is lost: whitespace by `stripped`, characters by an unknown token."""
-        return self.pretokenizer == "stripped" or (self.unit == "character" and self.unknown == "token")
+        """Whether text is lost: whitespace, by normalization, or characters by an unknown token."""
+        return self.pretokenizer in _LOSSES or (self.unit == "character" and self.unknown == "token")
 
 
 def check_lossless(settings: Settings) -> None:
     """Raise ConfigurationError where text is lost."""
-    if settings.pretokenizer == "stripped":
-        raise ConfigurationError("pretokenizer=stripped loses whitespace; `whitespace` keeps it with the next word")
+    if settings.pretokenizer in _LOSSES:
+        raise ConfigurationError(_LOSSES[settings.pretokenizer])
     if settings.lossy:
         raise ConfigurationError("unknown=token loses characters outside the alphabet; `byte_fallback` keeps them")
 

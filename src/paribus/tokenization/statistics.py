@@ -212,7 +212,7 @@ def _chunks(corpus: EncodedCorpus, limit: int) -> Iterator[tuple[int, npt.NDArra
 def _word_starts(tok: Tokenizer) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], Counts]:
     """By id: whether it begins and ends with a space, and how many words begin inside it after a space."""
     columns = tok.vocabulary.columns
-    if tok.settings.pretokenizer == "stripped":
+    if tok.settings.spaced:
         inside = columns.continuations[tok.vocabulary.rank_of_id]
         return inside, np.ones_like(inside), np.zeros(len(inside), dtype=np.int64)
     flags: list[tuple[Any, ...]] = []

@@ -22,6 +22,7 @@ from paribus.tokenization.encode.workspace import Ids
 from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import PATTERNS
+from paribus.tokenization.pretokenize.sentencepiece_text import SentencePieceText
 from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
 from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 
@@ -103,7 +104,8 @@ class TextTokenizer:
         listed = token_ids(ids, self.vocab_size)
         spellings = self._spaced_spellings
         joined = b"".join([spellings[identity] for identity in listed.tolist()])
-        return joined[1:] if self.settings.pretokenizer == "stripped" and joined.startswith(b" ") else joined
+        prefixed = self.settings.spaced or (isinstance(self.cutter, SentencePieceText) and self.cutter.prefix)
+        return joined[1:] if prefixed and joined.startswith(b" ") else joined
 
     def with_encoder(
         self,
@@ -197,7 +199,7 @@ class TextTokenizer:
     @cached_property
     def _spaced_spellings(self) -> list[bytes]:
         """Where whitespace is lost, every token that begins a word brings one space."""
-        if self.settings.pretokenizer != "stripped":
+        if not self.settings.spaced:
             return self._spellings
         inside = self.vocabulary.columns.continuations[self.vocabulary.rank_of_id].tolist()
         return [

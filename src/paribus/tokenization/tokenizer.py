@@ -133,17 +133,31 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def from_huggingface(cls, path: str | Path) -> "Tokenizer":
-        """A byte-level BPE tokenizer from `tokenizer.json` (a file or its directory), with its ids; or, from a
-        directory without one, the tokenizer that was saved as `ParibusTokenizer` or lies with a checkpoint.
+        """A tokenizer of Hugging Face with its ids: byte-level BPE or BERT's from `tokenizer.json` (a file or its
+        directory), or BERT's from a file `vocab.txt`; or, from a directory without `tokenizer.json`, the tokenizer that
+        was saved as `ParibusTokenizer` or lies with a checkpoint.
 
         Raises DataError for a broken file and ConfigurationError for a kind of tokenizer that cannot be the same here.
         """
         from paribus.tokenization.interchange.huggingface_import import from_huggingface
+        from paribus.tokenization.interchange.wordpiece_import import from_vocabulary_text
 
+        if Path(path).name == "vocab.txt":
+            return cls(*from_vocabulary_text(Path(path)))
         ours = Path(path) / "tokenizer"
         if ours.is_dir() and not (Path(path) / "tokenizer.json").exists():
             return cls.load(ours)
         return cls(*from_huggingface(Path(path)))
+
+    @classmethod
+    def from_sentencepiece(cls, path: str | Path) -> "Tokenizer":
+        """A BPE or Unigram model of SentencePiece (`.model`), with the ids of that library.
+
+        Raises DataError for a broken file and ConfigurationError for a model that cannot be the same here.
+        """
+        from paribus.tokenization.interchange.sentencepiece_import import from_sentencepiece
+
+        return cls(*from_sentencepiece(Path(path)))
 
     @classmethod
     def from_tiktoken(

@@ -148,11 +148,14 @@ class BytesTokenizer:
 class ExistingTokenizer:
     """A tokenizer that is there already, with its pre-tokenizer and its ids; the encoder is that of the run."""
 
-    kind: Literal["existing"] = identity("existing", doc="No training: a tokenizer of ours or of Hugging Face.")
-    path: PathText = execution(
-        doc="Directory of a tokenizer, a run or a checkpoint, or a tokenizer.json; its files are the identity."
+    kind: Literal["existing"] = identity(
+        "existing", doc="No training: a tokenizer of ours, of Hugging Face or of SentencePiece."
     )
-    lossless: bool = identity(True, doc="Refuse a tokenizer that loses whitespace or characters.")
+    path: PathText = execution(
+        doc="Directory of a tokenizer, a run or a checkpoint, or a tokenizer.json, *.model or vocab.txt; its files are "
+        "the identity."
+    )
+    lossless: bool = identity(True, doc="Refuse a tokenizer that loses whitespace or characters, or normalizes text.")
 
 
 TrainableTokenizerConfig = (

@@ -13,16 +13,16 @@ from paribus.store.json_file import read_object
 if TYPE_CHECKING:
     from paribus.tokenization.tokenizer import Tokenizer
 
-SETTINGS, TOKENIZER_JSON = "settings.json", "tokenizer.json"
+SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.json", "vocab.txt", ".model"
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
 _THEIRS = "tokenizer_config.json"
 
 
 def locate(path: Path) -> Path:
-    """Our tokenizer directory or the `tokenizer.json` that `path` leads to.
+    """Our tokenizer directory, or the `.model` file, `tokenizer.json` or `vocab.txt` that `path` leads to.
 
-    `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or Hugging Face's
-    directory or file. DataError where it is none of them.
+    `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or a directory or file
+    of SentencePiece or Hugging Face; a directory's files are taken in the order above. DataError where it is none.
     """
     try:
         path = Path(proper_path(str(path))).expanduser()
@@ -30,15 +30,24 @@ def locate(path: Path) -> Path:
         raise DataError(f"no tokenizer: {error}") from error
     if (path / RUN_RECORD).is_file():
         path = _of_run(path)
-    if path.name == TOKENIZER_JSON and path.is_file():
+    if path.is_file() and _is_theirs(path):
         return path
     within = [*sorted(path.glob("step_*/tokenizer"), reverse=True)[:1], path / "tokenizer", path]
     ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
-    if ours is None and not (path / TOKENIZER_JSON).is_file():
+    if ours is not None:
+        return ours
+    candidates = [*sorted(path.glob(f"*{MODEL}")), path / TOKENIZER_JSON, path / VOCABULARY_TEXT]
+    theirs = next((file for file in candidates if file.is_file()), None)
+    if theirs is None:
         raise DataError(
-            f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there"
+            f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there, nor "
+            f"*{MODEL} of SentencePiece, nor {VOCABULARY_TEXT}"
         )
-    return ours or path / TOKENIZER_JSON
+    return theirs
+
+
+def _is_theirs(path: Path) -> bool:
+    return path.name in (TOKENIZER_JSON, VOCABULARY_TEXT) or path.suffix == MODEL
 
 
 def open_existing(path: Path) -> "Tokenizer":
@@ -46,21 +55,31 @@ def open_existing(path: Path) -> "Tokenizer":
     from paribus.tokenization.tokenizer import Tokenizer
 
     found = locate(path)
-    return Tokenizer.from_huggingface(found) if found.name == TOKENIZER_JSON else Tokenizer.load(found)
+    if found.suffix == MODEL and found.is_file():
+        return Tokenizer.from_sentencepiece(found)
+    return Tokenizer.from_huggingface(found) if _is_theirs(found) else Tokenizer.load(found)
 
 
 def fingerprint(path: Path, digests: FileDigests) -> dict[str, JSON]:
     """SHA-256 of each file of the tokenizer by name."""
     found = locate(path)
-    names = (TOKENIZER_JSON, _THEIRS) if found.name == TOKENIZER_JSON else _OURS
-    directory = found.parent if found.name == TOKENIZER_JSON else found
+    names = _OURS if found.is_dir() else (found.name,) if found.suffix == MODEL else (found.name, _THEIRS)
+    directory = found if found.is_dir() else found.parent
     return {name: digests.of(directory / name) for name in names if (directory / name).is_file()}
 
 
 def vocabulary_size(path: Path) -> int:
     """Its number of tokens, special ones included, read from its files without building it."""
     found = locate(path)
-    if found.name != TOKENIZER_JSON:
+    if found.is_file() and found.suffix == MODEL:
+        from paribus.tokenization.interchange.sentencepiece_file import read_model
+
+        return len(read_model(found).pieces)
+    if found.name == VOCABULARY_TEXT:
+        from paribus.tokenization.interchange.wordpiece_import import vocabulary_lines
+
+        return len(vocabulary_lines(found))
+    if found.is_dir():
         return int(read_object(found / SETTINGS)["vocab_size"])
     described = read_object(found)
     added = {token["content"] for token in described.get("added_tokens") or []}
@@ -70,7 +89,7 @@ def vocabulary_size(path: Path) -> int:
 def ended_early(path: Path) -> bool:
     """Whether its training ended below the size that was asked for, as no pair was left."""
     found = locate(path)
-    return found.name != TOKENIZER_JSON and read_object(found / SETTINGS).get("stopped") == "no_pair_left"
+    return found.is_dir() and read_object(found / SETTINGS).get("stopped") == "no_pair_left"
 
 
 def _of_run(path: Path) -> Path:

@@ -24,8 +24,6 @@ from paribus.tokenization.interchange.huggingface_json import obstacles, tokeniz
 from paribus.tokenization.interchange.huggingface_sample import disagreement
 from paribus.tokenization.text_tokenizer import TextTokenizer
 from paribus.tokenization.vocabulary.names import distinct_names
-from paribus.tokenization.vocabulary.units import UNKNOWN_TOKEN
-from paribus.tokenization.vocabulary.vocabulary import UNKNOWN
 
 logger = logging.getLogger(__name__)
 
@@ -78,7 +76,7 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         """The tokenizer that does the work."""
         self._names = distinct_names(self.paribus.vocabulary)
         self._ids = {name: identity for identity, name in enumerate(self._names)}
-        unknown = UNKNOWN_TOKEN if (self.paribus.vocabulary.columns.kinds == UNKNOWN).any() else None
+        unknown = next((entry.bytes.decode() for entry in self.paribus.vocabulary if entry.kind == "unknown"), None)
         super().__init__(**{"special_tokens_pattern": "none"} | _options(self.paribus, unknown) | options)
 
     @property

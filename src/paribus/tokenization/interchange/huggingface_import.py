@@ -1,4 +1,4 @@
-"""Byte-level BPE tokenizers of Hugging Face's `tokenizer.json`, with their ids.
+"""Byte-level BPE and BERT's WordPiece from Hugging Face's `tokenizer.json`, with their ids.
 
 What would encode otherwise here (normalizers, other pre-tokenizers and patterns, ...) is refused by name. What is added
 around a text (a first token) is not part of a tokenizer here, and special tokens are not looked for in text: ids are
@@ -13,6 +13,8 @@ from typing import Any
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization.interchange.byte_level_import import ByteLevelImport
 from paribus.tokenization.interchange.foreign_patterns import PRETOKENIZER_OF_PATTERN
+from paribus.tokenization.interchange.wordpiece_import import from_wordpiece_json, is_wordpiece
+from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import PATTERNS
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.vocabulary.units import byte_characters
@@ -29,12 +31,14 @@ _PLAIN: dict[str, Any] = {
 _BYTES = {character: byte for byte, character in enumerate(byte_characters())}
 
 
-def from_huggingface(path: Path) -> tuple[Vocabulary, Settings]:
+def from_huggingface(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
     """Read a `tokenizer.json`, or the one of a directory; its `eos_token` becomes the first special token."""
     file = path / "tokenizer.json" if path.is_dir() else path
     described = _read(file)
     try:
         model, added = described["model"], described.get("added_tokens") or []
+        if is_wordpiece(described):
+            return from_wordpiece_json(described, _special(added, file), file)
         pretokenizer = _pretokenizer(described, file)
         special = _special(added, file)
         words = {_bytes(name, file): identity for name, identity in model["vocab"].items() if name not in special}
@@ -44,7 +48,7 @@ def from_huggingface(path: Path) -> tuple[Vocabulary, Settings]:
     vocabulary = ByteLevelImport(words, special, str(file)).vocabulary(merges)
     eos = _eos(file.with_name("tokenizer_config.json"))
     names = tuple(sorted(special, key=lambda name: (name != eos, special[name])))
-    return vocabulary, imported_settings(pretokenizer, names, whole_pretokens=bool(model.get("ignore_merges")))
+    return vocabulary, imported_settings(pretokenizer, names, whole_pretokens=bool(model.get("ignore_merges"))), None
 
 
 def imported_settings(pretokenizer: str, special_tokens: tuple[str, ...], *, whole_pretokens: bool) -> Settings:
@@ -114,7 +118,7 @@ def _model_problems(described: dict[str, Any]) -> list[str]:
     model, normalizer = described["model"], described.get("normalizer")
     kind, version = model.get("type", "BPE" if "merges" in model else None), described.get("version", VERSION)
     problems = [] if version == VERSION else [f"version {version!r} (only {VERSION})"]
-    problems += [] if kind == "BPE" else [f"model {kind!r} (only BPE)"]
+    problems += [] if kind == "BPE" else [f"model {kind!r} (only BPE, or WordPiece with BertPreTokenizer)"]
     problems += [f"model.{name}={model[name]!r}" for name, plain in _PLAIN.items() if model.get(name) not in plain]
     return problems if normalizer is None else [*problems, f"normalizer {_kinds([normalizer])}"]
 

@@ -67,10 +67,10 @@ def best_path_from_left(model, lengths, scores, units, count, work):
             rank = token_of(model, node)
             if rank < 0:
                 continue
-            value = scores[rank] + best[start]
-            # Compared as it is and kept in 32 bits, as there. Starts ascend, so of equals the longest last token stays.
+            value = np.float64(np.float32(scores[rank] + best[start]))
+            # Starts ascend, so of equals the longest last token stays.
             if choices[end] < 0 or value > best[end]:
-                best[end], choices[end] = np.float64(np.float32(value)), np.int32(rank)
+                best[end], choices[end] = value, np.int32(rank)
     if count > 0 and choices[count] < 0:
         return np.int64(-1)
     end = place = np.int64(count)

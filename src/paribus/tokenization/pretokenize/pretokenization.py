@@ -1,9 +1,11 @@
-"""Pre-tokenizers that are made from data, by their kind."""
+"""Pre-tokenizers that have a state, by their kind."""
 
 from typing import Any
 
 from paribus.errors import DataError
+from paribus.tokenization.pretokenize.bert_words import BertWords
 from paribus.tokenization.pretokenize.cutter import Cutter
+from paribus.tokenization.pretokenize.sentencepiece_text import SentencePieceText
 from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 
@@ -14,6 +16,10 @@ def cutter_from_state(kind: str, state: Any) -> Cutter:
         return SpanPretokenizer.from_state(state)
     if kind == "predictive_entropy":
         return PredictiveEntropySpans.from_state(state)
+    if kind == "sentencepiece":
+        return SentencePieceText.from_state(state)
+    if kind == "bert":
+        return BertWords.from_state(state)
     raise DataError(f"pretokenizer {kind!r} has no state")
 
 

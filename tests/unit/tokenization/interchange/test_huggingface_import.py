@@ -140,8 +140,8 @@ def patterned(pattern: str) -> Callable[[dict[str, Any]], None]:
 CHANGES: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "dropout": (lambda it: it["model"].update(dropout=0.1), r"model\.dropout=0\.1"),
     "normalizer": (lambda it: it.update(normalizer={"type": "NFC"}), "normalizer 'NFC'"),
-    "wordpiece": (lambda it: it["model"].update(type="WordPiece"), r"model 'WordPiece' \(only BPE\)"),
-    "unigram": (lambda it: it["model"].update(type="Unigram"), r"model 'Unigram' \(only BPE\)"),
+    "wordpiece": (lambda it: it["model"].update(type="WordPiece"), r"model 'WordPiece' \(only BPE, or WordPiece"),
+    "unigram": (lambda it: it["model"].update(type="Unigram"), r"model 'Unigram' \(only BPE, or WordPiece"),
     "version": (lambda it: it.update(version="2.0"), r"version '2\.0' \(only 1\.0\)"),
     "suffix": (lambda it: it["model"].update(end_of_word_suffix="</w>"), "end_of_word_suffix='</w>'"),
     "whitespace": (lambda it: it.update(pre_tokenizer={"type": "Whitespace"}), "pre_tokenizer 'Whitespace'"),

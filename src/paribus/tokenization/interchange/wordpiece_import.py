@@ -1,0 +1,117 @@
+"""WordPiece tokenizers of BERT and its kin, from `tokenizer.json` or from `vocab.txt`, with their ids.
+
+Words are made by the same normalizer and pre-tokenizer (`pretokenize.bert_words`); a word is cut into the longest
+tokens from the left, and is one unknown token where there is none on the way. Special tokens are not looked for in
+text.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.store.json_file import read_object
+from paribus.tokenization.pretokenize.bert_words import TOO_LONG, BertWords
+from paribus.tokenization.settings import Settings
+from paribus.tokenization.vocabulary.vocabulary import EntryKind, Vocabulary, VocabularyEntry
+
+WordPiece = tuple[Vocabulary, Settings, BertWords]
+_MARK = "##"
+_LONGEST = 100
+_END, _UNKNOWN = "[SEP]", "[UNK]"
+_SPECIAL = ("[PAD]", _UNKNOWN, "[CLS]", _END, "[MASK]")
+_OPTIONS = {
+    "lowercase": "do_lower_case",
+    "strip_accents": "strip_accents",
+    "handle_chinese_chars": "tokenize_chinese_chars",
+}
+
+
+def is_wordpiece(described: Mapping[str, Any]) -> bool:
+    """Whether a `tokenizer.json` describes a model `WordPiece` over BERT's words."""
+    kind = (described.get("pre_tokenizer") or {}).get("type")
+    return described["model"].get("type") == "WordPiece" and kind == "BertPreTokenizer"
+
+
+def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int], file: Path) -> WordPiece:
+    """The tokenizer of a `tokenizer.json`, `special` being its special tokens.
+
+    Raises DataError for a broken file, ConfigurationError for what would not be the same.
+    """
+    model = described["model"]
+    if model.get("continuing_subword_prefix", _MARK) != _MARK:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: model.continuing_subword_prefix="
+            f"{model['continuing_subword_prefix']!r} (only {_MARK})"
+        )
+    words = BertWords(described.get("normalizer"), described["pre_tokenizer"], model["max_input_chars_per_word"])
+    return _assembled(model["vocab"], special, model["unk_token"], words, file)
+
+
+def from_vocabulary_text(file: Path) -> WordPiece:
+    """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it."""
+    config = file.with_name("tokenizer_config.json")
+    options = read_object(config) if config.is_file() else {}
+    normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None}
+    normalizer |= {"lowercase": True} | {ours: options[name] for ours, name in _OPTIONS.items() if name in options}
+    tokens = vocabulary_lines(file)
+    ids = {token: identity for identity, token in enumerate(tokens)}
+    if len(ids) < len(tokens):
+        raise DataError(f"{file}: {next(token for token in tokens if tokens.count(token) > 1)!r} is there twice")
+    special = {name: ids[name] for name in _SPECIAL if name in ids}
+    words = BertWords(normalizer, {"type": "BertPreTokenizer"}, _LONGEST)
+    return _assembled(ids, special, _UNKNOWN, words, file)
+
+
+def vocabulary_lines(file: Path) -> list[str]:
+    """The tokens of a `vocab.txt` by id; DataError where it is no text."""
+    try:
+        return file.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+    except (OSError, ValueError) as error:
+        raise DataError(f"{file}: missing or no UTF-8 ({error})") from error
+
+
+def _assembled(
+    ids: Mapping[str, int], special: Mapping[str, int], unknown: str, words: BertWords, file: Path
+) -> WordPiece:
+    everything = dict(ids) | dict(special)
+    if unknown not in everything:
+        raise DataError(f"{file}: the unknown token {unknown!r} is no token")
+    _check_special(special, words, file)
+    if "" in everything or any(TOO_LONG in token for token in everything):
+        raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
+    ordered = sorted(everything.items(), key=lambda token: token[1])
+    entries = [_entry(rank, name, identity, special, unknown) for rank, (name, identity) in enumerate(ordered)]
+    names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != _END, special[name])))
+    settings = Settings(
+        algorithm="wordpiece",
+        unit="character",
+        unknown="token",
+        pretokenizer="bert",
+        encoder="left_to_right",
+        candidates="normal",
+        demolish="parents",
+        special_tokens=names,
+        stopped="vocab_size",
+        string_equal_pairs=0,
+    )
+    try:
+        return Vocabulary.of(entries, [], "character"), settings, words
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
+
+
+def _check_special(special: Mapping[str, int], words: BertWords, file: Path) -> None:
+    """The model finds a special token in text where it is a word by itself; those in brackets never are."""
+    alone = next((name for name in special if words.pieces(name) == [name]), None)
+    if alone is not None:
+        raise ConfigurationError(
+            f"{file}: cannot be the same tokenizer here: the special token {alone!r} is a word, so text would have it"
+        )
+
+
+def _entry(rank: int, name: str, identity: int, special: Mapping[str, int], unknown: str) -> VocabularyEntry:
+    kind: EntryKind = "unknown" if name == unknown else "special" if name in special else "token"
+    inside = kind == "token" and name.startswith(_MARK) and len(name) > len(_MARK)
+    spelling = name.removeprefix(_MARK) if inside else name
+    return VocabularyEntry(rank, identity, spelling.encode("utf-8"), 0, None, False, kind, continuation=inside)

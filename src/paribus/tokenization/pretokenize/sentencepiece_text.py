@@ -1,0 +1,60 @@
+"""The text that a SentencePiece model sees: normalized by its own rules, a space before it if it wants one.
+
+Normalization is done by the library from what is kept of the model, so it is the same for every text. Its `▁` is
+written as the space that it stands for; a `▁` of the text itself therefore becomes a space too.
+"""
+
+import base64
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from paribus.errors import DataError
+
+if TYPE_CHECKING:
+    from sentencepiece import SentencePieceProcessor
+
+KIND, FORMAT = "sentencepiece", 1
+SPACE = "\u2581"
+"""How the library writes a space."""
+
+
+class SentencePieceText:
+    """Makes one piece of a text, its normalization.
+
+    `rules` is a model without its pieces; `prefix` tells whether a space is put before a text, which decoding takes
+    away.
+    """
+
+    def __init__(self, rules: bytes, *, prefix: bool) -> None:
+        self.rules, self.prefix = rules, prefix
+
+    def pieces(self, text: str) -> list[str]:
+        """The normalized text, or nothing where nothing is left of it."""
+        normalized = self._processor.normalize(text).replace(SPACE, " ")
+        return [normalized] if normalized else []
+
+    def to_state(self) -> dict[str, Any]:
+        """All of it as JSON values."""
+        rules = base64.b64encode(self.rules).decode("ascii")
+        return {"kind": KIND, "format": FORMAT, "prefix": self.prefix, "rules": rules}
+
+    @classmethod
+    def from_state(cls, state: Any) -> "SentencePieceText":
+        """What `to_state` gave; DataError for another state."""
+        if not isinstance(state, dict) or (state.get("kind"), state.get("format")) != (KIND, FORMAT):
+            raise DataError(f"the state is not one of a pre-tokenizer of kind {KIND!r}, format {FORMAT}")
+        try:
+            made = cls(base64.b64decode(state["rules"], validate=True), prefix=bool(state["prefix"]))
+            _ = made._processor
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            raise DataError(f"the state of pre-tokenizer {KIND!r} is malformed: {error}") from error
+        return made
+
+    @cached_property
+    def _processor(self) -> "SentencePieceProcessor":
+        from sentencepiece import SentencePieceProcessor
+
+        return SentencePieceProcessor(model_proto=self.rules)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self).from_state, (self.to_state(),)

@@ -1,0 +1,139 @@
+"""Models of SentencePiece, trained here with the options of well-known ones: the library's ids, or a refusal."""
+
+import io
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.store.file_digests import FileDigests
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.interchange.existing import fingerprint, open_existing, vocabulary_size
+from paribus.tokenization.settings import check_lossless
+from support.foreign_texts import LINES, TEXTS
+
+MODELS: dict[str, dict[str, Any]] = {
+    "llama_2": {
+        "model_type": "bpe", "vocab_size": 700, "byte_fallback": True, "normalization_rule_name": "identity",
+        "split_digits": True, "remove_extra_whitespaces": False, "allow_whitespace_only_pieces": True,
+    },
+    "t5": {
+        "model_type": "unigram", "vocab_size": 200, "normalization_rule_name": "nmt_nfkc", "character_coverage": 0.99,
+        "pad_id": 0, "eos_id": 1, "unk_id": 2, "bos_id": -1,
+    },
+    "xlnet": {
+        "model_type": "unigram", "vocab_size": 230, "control_symbols": ["<cls>", "<sep>", "<pad>", "<mask>", "<eod>"],
+        "user_defined_symbols": ["<eop>", ".", "(", ")", '"', "-", "–", "£", "€"],
+    },
+    "unigram_fallback": {
+        "model_type": "unigram", "vocab_size": 480, "byte_fallback": True, "normalization_rule_name": "nmt_nfkc_cf",
+        "character_coverage": 0.98,
+    },
+    "bpe_unknown": {
+        "model_type": "bpe", "vocab_size": 300, "normalization_rule_name": "nfkc", "character_coverage": 0.98,
+        "add_dummy_prefix": False,
+    },
+}  # fmt: skip
+
+
+def trained(**options: Any) -> bytes:
+    written = io.BytesIO()
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES), model_writer=written, minloglevel=2, hard_vocab_limit=False, **options
+    )
+    return written.getvalue()
+
+
+def write(path: Path, **options: Any) -> Path:
+    path.write_bytes(trained(**options))
+    return path
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write(tmp_path_factory.mktemp("models") / f"{request.param}.model", **MODELS[request.param])
+
+
+def test_ids_are_those_of_the_library(model: Path) -> None:
+    theirs = SentencePieceProcessor(model_file=str(model))
+    ours = open_existing(model)
+    assert ours.vocab_size == theirs.get_piece_size() == vocabulary_size(model.parent)
+    for text in TEXTS:
+        assert ours.encode(text).tolist() == theirs.encode(text), text
+
+
+def test_text_comes_back_as_the_library_gives_it(model: Path) -> None:
+    theirs = SentencePieceProcessor(model_file=str(model))
+    ours = Tokenizer.from_sentencepiece(model)
+    for text in LINES:
+        # An unknown token is another character there.
+        assert ours.decode(ours.encode(text)).replace("\ufffd", " \u2047 ") == theirs.decode(theirs.encode(text))
+
+
+def test_it_is_stored_copied_and_encodes_in_batches_like_any_other(model: Path, tmp_path: Path) -> None:
+    ours = Tokenizer.from_sentencepiece(model)
+    ours.save(tmp_path / "saved")
+    flat, offsets = ours.encode_batch(TEXTS[:200], threads=2)
+    for other in (Tokenizer.load(tmp_path / "saved"), pickle.loads(pickle.dumps(ours))):
+        assert other.settings == ours.settings
+        for place, text in enumerate(TEXTS[:200]):
+            assert other.encode(text).tolist() == flat[offsets[place] : offsets[place + 1]].tolist()
+    fast = ours.to_huggingface()
+    assert fast(TEXTS[0])["input_ids"] == ours.encode(TEXTS[0]).tolist()
+
+
+def test_it_takes_other_encoders_that_it_can_serve(model: Path) -> None:
+    ours = Tokenizer.from_sentencepiece(model)
+    for encoder in ("longest_first", "left_to_right", "fewest"):
+        found = ours.with_encoder(encoder).encode(TEXTS[0])
+        assert ours.decode(found) == ours.decode(ours.encode(TEXTS[0]))
+    assert len(ours.with_encoder("fewest").encode(TEXTS[0])) <= len(ours.encode(TEXTS[0]))
+
+
+def test_the_end_of_a_sentence_ends_a_document_and_text_never_becomes_it(model: Path) -> None:
+    ours = Tokenizer.from_sentencepiece(model)
+    theirs = SentencePieceProcessor(model_file=str(model))
+    assert ours.eos_id == theirs.eos_id()
+    assert ours.eos_id not in ours.encode("</s>").tolist()
+
+
+def test_that_text_is_normalized_must_be_wanted(model: Path) -> None:
+    with pytest.raises(ConfigurationError, match="U\\+2581"):
+        check_lossless(Tokenizer.from_sentencepiece(model).settings)
+
+
+def test_a_llama_2_model_loses_nothing_else(tmp_path: Path) -> None:
+    ours = Tokenizer.from_sentencepiece(write(tmp_path / "tokenizer.model", **MODELS["llama_2"]))
+    for text in TEXTS:
+        assert ours.decode(ours.encode(text)) == text.replace("\u2581", " ")
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"model_type": "word", "vocab_size": 80}, "model_type 3"),
+        ({"model_type": "char", "vocab_size": 80}, "model_type 4"),
+        ({"model_type": "bpe", "vocab_size": 200, "treat_whitespace_as_suffix": True}, "whitespace after words"),
+        ({"model_type": "bpe", "vocab_size": 200, "user_defined_symbols": ["<x>"]}, "1 user-defined pieces"),
+        ({"model_type": "unigram", "vocab_size": 200, "user_defined_symbols": ["<§>"]}, "no pieces, such as '§'"),
+    ],
+)
+def test_what_would_not_be_the_same_is_refused_by_name(options: dict[str, Any], reason: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "m.model", **options)
+    with pytest.raises(ConfigurationError, match=f"cannot be the same tokenizer here: .*{reason}"):
+        Tokenizer.from_sentencepiece(file)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 100, 3000])
+def test_a_truncated_file_is_named(cut: int, tmp_path: Path) -> None:
+    file = tmp_path / "m.model"
+    file.write_bytes(trained(**MODELS["t5"])[:cut])
+    with pytest.raises(DataError, match=r"m\.model: no complete SentencePiece model"):
+        Tokenizer.from_sentencepiece(file)
+
+
+def test_the_file_alone_is_its_fingerprint(model: Path, tmp_path: Path) -> None:
+    assert list(fingerprint(model.parent, FileDigests(tmp_path))) == [model.name]

@@ -1,0 +1,100 @@
+"""BERT's tokenizers, from `tokenizer.json` and from `vocab.txt`: the ids of `tokenizers`, or a refusal."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tokenizers
+from tokenizers import BertWordPieceTokenizer
+
+from paribus.errors import ConfigurationError, DataError
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.interchange.existing import open_existing, vocabulary_size
+from paribus.tokenization.settings import check_lossless
+from support.foreign_texts import LINES, TEXTS
+
+
+@pytest.fixture(scope="module", params=[True, False], ids=["uncased", "cased"])
+def directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`tokenizer.json`, and below `text` the same as `vocab.txt`."""
+    root: Path = tmp_path_factory.mktemp("bert")
+    made = BertWordPieceTokenizer(lowercase=request.param)
+    made.train_from_iterator(LINES, vocab_size=250, limit_alphabet=60)
+    made.save(str(root / "tokenizer.json"))
+    (root / "text").mkdir()
+    vocabulary = made.get_vocab()
+    (root / "text" / "vocab.txt").write_text("\n".join(sorted(vocabulary, key=vocabulary.__getitem__)) + "\n")
+    (root / "text" / "tokenizer_config.json").write_text(json.dumps({"do_lower_case": request.param}))
+    return root
+
+
+def theirs(directory: Path) -> tokenizers.Tokenizer:
+    found = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
+    found.encode_special_tokens = True
+    return found
+
+
+@pytest.mark.parametrize("below", ["", "tokenizer.json", "text", "text/vocab.txt"])
+def test_ids_are_those_of_the_library(directory: Path, below: str) -> None:
+    ours, library = open_existing(directory / below), theirs(directory)
+    assert ours.vocab_size == library.get_vocab_size() == vocabulary_size(directory / below)
+    for text in TEXTS:
+        assert ours.encode(text).tolist() == library.encode(text, add_special_tokens=False).ids, text
+
+
+def test_words_are_joined_by_spaces_and_the_separator_ends_a_document(directory: Path) -> None:
+    ours = Tokenizer.from_huggingface(directory)
+    assert ours.decode(ours.encode("the  tokens, trained")) == "the tokens , trained"
+    assert ours.eos_id == ours.special_tokens["[SEP]"]
+
+
+def test_it_is_stored_and_exported(directory: Path, tmp_path: Path) -> None:
+    ours = Tokenizer.from_huggingface(directory)
+    ours.save(tmp_path / "saved")
+    loaded, exported = Tokenizer.load(tmp_path / "saved"), ours.to_huggingface()
+    assert exported.unk_token == "[UNK]"
+    for text in TEXTS[:200]:
+        assert loaded.encode(text).tolist() == ours.encode(text).tolist()
+        assert exported(text)["input_ids"] == ours.encode(text).tolist()
+
+
+def test_that_text_is_lost_must_be_wanted_and_other_encoders_are_refused(directory: Path) -> None:
+    ours = Tokenizer.from_huggingface(directory)
+    with pytest.raises(ConfigurationError, match="case and accents"):
+        check_lossless(ours.settings)
+    for encoder in ("longest_first", "fewest", "merge_rank"):
+        with pytest.raises(ConfigurationError, match="needs every character as a token"):
+            ours.with_encoder(encoder)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"continuing_subword_prefix": "@@"}, ConfigurationError, "continuing_subword_prefix='@@'"),
+        ({"unk_token": "[OTHER]"}, DataError, r"the unknown token '\[OTHER\]' is no token"),
+        ({"vocab": None}, DataError, "malformed"),
+    ],
+)
+def test_what_would_not_be_the_same_is_refused_by_name(
+    directory: Path, change: dict[str, Any], error: type[Exception], reason: str, tmp_path: Path
+) -> None:
+    described = json.loads((directory / "tokenizer.json").read_text())
+    described["model"] |= change
+    (tmp_path / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(error, match=reason):
+        Tokenizer.from_huggingface(tmp_path)
+
+
+def test_a_special_token_that_is_a_word_is_refused(directory: Path, tmp_path: Path) -> None:
+    described = json.loads((directory / "tokenizer.json").read_text())
+    described["added_tokens"].append(described["added_tokens"][0] | {"id": 250, "content": "end"})
+    (tmp_path / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(ConfigurationError, match="'end' is a word"):
+        Tokenizer.from_huggingface(tmp_path)
+
+
+def test_a_token_twice_is_named(tmp_path: Path) -> None:
+    (tmp_path / "vocab.txt").write_text("[UNK]\na\na\n")
+    with pytest.raises(DataError, match="'a' is there twice"):
+        open_existing(tmp_path)
