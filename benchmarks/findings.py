@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, verdict
+from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, marked, verdict
 from claims.measured import Store
 from claims.papers import claims
 from claims.segmentation import segmentation_rows
@@ -23,7 +23,8 @@ PAGE = """# Findings
 
 Made by `python benchmarks/findings.py {arguments}`
 from stored runs: what the papers claim, and what we measured with small models and real text, all else being equal
-([fairness.md](fairness.md)). The papers' models have 468M parameters and more, ours of language 1.4M; a claim that does
+([fairness.md](fairness.md)). The English text is that of [paper-statistics.md](paper-statistics.md), the Chinese that of
+[segmentation.md](segmentation.md). The papers' models have 468M parameters and more, ours of language 1.4M; a claim that does
 not show here may hold there.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
@@ -59,8 +60,7 @@ def _row(claim: Claim, found: Found | None) -> list[str]:
     interval = "counted" if found.interval is None else " to ".join(map(show, found.interval))
     seeds = str(found.seeds) if found.seeds else "–"
     mde = "–" if found.detectable is None else f"{found.detectable:.4f}"
-    result = verdict(claim, found)
-    return [*told, show(found.difference), interval, seeds, mde, f"**{result}**" if result != NOT_SHOWN else result]
+    return [*told, show(found.difference), interval, seeds, mde, marked(verdict(claim, found))]
 
 
 def _signed(value: float, *, digits: int) -> str:

@@ -47,6 +47,11 @@ class Found:
     """The smallest true difference that so many seeds and items would show."""
 
 
+def marked(result: str) -> str:
+    """A verdict as a cell of the page says it."""
+    return result if result == NOT_SHOWN else f"**{result}**"
+
+
 def verdict(claim: Claim, found: Found | None) -> str:
     """Three words for it: an interval that holds 0 shows nothing, and what is counted has no interval.
 

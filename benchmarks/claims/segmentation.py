@@ -7,7 +7,7 @@ from pathlib import Path
 from peers.table import table
 from scipy.stats import t
 
-from claims.claim import Claim, Found, verdict
+from claims.claim import Claim, Found, marked, verdict
 from claims.papers import ENTROPY
 from paribus.evaluation.segmenters.corpus import read_segmented
 from paribus.evaluation.segmenters.methods import (
@@ -49,7 +49,7 @@ def segmentation_rows(path: str) -> str:
                 says,
                 size,
                 *(text.replace("-", "−") for text in (f"{middle:+.2f}", interval)),
-                f"**{verdict(claim, found)}**",
+                marked(verdict(claim, found)),
             ]
         )
     head = ["what it says", "its size, points of F1", "here", f"95 % interval over {DRAWS} draws", "verdict"]

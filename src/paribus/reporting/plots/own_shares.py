@@ -25,6 +25,7 @@ def own_shares_plot(rows: Sequence[tuple[str, Sequence[int]]]) -> Plot | None:
             axes.plot(middles, heights, line, color=colour, linewidth=1.6, marker=".", label=name)
         axes.set_xlabel("occurrences of a token among those of all tokens that contain it (%)")
         axes.set_ylabel("share of tokens (%)")
+        axes.set_xlim(0, 100)
         axes.set_ylim(bottom=0)
         figure.legend(loc="outside lower center", fontsize=9, ncols=min(2, len(shown)))
 
