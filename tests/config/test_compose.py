@@ -393,3 +393,16 @@ def test_every_field_of_a_block_can_be_typed_without_a_plus(group: str) -> None:
         value = getattr(block, field.name)
         if field.name != "kind" and isinstance(value, bool | int | float | str):
             compose(f"{group}.{field.name}={str(value).lower() if isinstance(value, bool) else value}")
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "encoder"),
+    [
+        ("bpe", "merge_rank"), ("scaffold_bpe", "merge_rank"), ("wordpiece", "left_to_right"), ("unigram", "viterbi"),
+        ("words", "whole"), ("bytes", "merge_rank"),
+    ],
+)  # fmt: skip
+def test_the_natural_encoder_is_that_of_the_tokenizer(tokenizer: str, encoder: str) -> None:
+    natural, named = (compose(f"tokenizer={tokenizer}", f"encoder={name}") for name in ("natural", encoder))
+    assert natural.jobs[0].config == named.jobs[0].config
+    assert natural.jobs[0].config.encoder.kind == encoder

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 
 from paribus.checks.command import compose_command
 from paribus.checks.existing_tokenizer import problems
@@ -138,3 +139,24 @@ def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[s
         compose_command(parse([*command, "pretokenizer=gpt4"]))
     with pytest.raises(ConfigurationError, match=r"pretokenizer.kind: existing goes with tokenizer=existing only"):
         compose_command(parse(["scale=tiny", "pretokenizer=existing"]))
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_model_of_sentencepiece_is_copied_where_its_normalization_is_wanted(kind: str, tmp_path: Path) -> None:
+    source = tmp_path / "spiece.model"
+    with source.open("wb") as file:
+        SentencePieceTrainer.train(
+            sentence_iterator=iter(TEXTS),
+            model_writer=file,
+            vocab_size=25,
+            model_type=kind,
+            minloglevel=2,
+            hard_vocab_limit=False,
+        )
+    config = configured(source)
+    with pytest.raises(ConfigurationError, match="SentencePiece model normalizes text"):
+        build_vocabulary(context_at(tmp_path / "out", tmp_path / "work", config, {}))
+    wanted = replace(config, tokenizer=ExistingTokenizer(path=str(source), lossless=False))
+    build_vocabulary(context_at(tmp_path / "copy", tmp_path / "copying", wanted, {}))
+    copied = Tokenizer.load(tmp_path / "copy" / "tokenizer")
+    assert copied.encode(TEXTS[0]).tolist() == SentencePieceProcessor(model_file=str(source)).encode(TEXTS[0])

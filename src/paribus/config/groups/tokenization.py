@@ -1,6 +1,7 @@
 """Groups `pretokenizer`, `tokenizer` and `encoder`."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, PruneShare, Seed, Strings
@@ -169,6 +170,18 @@ def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
     if isinstance(tokenizer, BytesTokenizer):
         return BYTES + len(tokenizer.special_tokens)
     return tokenizer.vocab_size
+
+
+NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
+"""What `encoder=natural` is of each kind of tokenizer; of others merge_rank."""
+
+
+def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for."""
+    encoder, tokenizer = data.get("encoder"), data.get("tokenizer")
+    if encoder != {"kind": "natural"} or not isinstance(tokenizer, Mapping):
+        return data
+    return {**data, "encoder": {"kind": NATURAL_ENCODERS.get(str(tokenizer.get("kind")), "merge_rank")}}
 
 
 @group
