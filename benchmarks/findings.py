@@ -28,8 +28,8 @@ of [segmentation.md](segmentation.md). The papers' models have 468M parameters a
 that does not show here may hold there.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
-counted and not sampled; **not shown here**, where the interval holds 0 or the runs were not made. `mde` is the smallest
-true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
+counted and not sampled; **not shown here**, where the interval holds 0, or fewer than three seeds were trained. `mde`
+is the smallest true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
 """
 
 

@@ -21,7 +21,7 @@ class Claim:
     number: str
     """A column of the experiment's table, or a number of `paribus tokens statistics`."""
     sign: int
-    """1 where the paper says that our number rises, -1 where it falls, 0 where it says that nothing changes."""
+    """1 where our number rises if the claim holds, -1 where it falls."""
     row: Mapping[str, str] = field(default_factory=dict)
     """Labels of the row that is compared with its baseline."""
     scale: float = 1.0
@@ -53,16 +53,10 @@ def marked(result: str) -> str:
 
 
 def verdict(claim: Claim, found: Found | None) -> str:
-    """Three words for it: an interval that holds 0 shows nothing, and what is counted has no interval.
-
-    A claim that nothing changes holds where the interval lies within what the table could detect around 0; a small
-    experiment cannot show it, so that it is at most not contradicted.
-    """
+    """Three words for it: an interval that holds 0 shows nothing, and what is counted has no interval."""
     if found is None:
         return NOT_SHOWN
     low, high = found.interval or (found.difference, found.difference)
     if low <= 0 <= high:
         return NOT_SHOWN
-    if claim.sign == 0:
-        return DOES_NOT
     return HOLDS if found.difference * claim.sign > 0 else DOES_NOT

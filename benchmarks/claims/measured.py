@@ -1,7 +1,10 @@
 """What stored runs and statistics say of a claim; nothing is trained."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
+
+from scipy.stats import t
 
 from claims.claim import Claim, Found
 from paribus.checks.command import compose_command
@@ -16,6 +19,8 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.token_rows import Counted, token_rows
+from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE
+from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.tokenizers.row import Number
 from paribus.reporting.tokenizers.tables import all_numbers
@@ -47,13 +52,16 @@ class Store:
             labels = dict(zip(comparison.factors, row.labels, strict=True))
             if column is None or any(labels.get(name) != label for name, label in claim.row.items()):
                 continue
-            cell = row.cells[column.key]
-            if cell.difference is None:
+            cell, base = row.cells[column.key], None if row.baseline is None else comparison.rows[row.baseline]
+            if base is None or cell.seeds < SEEDS_TO_JUDGE or base.cells[column.key].seeds < SEEDS_TO_JUDGE:
+                return None
+            difference, interval = _judged(cell, base.cells[column.key])
+            if difference is None or interval is None:
                 return None
             scale = column.factor * claim.scale
-            interval = None if cell.interval is None else (scale * cell.interval[0], scale * cell.interval[1])
             detectable = None if cell.mde is None else scale * cell.mde
-            return Found(scale * cell.difference, interval, cell.seeds, detectable) if interval else None
+            low, high = sorted(scale * bound for bound in interval)
+            return Found(scale * difference, (low, high), cell.seeds, detectable)
         return None
 
     def _counted(self, claim: Claim) -> Found | None:
@@ -91,6 +99,23 @@ class Store:
         labels = [dict(zip(composition.factors, row.labels, strict=True)) for row in rows]
         numbers = _with_differences(all_numbers(rows), [row.baseline for row in rows])
         return list(zip(labels, numbers, strict=True))
+
+
+def _judged(cell: Cell, base: Cell) -> tuple[float | None, tuple[float, float] | None]:
+    """The difference of a cell with its interval; of a number that no item has, Welch's over the means of seeds."""
+    if cell.difference is not None:
+        return cell.difference, cell.interval
+    if cell.value is None or base.value is None or cell.seed_spread is None or base.seed_spread is None:
+        return None, None
+    variances = [each.seed_spread**2 / each.seeds for each in (cell, base) if each.seed_spread is not None]
+    difference, total = cell.value - base.value, sum(variances)
+    if not total:
+        return difference, (difference, difference)
+    freedom = total**2 / sum(
+        variance**2 / (each.seeds - 1) for variance, each in zip(variances, (cell, base), strict=True)
+    )
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(total)
+    return difference, (difference - half, difference + half)
 
 
 def _with_differences(

@@ -27,7 +27,6 @@ CLAIMS = (
     ("the best lambda is better than standard BPE", "+9.43", BEST, STANDARD, 1),
     ("entropy alone is better than standard BPE", "+6.41", ENTROPY_ONLY, STANDARD, 1),
     ("the best lambda is better than entropy alone", "+3.02", BEST, ENTROPY_ONLY, 1),
-    ("the lowest lambda is worse than standard BPE", "−14.91", count_name(COUNT_LAMBDAS[0]), STANDARD, -1),
     ("the best lambda is better than BPE with punctuation apart", "no such row", BEST, PUNCTUATION, 1),
 )
 """What the paper says, what it prints, and which method's F1 is compared with which; the last is our question."""
@@ -53,7 +52,11 @@ def segmentation_rows(path: str) -> str:
             ]
         )
     head = ["what it says", "its size, points of F1", "here", f"95 % interval over {DRAWS} draws", "verdict"]
-    told = "Of Table 1; all its rows and numbers are in [segmentation.md](segmentation.md)."
+    told = (
+        "Of Table 1; all its rows and numbers are in [segmentation.md](segmentation.md). The paper's text has lost its "
+        "lambdas: ours, 1, 3, 10 and 100, were chosen since they give its range, and the best of them on these draws, "
+        "so what it gains over entropy alone is optimistic."
+    )
     return f"## {ENTROPY}\n\n{told}\n\n{table(head, rows)}"
 
 

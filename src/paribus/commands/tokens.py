@@ -77,6 +77,9 @@ def _statistics(command: Command, console: Console) -> int:
     for job in composition.jobs:
         one = _counted(job)
         counted.setdefault(one.key, one)
+    if len(counted) < len(composition.jobs):
+        told = f"{len(composition.jobs)} configurations have {len(counted)} different tokens: those alike are one row"
+        console.print(told, style="yellow", markup=False, soft_wrap=True)
     return _report(composition, list(counted.values()), console)
 
 
@@ -95,9 +98,11 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     experiment = composition.jobs[0].config.experiment
     table = _table(composition)
     rows, overlap = token_rows(counted, composition.factors, table)
-    directory = (
-        OutputRoot.of(composition.jobs[0].config).path / TOKENS / digest(sorted(one.key for one in counted))[:16]
-    )
+    # What is compared with what makes another report of the same artefacts.
+    compared = [[*row.labels, row.baseline] for row in rows]
+    keys = [one.key for one in counted]
+    told = digest([experiment.name if experiment else None, list(composition.factors), compared, keys])
+    directory = OutputRoot.of(composition.jobs[0].config).path / TOKENS / told[:16]
     tables = write_token_report(
         rows,
         directory,
@@ -144,7 +149,7 @@ def _containing(token: str, command: Command, console: Console) -> int:
     from paribus.tokenization.vocabulary.containment import containing
 
     counted = _counted(composition.jobs[0])
-    part = token.encode()
+    part = token.encode(errors="surrogatepass")
     found = containing(Tokenizer.load(counted.vocabulary), counted.counts(), part)
     say = partial(console.print, markup=False, soft_wrap=True)
     if not found:

@@ -115,7 +115,7 @@ EVALUATION = Stage(
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
     "token_statistics",
-    code_version=1,
+    code_version=2,
     inputs=_token_statistics_inputs,
     identity=_segmentations,
     build=_build_token_statistics,

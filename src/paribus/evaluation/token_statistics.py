@@ -5,13 +5,13 @@ No run needs it; `paribus tokens statistics` asks for it. It leaves `statistics.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.artifact import CorpusArtifact, read_shard
 from paribus.evaluation.segmenters.corpus import read_segmented, tokenizer_scores
 from paribus.evaluation.suites.segmentations import segmented
 from paribus.evaluation.tasks.promptless import segmented_path
@@ -44,11 +44,14 @@ def build(context: StageContext) -> dict[str, JSON]:
     report.progress(0, steps, unit="parts", doing="counting the tokens of the training text")
     corpus = EncodedCorpus(context.inputs["tokens"])
     tokenizer = corpus.tokenizer
-    counted = count_encoded(corpus)
+    source = CorpusArtifact(context.inputs["corpus"])
+    # Of the text itself: a token for what a tokenizer does not know, or leaves out, does not say where words begin.
+    words_of_text = sum(context.engine.map(count_words, source.shards("train")))
+    counted = replace(count_encoded(corpus), words=words_of_text)
     train = count_statistics(tokenizer, counted)
     own = own_shares(tokenizer, counted.ids)
     report.progress(1, steps, unit="parts", doing="encoding the held-out text")
-    heldout = corpus_statistics(tokenizer, _heldout(CorpusArtifact(context.inputs["corpus"])))
+    heldout = corpus_statistics(evaluation_tokenizer(corpus.tokenizer_path), _heldout(source))
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
         report.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
@@ -70,6 +73,11 @@ def build(context: StageContext) -> dict[str, JSON]:
         **{f"heldout_{name}": value for name, value in _numbers(heldout).items()},
         **scores,
     }
+
+
+def count_words(shard: Path) -> int:
+    """Words of a shard of the corpus, both sides of pairs: what ASCII whitespace separates."""
+    return sum(len(text.encode().split()) for document in read_shard(shard) for text in document.texts)
 
 
 def _heldout(corpus: CorpusArtifact) -> Iterator[str]:

@@ -10,6 +10,7 @@ import numpy as np
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import factor_labels
 from paribus.pipeline.vocabularies import overlap_matrix
@@ -50,6 +51,12 @@ class Counted:
         """Directory of the tokenizer with its encoder."""
         return self.made["tokens"].path / "tokenizer"
 
+    @property
+    def vocab_size(self) -> int:
+        """Tokens of the vocabulary, which may be fewer than were asked for."""
+        size: int = self.made["token_statistics"].record()["result"]["vocab_size"]
+        return size
+
     def counts(self) -> Counts:
         """Occurrences by id in the training text."""
         found: Counts = np.load(self.made["token_statistics"].path / "counts.npy", allow_pickle=False)
@@ -65,6 +72,10 @@ def token_rows(
         ConfigurationError: the experiment's table names a factor or a baseline that there is not.
     """
     by_labels = {tuple(factor_labels(one.run, factors).values()): one for one in counted}
+    if len(by_labels) < len(counted):
+        raise ConfigurationError(
+            f"{len(counted)} different tokens have {len(by_labels)} names; sweep over what differs"
+        )
     labels = ordered(list(by_labels), factors, table)
     alone = [one.config.tokenizer.kind for one in counted]
     found = [by_labels[row] for row in labels]
@@ -76,7 +87,7 @@ def token_rows(
             name=named(row, table) or alone[0],
             config=everything(one.config),
             statistics=TokenRow.read(one.made["token_statistics"].path),
-            vocab_size=one.made["token_statistics"].record()["result"]["vocab_size"],
+            vocab_size=one.vocab_size,
             baseline=base,
         )
         for row, one, base in zip(labels, found, bases, strict=True)
@@ -86,8 +97,8 @@ def token_rows(
 
 
 def _first_of_a_size(found: Sequence[Counted]) -> list[int | None]:
-    """For each row the first one of the same corpus and size of vocabulary; None for such a one itself."""
-    kinds = [(one.made["corpus"].key, getattr(one.config.tokenizer, "vocab_size", None)) for one in found]
+    """For each row the first of the same corpus and vocabulary size, as it came out; None for such a one itself."""
+    kinds = [(one.made["corpus"].key, one.vocab_size) for one in found]
     return [None if kinds.index(kind) == place else kinds.index(kind) for place, kind in enumerate(kinds)]
 
 

@@ -108,7 +108,10 @@ def count_tokens(tok: Tokenizer, texts: Iterable[str]) -> TokenCounts:
 
 
 def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
-    """Count the ids of an encoded corpus, and its words by where a token begins one."""
+    """Count the ids of an encoded corpus, and its words by where a token begins one.
+
+    Of a tokenizer that loses text these are the words of what is left.
+    """
     tok = corpus.tokenizer
     begins_spaced, ends_spaced, inner = _word_starts(tok)
     ids = np.zeros(tok.vocab_size, dtype=np.int64)

@@ -1,6 +1,7 @@
 """The table of tokenizers, from numbers alone."""
 
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +98,14 @@ def test_the_papers_number_stands_beside_no_other_row(changed: dict[str, Any]) -
     rows = [row("merge_rank"), row("longest_first", base=0)]
     lines = paper_lines(paper(**changed), rows, all_numbers(rows), ("encoder",))
     assert len(lines) == 4 and all(line[3:] == ["—", "—"] for line in lines[1:])
+
+
+def test_a_vocabulary_that_ended_early_is_not_of_the_papers_size() -> None:
+    """It was asked for 32K, and the text has no more pairs."""
+    asked = row("merge_rank")
+    rows = [replace(asked, vocab_size=600)]
+    assert rows[0].config["tokenizer"]["vocab_size"] == 32_000
+    assert paper_lines(paper(), rows, all_numbers(rows), ("encoder",))[1][3:] == ["—", "—"]
 
 
 def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:

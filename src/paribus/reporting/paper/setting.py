@@ -43,12 +43,15 @@ class Setting:
 
     @classmethod
     def of(cls, run: RunRecord) -> "Setting":
-        """Of one of our runs, as it was configured; a budget in FLOPs or steps is none that a paper has."""
+        """Of one of our runs: its vocabulary as it came out, which may be smaller than was asked for, and its budget.
+
+        A budget in FLOPs or steps is none that a paper has.
+        """
         budget = run.config.get("budget") or {}
         unit = _BUDGETS.get(budget.get("kind", ""))
         return cls(
             parameters=int(run.training.get("parameters") or 0) or None,
-            vocabulary=(run.config.get("tokenizer") or {}).get("vocab_size"),
+            vocabulary=run.vocabulary_size or (run.config.get("tokenizer") or {}).get("vocab_size"),
             budget=PaperBudget(int(budget[unit]), unit) if unit else None,
         )
 

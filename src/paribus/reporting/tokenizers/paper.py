@@ -36,9 +36,8 @@ def paper_lines(
 
 
 def _fits(wanted: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
-    size = (row.config.get("tokenizer") or {}).get("vocab_size")
     alike = fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [row.config])
-    return alike and wanted.setting.fits(Setting(vocabulary=size))
+    return alike and wanted.setting.fits(Setting(vocabulary=row.vocab_size))
 
 
 def _cells(printed: float, ours: Number, scale: int, digits: int) -> list[str]:
