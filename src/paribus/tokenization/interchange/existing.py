@@ -16,13 +16,16 @@ if TYPE_CHECKING:
 SETTINGS, TOKENIZER_JSON, VOCABULARY_TEXT, MODEL = "settings.json", "tokenizer.json", "vocab.txt", ".model"
 _OURS = (SETTINGS, "vocabulary.json", "merges.json", "pretokenizer.json")
 _THEIRS = "tokenizer_config.json"
+_FIRST_BYTE = b"\n"
+"""Of a SentencePiece file: the tag of its first piece."""
 
 
 def locate(path: Path) -> Path:
     """Our tokenizer directory, or the `.model` file, `tokenizer.json` or `vocab.txt` that `path` leads to.
 
     `path` is a tokenizer directory, a run, an artefact or a checkpoint with a tokenizer inside, or a directory or file
-    of SentencePiece or Hugging Face; a directory's files are taken in the order above. DataError where it is none.
+    of SentencePiece or Hugging Face; a directory's files are taken in the order above, but for a `.model` that is not
+    SentencePiece's. DataError where it is none.
     """
     try:
         path = Path(proper_path(str(path))).expanduser()
@@ -36,7 +39,8 @@ def locate(path: Path) -> Path:
     ours = next((directory for directory in within if (directory / SETTINGS).is_file()), None)
     if ours is not None:
         return ours
-    candidates = [*sorted(path.glob(f"*{MODEL}")), path / TOKENIZER_JSON, path / VOCABULARY_TEXT]
+    models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
+    candidates = [*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT]
     theirs = next((file for file in candidates if file.is_file()), None)
     if theirs is None:
         raise DataError(
@@ -48,6 +52,15 @@ def locate(path: Path) -> Path:
 
 def _is_theirs(path: Path) -> bool:
     return path.name in (TOKENIZER_JSON, VOCABULARY_TEXT) or path.suffix == MODEL
+
+
+def _is_sentencepiece(path: Path) -> bool:
+    """Whether a file begins as SentencePiece's do, with a piece; others, as of tiktoken, have the same suffix."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) == _FIRST_BYTE
+    except OSError:
+        return False
 
 
 def open_existing(path: Path) -> "Tokenizer":

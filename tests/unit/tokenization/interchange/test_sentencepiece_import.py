@@ -11,7 +11,7 @@ from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.file_digests import FileDigests
 from paribus.tokenization import Tokenizer
-from paribus.tokenization.interchange.existing import fingerprint, open_existing, vocabulary_size
+from paribus.tokenization.interchange.existing import fingerprint, locate, open_existing, vocabulary_size
 from paribus.tokenization.settings import check_lossless
 from support.foreign_texts import LINES, TEXTS
 
@@ -133,6 +133,15 @@ def test_a_truncated_file_is_named(cut: int, tmp_path: Path) -> None:
     file.write_bytes(trained(**MODELS["t5"])[:cut])
     with pytest.raises(DataError, match=r"m\.model: no complete SentencePiece model"):
         Tokenizer.from_sentencepiece(file)
+
+
+def test_a_model_file_of_another_kind_gives_way_to_what_else_is_there(model: Path, tmp_path: Path) -> None:
+    """tiktoken's have the same suffix."""
+    (tmp_path / "tokenizer.model").write_text("IQ== 0\n", encoding="utf-8")
+    (tmp_path / "tokenizer.json").write_text("{}", encoding="utf-8")
+    assert locate(tmp_path).name == "tokenizer.json"
+    (tmp_path / "a.model").write_bytes(model.read_bytes())
+    assert locate(tmp_path).name == "a.model"
 
 
 def test_the_file_alone_is_its_fingerprint(model: Path, tmp_path: Path) -> None:
