@@ -17,7 +17,7 @@ from paribus.errors import ConfigurationError
         ),
         (
             "tokenizer=bytes tokenizer.vocab_size=512",
-            "tokenizer of kind bpe or scaffold_bpe or wordpiece or unigram has",
+            "tokenizer of kind bpe or scaffold_bpe or wordpiece or unigram or words has",
         ),
     ],
 )

@@ -8,12 +8,15 @@ import pytest
 
 from paribus.errors import ConfigurationError
 from paribus.evaluation.measures.segmentation import scores_of_counts
+from paribus.evaluation.segmenters.corpus import tokenizer_scores
 from paribus.evaluation.segmenters.methods import (
+    COUNT_LAMBDAS,
     PUNCTUATION,
     STANDARD,
     CutAgain,
     MethodScores,
     PiecesAlone,
+    count_name,
     method_scores,
     text_methods,
 )
@@ -107,6 +110,7 @@ def test_the_command_writes_the_table_and_the_text_that_is_in_no_draw(
         "PMI + 1 × entropy",
         "PMI + 10 × entropy",
         "PMI + 100 × entropy",
+        *map(count_name, COUNT_LAMBDAS),
         "entropy only",
     ]
     assert len(rest.read_text(encoding="utf-8").splitlines()) == 80 - 60
@@ -117,8 +121,15 @@ def test_the_command_ends_with_what_is_wrong(tmp_path: Path) -> None:
         main([str(tmp_path / "gold.txt")])
 
 
+class Characters:
+    """Every character a word."""
+
+    def tokenize(self, text: str) -> list[bytes]:
+        return [character.encode() for character in text]
+
+
 def test_the_papers_order_of_methods_on_real_sentences(shared_data: Path, tmp_path: Path) -> None:
-    """Confining merges to spans helps by far more than the lambda between the two terms matters."""
+    """Of shares, spans help by far more than lambda matters; of counts, lambda goes from characters to entropy."""
     from paribus.evaluation.segmenters.corpus import read_segmented
 
     sentences = sentences_of(read_segmented(shared_data / "corpora" / "pku_1998_01_first70.seg.txt.gz"))
@@ -130,7 +141,10 @@ def test_the_papers_order_of_methods_on_real_sentences(shared_data: Path, tmp_pa
         name: method_scores(pretokenizer, train, test, vocab_size=12_000, unknown="token").tokens.f1
         for name, pretokenizer in methods.items()
     }
-    spans = [value for name, value in f1.items() if "ntropy" in name]
+    spans = [value for name, value in f1.items() if "ntropy" in name and "counts" not in name]
     assert 0.47 < f1[STANDARD] < 0.54
     assert min(spans) > f1[STANDARD] + 0.06
     assert max(spans) - min(spans) < 0.02
+    lowest, second, third, fourth = (f1[count_name(weight)] for weight in COUNT_LAMBDAS)
+    assert lowest == pytest.approx(tokenizer_scores(Characters(), test).f1, abs=0.001)
+    assert [lowest, second, third, fourth] == pytest.approx([0.3439, 0.4747, 0.5873, 0.5712], abs=0.012), "the paper's"

@@ -103,7 +103,7 @@ def read_yaml(path: Path, within: tuple[Path, ...] = ()) -> dict[str, Any]:
     if path in within:
         raise DataError(f"{path}: includes itself")
     try:
-        content = yaml.load(path.read_text(encoding="utf-8"), _loader(path.parent))
+        content = _loader(path.parent)(path.read_text(encoding="utf-8")).get_single_data()
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise DataError(f"{path}: no task that could be read ({error})") from error
     if not isinstance(content, dict):
@@ -121,7 +121,7 @@ def read_yaml(path: Path, within: tuple[Path, ...] = ()) -> dict[str, Any]:
 
 def _loader(folder: Path) -> type[Any]:
     class Loader(yaml.SafeLoader):  # type: ignore[misc]
-        """Reads `!function` as the name of a function."""
+        """Plain data alone, as `safe_load` gives, and `!function` as the name of a function."""
 
     Loader.add_constructor("!function", lambda loader, node: Function(folder, str(loader.construct_scalar(node))))
     return Loader
