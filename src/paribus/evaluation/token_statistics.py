@@ -5,7 +5,7 @@ No run needs it; `paribus tokens statistics` asks for it. It leaves `statistics.
 """
 
 from collections.abc import Iterator
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +22,10 @@ from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 from paribus.tokenization.statistics import (
     CorpusStatistics,
+    TokenCounts,
     character_lengths,
     corpus_statistics,
-    count_encoded,
+    count_ids,
     count_statistics,
     length_buckets,
     ordinary_tokens,
@@ -47,16 +48,16 @@ def build(context: StageContext) -> dict[str, JSON]:
     source = CorpusArtifact(context.inputs["corpus"])
     # Of the text itself: a token for what a tokenizer does not know, or leaves out, does not say where words begin.
     words_of_text = sum(context.engine.map(count_words, source.shards("train")))
-    counted = replace(count_encoded(corpus), words=words_of_text)
-    train = count_statistics(tokenizer, counted)
-    own = own_shares(tokenizer, counted.ids)
+    ids = count_ids(corpus, tokenizer.vocab_size, corpus.tokens)
+    train = count_statistics(tokenizer, TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words_of_text))
+    own = own_shares(tokenizer, ids)
     report.progress(1, steps, unit="parts", doing="encoding the held-out text")
     heldout = corpus_statistics(evaluation_tokenizer(corpus.tokenizer_path), _heldout(source))
     scores: dict[str, JSON] = {}
     for number, name in enumerate(words, start=2):
         report.progress(number, steps, unit="parts", doing=f"cutting the sentences of {name}")
         scores |= _word_scores(name, tokenizer_path=corpus.tokenizer_path, tasks=context.inputs["tasks"])
-    save_array(context.output / COUNTS, counted.ids)
+    save_array(context.output / COUNTS, ids)
     content: dict[str, JSON] = {
         "train": asdict(train),
         "heldout": asdict(heldout),
