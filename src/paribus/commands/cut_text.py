@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from paribus.config.groups.tokenization import EncoderConfig
+from paribus.reporting.formats.terminal import bare_table
 from paribus.tokenization.build import with_encoder
 from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
 from paribus.tokenization.tokenizer import Tokenizer
@@ -21,8 +21,7 @@ def cut_table(text: str, arms: Sequence[tuple[str, Path, EncoderConfig]]) -> Tab
     A space is shown as `·`, bytes that are no whole character as escapes, line ends too. Pre-tokens are left out where
     every arm has none of its own, as with a tokenizer that was imported.
     """
-    looks = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True}
-    table = Table(title="How the text is cut", title_justify="left", **looks)  # type: ignore[arg-type]
+    table = bare_table("How the text is cut")
     found = [(name, with_encoder(Tokenizer.load(path), encoder)) for name, path, encoder in arms]
     pieces = [pretokens(tokenizer, text) for _, tokenizer in found]
     for heading in ("", "tokens", "pre-tokens", "cut into"):

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from paribus.reporting.formats.terminal import bare_table
 from paribus.reporting.plots.orders import SIMILARITY_PLOTS, order_plots
 from paribus.reporting.plots.picture import Plot, style
 from paribus.store import atomic
@@ -165,8 +165,7 @@ def _terminal(rows: Sequence[OrderRow], head: str) -> Table:
     shown = _fitting([place for place in differing if _COLUMNS[place].narrow], cells, _TERMINAL_WIDTH - label_width)
     fewer = "The files have more columns. " if len(shown) < len(differing) else ""
     caption = f"{'All rows: ' + ', '.join(common) + '. ' if common else ''}{fewer}{_legend(rows)}"
-    looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
-    table = Table(title="What the orderings do", caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
+    table = bare_table("What the orderings do", caption)
     table.add_column(head, overflow="fold", min_width=label_width)
     for place in shown:
         table.add_column(_COLUMNS[place].heading, justify="right")

@@ -53,10 +53,13 @@ def _paper(document: ReportDocument) -> list[str]:
     if document.paper is None:
         return []
     parts = ["## The paper", markdown(sentence(document.paper))]
-    return [*parts, _table(side_by_side(document.paper, document.comparison))] if document.paper.numbers else parts
+    return (
+        [*parts, markdown_lines(side_by_side(document.paper, document.comparison))] if document.paper.numbers else parts
+    )
 
 
-def _table(lines: Sequence[Sequence[str]]) -> str:
+def markdown_lines(lines: Sequence[Sequence[str]]) -> str:
+    """A table of ready text: a header line, then lines that begin with a label."""
     rows = [lines[0], [":--", *["--:"] * (len(lines[0]) - 1)], *lines[1:]]
     return "\n".join(f"| {' | '.join(map(_cell, row))} |" for row in rows)
 

@@ -1,4 +1,4 @@
-"""The table of tokenizers: on the terminal, as Markdown, CSV and JSON, with pictures."""
+"""The table of tokenizers: on the terminal, as Markdown and CSV, with pictures."""
 
 import csv
 import io
@@ -8,9 +8,10 @@ from pathlib import Path
 import matplotlib as mpl
 from rich.table import Table
 
-from paribus.reporting.formats.markdown import markdown
+from paribus.reporting.formats.markdown import markdown, markdown_lines
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence
+from paribus.reporting.plots.comparison import MOST_ROWS
 from paribus.reporting.plots.own_shares import own_shares_plot
 from paribus.reporting.plots.picture import Plot, style
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
@@ -55,7 +56,11 @@ def write_token_report(
     for name, lines in tables.items():
         if lines:
             notes = {title: LEGEND, PAPER: sentence(paper) if paper else ""}
-            parts += [f"{'##' if parts else '#'} {markdown(name)}", _markdown(lines), markdown(notes.get(name, ""))]
+            parts += [
+                f"{'##' if parts else '#'} {markdown(name)}",
+                markdown_lines(lines),
+                markdown(notes.get(name, "")),
+            ]
     parts += [f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*" for plot in plots]
     atomic.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
     atomic.write_text(directory / "statistics.csv", _csv(rows, factors, found))
@@ -64,7 +69,9 @@ def write_token_report(
     return [*shown, *(plain_table(name, lines, width) for name, lines in narrow.items() if lines)]
 
 
-def _plots(rows: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot]:
+def _plots(every: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot]:
+    """Pictures of as many rows as they have room for."""
+    rows = every[:MOST_ROWS]
     parts = [
         Segmentation(row.name, place, row.train["token_lengths"], row.train["frequency_by_rank"])
         for place, row in enumerate(rows)
@@ -77,12 +84,6 @@ def _plots(rows: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot
             overlap_plot(overlap) if overlap else None,
         ]
     return [plot for plot in made if plot is not None]
-
-
-def _markdown(lines: Sequence[Sequence[str]]) -> str:
-    rules = [":--", *["--:"] * (len(lines[0]) - 1)]
-    rows = [[markdown(cell) for cell in lines[0]], rules, *([markdown(cell) for cell in line] for line in lines[1:])]
-    return "\n".join(f"| {' | '.join(row)} |" for row in rows)
 
 
 def _csv(rows: Sequence[TokenRow], factors: Sequence[str], found: Sequence[Mapping[str, Number]]) -> str:

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 
-from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from paribus.reporting.formats.terminal import bare_table
 from paribus.reporting.tokenizers.columns import LEGEND, TokenColumn, columns_of, shown
 from paribus.reporting.tokenizers.row import Number, TokenRow
 
@@ -22,7 +22,7 @@ def terminal_table(
     left = max(len(row.name) for row in rows)
     fitting = _fitting(columns, cells, width - left)
     caption = f"{LEGEND.partition(' tokens/word')[0]} The files have more columns, lengths of tokens and pictures."
-    table = _table(title, caption)
+    table = bare_table(title, caption)
     table.add_column(head, overflow="fold", min_width=min(left, width // 2))
     for column in fitting:
         table.add_column(column.heading, justify="right")
@@ -33,7 +33,7 @@ def terminal_table(
 
 def plain_table(title: str, lines: Sequence[Sequence[str]], width: int) -> Table:
     """Lines of text, the first of which are headings; columns without one, and the first, hold names."""
-    table = _table(title, None)
+    table = bare_table(title)
     left = max(len(line[0]) for line in lines[1:])
     for place, heading in enumerate(lines[0]):
         narrow = min(left, width // 2) if place == 0 else None
@@ -52,8 +52,3 @@ def _fitting(columns: Sequence[TokenColumn], cells: Mapping[str, Sequence[str]],
             break
         kept.add(column.name)
     return [column for column in columns if column.name in kept]
-
-
-def _table(title: str, caption: str | None) -> Table:
-    looks = {"title_justify": "left", "caption_justify": "left", "box": box.SIMPLE_HEAD, "pad_edge": False}
-    return Table(title=title, caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
