@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from paribus.reporting.tokenizers.row import folded
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.settings import Algorithm, EncoderName
 from paribus.tokenization.statistics import (
@@ -16,9 +17,6 @@ from paribus.tokenization.statistics import (
     length_buckets,
 )
 from paribus.tokenization.vocabulary.overlap import TokenGroup, only_in
-
-LENGTHS = ("1-3", "4-6", "7-9", "10-12", "13-15", "16 and more")
-"""Characters of a token."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +79,6 @@ class Measured:
     def replacing(self) -> TokenGroup:
         """The tokens that Scaffold-BPE has for them, in the text that Scaffold-BPE encoded."""
         return only_in(self.scaffold.tokenizer, self.bpe.tokenizer, self.scaffold.counts)
-
-
-def folded(buckets: dict[str, int]) -> list[int]:
-    """Counts by `LENGTHS` of counts in buckets of three characters from `1-3` on."""
-    counts = [*buckets.values(), *[0] * len(LENGTHS)]
-    last = len(LENGTHS) - 1
-    return [*counts[:last], sum(counts[last:])]
 
 
 def change(after: float, before: float) -> float:

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from peers.table import table
 
 from papers import published
-from papers.measured import LENGTHS, Measured, change
+from papers.measured import Measured, change
+from paribus.reporting.tokenizers.row import LENGTHS
 
 ABSENT = ""
 

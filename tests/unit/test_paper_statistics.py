@@ -56,15 +56,13 @@ def cells(table: str) -> list[list[str]]:
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
 
 
-def test_tokens_are_put_in_the_papers_lengths(load: Load, measured: Any) -> None:
+def test_tokens_are_put_in_the_papers_lengths(measured: Any) -> None:
     for encoded in (measured.bpe, measured.lbpe, measured.scaffold, measured.both):
         counts = Counter(place(characters(token)) for token in tokens(encoded))
         assert encoded.occurrences() == [counts[number] for number in range(6)]
     spelled = [entry for entry in measured.bpe.tokenizer.vocabulary if entry.id is not None]
     sizes = Counter(place(max(1, sum(byte & 0xC0 != 0x80 for byte in entry.bytes))) for entry in spelled)
     assert measured.bpe.vocabulary() == [sizes[number] for number in range(6)]
-    assert load("papers.measured").folded({"1-3": 2, "4-6": 1}) == [2, 1, 0, 0, 0, 0]
-    assert load("papers.measured").folded(dict.fromkeys("abcdefg", 1)) == [1, 1, 1, 1, 1, 2]
 
 
 def test_the_table_of_lengths_says_shares_and_their_change(load: Load, measured: Any) -> None:
