@@ -8,17 +8,14 @@ from scipy.stats import t
 
 from claims.claim import Claim, Found
 from paribus.checks.command import compose_command
-from paribus.commands.tokens import TARGETS, TOKENS
+from paribus.commands.tokens import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.experiment import default_table
 from paribus.errors import ParibusError
-from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import make
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
-from paribus.pipeline.token_rows import Counted, token_rows
+from paribus.pipeline.token_rows import count, token_rows
 from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, compare
@@ -88,14 +85,12 @@ class Store:
     def _count(self, experiment: str) -> Labelled:
         """Numbers of each row, made where they are not there: counting takes no training."""
         composition = compose_command(parse(self._arguments(experiment), TOKENS))
-        counted = {}
-        for job in composition.jobs:
-            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
-            one = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=TOKENS))
-            counted.setdefault(one.key, one)
+        counted, failed = count(composition.jobs, TOKENS)
+        if failed:
+            raise failed[0][1]
         described = composition.jobs[0].config.experiment
         table = (described.table if described else None) or default_table()
-        rows, _ = token_rows(list(counted.values()), composition.factors, table)
+        rows, _ = token_rows(counted, composition.factors, table)
         labels = [dict(zip(composition.factors, row.labels, strict=True)) for row in rows]
         numbers = _with_differences(all_numbers(rows), [row.baseline for row in rows])
         return list(zip(labels, numbers, strict=True))

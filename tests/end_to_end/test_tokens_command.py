@@ -161,6 +161,17 @@ def test_another_order_of_arms_is_another_report(own: Path) -> None:
     assert "2 configurations have 1 different tokens: those alike are one row" in told.stdout
 
 
+def test_an_arm_that_fails_leaves_the_table_of_the_others(own: Path) -> None:
+    sizes = ("-m", "tokenizer.vocab_size=400,270", "tokenizer.unit=character", "tokenizer=bpe", "encoder=merge_rank")
+    told = paribus(own, "tokens", "statistics", *sizes, *OPTIONS, expect=1).stdout
+    assert "tables, numbers and plots:" in told
+    left_out = " ".join(told.partition("left out, ")[2].split())
+    assert "tokenizer.vocab_size=270" in left_out and "below the alphabet" in left_out
+    assert "tokenizer.vocab_size=400" not in left_out
+    one = (*OPTIONS, "tokenizer=bpe", "encoder=merge_rank", "tokenizer.unit=character", "tokenizer.vocab_size=270")
+    assert "below the alphabet" in paribus(own, "tokens", "statistics", *one, expect=2).stderr
+
+
 def test_asked_again_nothing_is_made(own: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (own / "paribus_runs/artifacts").glob("*/*/record.json")}
     told = paribus(own, "tokens", "statistics", *SWEEP, *OPTIONS)

@@ -1,8 +1,11 @@
 """The verb `paribus tokens`: what tokenizers and encoders do with a corpus, without a model."""
 
 import codecs
+import os
+import tempfile
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -10,7 +13,7 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.actions import print_usage, show, split_subject
 from paribus.config.arguments import Command, parse
-from paribus.config.compose import Composition, Job
+from paribus.config.compose import Composition
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.config.identity import digest
@@ -35,7 +38,6 @@ with a dash stands after --.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
 """
 STATISTICS, CONTAINING, CUT = "statistics", "containing", "cut"
-TARGETS = ("token_statistics",)
 TOKENS = "tokens"
 """Directory of the output root for reports and logs."""
 _MOST_SHOWN = 20
@@ -70,27 +72,25 @@ def _unescaped(text: str) -> str:
 
 
 def _statistics(command: Command, console: Console) -> int:
+    from paribus.pipeline.token_rows import TARGETS, count
+
     composition = compose_command(command)
     for job in composition.jobs:
         check(job.config, TARGETS)
-    counted: dict[str, Counted] = {}
-    for job in composition.jobs:
-        one = _counted(job)
-        counted.setdefault(one.key, one)
-    if len(counted) < len(composition.jobs):
-        told = f"{len(composition.jobs)} configurations have {len(counted)} different tokens: those alike are one row"
-        console.print(told, style="yellow", markup=False, soft_wrap=True)
-    return _report(composition, list(counted.values()), console)
+    counted, failed = count(composition.jobs, TOKENS)
+    if not counted:
+        raise failed[0][1]
+    warn = partial(console.print, style="yellow", markup=False, soft_wrap=True)
+    made = len(composition.jobs) - len(failed)
+    if len(counted) < made:
+        warn(f"{made} configurations have {len(counted)} different tokens: those alike are one row")
+    _report(composition, counted, console)
+    for job, error in failed:
+        warn(f"left out, {' '.join(job.overrides)}: {error}")
+    return 1 if failed else 0
 
 
-def _counted(job: Job) -> "Counted":
-    from paribus.pipeline.token_rows import Counted
-
-    nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
-    return Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=TOKENS))
-
-
-def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> int:
+def _report(composition: Composition, counted: Sequence["Counted"], console: Console) -> None:
     from paribus.pipeline.token_rows import token_rows
     from paribus.reporting.paper import block
     from paribus.reporting.tokenizers.report import TITLE, write_token_report
@@ -102,7 +102,9 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     compared = [[*row.labels, row.baseline] for row in rows]
     keys = [one.key for one in counted]
     told = digest([experiment.name if experiment else None, list(composition.factors), compared, keys])
-    directory = OutputRoot.of(composition.jobs[0].config).path / TOKENS / told[:16]
+    root = OutputRoot.of(composition.jobs[0].config).path
+    writable = os.access(root, os.W_OK)
+    directory = root / TOKENS / told[:16] if writable else Path(tempfile.mkdtemp(prefix="paribus-tokens-"))
     tables = write_token_report(
         rows,
         directory,
@@ -115,7 +117,9 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     for one in tables:
         console.print(one)
     console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
-    return 0
+    if not writable:
+        told = f"{root} may not be written, so they are not there"
+        console.print(told, style="dim", markup=False, soft_wrap=True)
 
 
 def _table(composition: Composition) -> TableConfig:
@@ -143,12 +147,15 @@ def _containing(token: str, command: Command, console: Console) -> int:
     composition = compose_command(command)
     if len(composition.jobs) != 1:
         raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
-    config = composition.jobs[0].config
-    check(config, TARGETS)
+    from paribus.pipeline.token_rows import TARGETS, count
     from paribus.tokenization.tokenizer import Tokenizer
     from paribus.tokenization.vocabulary.containment import containing
 
-    counted = _counted(composition.jobs[0])
+    check(composition.jobs[0].config, TARGETS)
+    made, failed = count(composition.jobs, TOKENS)
+    if failed:
+        raise failed[0][1]
+    (counted,) = made
     part = token.encode(errors="surrogatepass")
     found = containing(Tokenizer.load(counted.vocabulary), counted.counts(), part)
     say = partial(console.print, markup=False, soft_wrap=True)

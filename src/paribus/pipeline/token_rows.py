@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from paribus.config.compose import Job
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, ParibusError
+from paribus.pipeline.graph import build_graph
+from paribus.pipeline.make import make
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import factor_labels
 from paribus.pipeline.vocabularies import overlap_matrix
@@ -25,6 +29,8 @@ from paribus.tokenization.vocabulary.overlap import Spellings, spelled_only_in, 
 if TYPE_CHECKING:
     from paribus.reporting.plots.vocabularies import OverlapMatrix
 
+TARGETS = ("token_statistics",)
+"""The stages that a row is made of, with what they need."""
 _MOST_VOCABULARIES = 12
 """That a picture of their overlap has room for."""
 
@@ -61,6 +67,24 @@ class Counted:
         """Occurrences by id in the training text."""
         found: Counts = np.load(self.made["token_statistics"].path / "counts.npy", allow_pickle=False)
         return found
+
+
+def count(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:
+    """Make what is missing of each job's statistics, those alike once; and the jobs of which that failed, with why.
+
+    Logs of stages go into directory `asked_by` of the output root.
+    """
+    counted: dict[str, Counted] = {}
+    failed: list[tuple[Job, ParibusError]] = []
+    for job in jobs:
+        try:
+            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+            one = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=asked_by))
+        except ParibusError as error:
+            failed.append((job, error))
+        else:
+            counted.setdefault(one.key, one)
+    return list(counted.values()), failed
 
 
 def token_rows(
