@@ -4,10 +4,12 @@ import csv
 import json
 import re
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from paribus.cli import main
 from paribus.commands.cut_text import shown
 from paribus.commands.tokens import USAGE
 from paribus.corpus.artifact import CorpusArtifact
@@ -170,6 +172,21 @@ def test_an_arm_that_fails_leaves_the_table_of_the_others(own: Path) -> None:
     assert "tokenizer.vocab_size=400" not in left_out
     one = (*OPTIONS, "tokenizer=bpe", "encoder=merge_rank", "tokenizer.unit=character", "tokenizer.vocab_size=270")
     assert "below the alphabet" in paribus(own, "tokens", "statistics", *one, expect=2).stderr
+
+
+def test_a_root_that_may_only_be_read_gives_the_table_elsewhere(
+    own: Path, read_only: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(own)
+    before = sorted((own / "paribus_runs").rglob("*"))
+    read_only(own / "paribus_runs")
+    assert main(["tokens", "statistics", *SWEEP, *OPTIONS]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "scaffold_bpe · longest_first" in told and "may not be written, so they are not there" in told
+    elsewhere = re.search(r"tables, numbers and plots: (\S+)", told)
+    assert elsewhere and (Path(elsewhere[1]) / "statistics.md").is_file()
+    assert sorted((own / "paribus_runs").rglob("*")) == before
+    shutil.rmtree(elsewhere[1])
 
 
 def test_asked_again_nothing_is_made(own: Path) -> None:
