@@ -5,6 +5,7 @@ The class travels from the child process of a stage to the record of the run, so
 """
 
 import errno
+import re
 from typing import ClassVar
 
 
@@ -77,8 +78,14 @@ def is_out_of_memory(error: BaseException) -> bool:
     return told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
+_CUT_ARRAY = re.compile(r"\d+ requested and -?\d+ written|Not enough free space to write \d+ bytes.*")
+"""What NumPy says, without a number of the system, of an array that the disk has no room for."""
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether there was no room for what was written."""
+    if isinstance(error, OSError) and error.errno is None:
+        return _CUT_ARRAY.fullmatch(str(error)) is not None
     full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
     return full or isinstance(error, FullDiskError)
 
