@@ -190,7 +190,6 @@ def test_every_merge_of_wordpiece_there_has_the_best_score_and_ours_takes_the_co
         scores.append(found[left, right])
         assert scores[-1] == max(found.values())
         words = merged(words, left, right, left + right.removeprefix("##"))
-    # The page has 1/15 for `hu` and `##g` too and merges that pair; it is 10 / (15 * 15), the others' best 1/21.
     assert found["hu", "##g"] == Fraction(2, 45)
     assert scores == [Fraction(1, 20), Fraction(1, 36), Fraction(1, 15)]
     tok = wordpiece()
