@@ -2,10 +2,11 @@
 
 import dataclasses
 from pathlib import Path
+from typing import TextIO
 
 import hydra
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
@@ -147,6 +148,7 @@ def test_a_required_value_says_what_it_is_for() -> None:
     ("arguments", "path"),
     [
         (("tokenizer=bytes", "encoder=longest_first"), "encoder.kind"),
+        (("tokenizer=bpe", "encoder=dropout", "encoder.draws=2"), "encoder.draws"),
         (("tokenizer.vocab_size=100",), "tokenizer.vocab_size"),
         (("encoder=longest_first", "encoder.candidates=expanded"), "encoder.candidates"),
         (("ordering=in_context", "neighbours.retrieved=5"), "ordering.neighbours"),
@@ -336,6 +338,21 @@ def test_each_job_is_what_hydra_makes_of_its_overrides(arguments: tuple[str, ...
             container = OmegaConf.to_container(hydra.compose("config", list(job.overrides)), resolve=True)
             assert build_run(container) == job.config  # type: ignore[arg-type]
     assert len({repr(job.config) for job in jobs}) == len(jobs)
+
+
+def test_a_file_is_read_once_for_all_jobs_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    load = OmegaConf.load
+
+    def counting(file: TextIO) -> DictConfig | ListConfig:
+        read.append(file.name)
+        return load(file)
+
+    monkeypatch.setattr(OmegaConf, "load", counting)
+    jobs = compose("-m", "tokenizer=bpe,unigram", "encoder=natural,longest_first", "scale=tiny,demo").jobs
+    assert len(jobs) == 8
+    assert str(configuration_directory() / "scale" / "tiny.yaml") in read
+    assert len(read) == len(set(read))
 
 
 def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:

@@ -118,6 +118,12 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
             "encoder.kind",
             "dropout needs a pre-tokenizer by pattern (gpt2, gpt2_digits, gpt4, whitespace, punctuation, none)",
         )
+    if isinstance(encoder, DropoutEncoder) and encoder.draws > 1 and not isinstance(config.packing, PairPacking):
+        yield (
+            "encoder.draws",
+            f"{encoder.draws} draws take turns by epochs, which packing=pair has; packing={config.packing.kind} cuts "
+            "contexts elsewhere in every draw: use encoder.draws=1",
+        )
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):
         yield "encoder.candidates", "expanded needs scaffolds: use tokenizer=scaffold_bpe, or candidates=normal"

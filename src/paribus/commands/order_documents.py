@@ -40,7 +40,8 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
     seed, context_bytes = config.seed_of("contexts"), config.model.context_bytes
-    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes)
+    draws = opened.corpus.draws
+    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes, draws=draws)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
     training = in_contexts(config.training, float(measured.text_bytes.mean()))
     batches = Batches(contexts, training.global_batch, traversal)
@@ -57,14 +58,14 @@ def _readings(
     index: int, opened: PackedCorpus, batches: Batches, measured: MeasuredContexts, corpus: CorpusArtifact
 ) -> list[str]:
     contexts, config = batches.contexts, opened.config
-    held = contexts.contexts_of(index)
+    held = np.concatenate([contexts.contexts_of(drawn) for drawn in opened.corpus.drawn(np.array([index])).tolist()])
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     step_tokens = batches.global_batch * contexts.context_length
     step_flops = training_flops(config.model, opened.corpus.tokenizer.vocab_size, step_tokens)
     steps = resolve_steps(config.budget, batches, measured.targets, measured.text_bytes, step_flops)
     read = batches.steps_of(held, steps)
-    length = f"{steps:,} steps ({steps * batches.global_batch / contexts.count:.3g} epochs)"
+    length = f"{steps:,} steps ({steps * batches.global_batch / batches.contexts_an_epoch:.3g} epochs)"
     lines = [
         f"tokens of it are in {len(held):,} of {contexts.count:,} contexts,",
         f"which are read {len(read):,} times in {length}:",

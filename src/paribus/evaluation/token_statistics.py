@@ -48,7 +48,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     source = CorpusArtifact(context.inputs["corpus"])
     # Of the text itself: a token for what a tokenizer does not know, or leaves out, does not say where words begin.
     words_of_text = sum(context.engine.map(count_words, source.shards("train")))
-    ids = count_ids(corpus, tokenizer.vocab_size, corpus.tokens)
+    ids = count_ids(corpus, tokenizer.vocab_size, len(corpus.first_draw))
     train = count_statistics(tokenizer, TokenCounts(ids, len(corpus), int(corpus.source_bytes.sum()), words_of_text))
     own = own_shares(tokenizer, ids)
     report.progress(1, steps, unit="parts", doing="encoding the held-out text")

@@ -1,6 +1,6 @@
 """The stages `vocabulary` and `tokens`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -140,26 +140,48 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     compile_kernels("tokenization", context.report)
     tokenizer = with_encoder(Tokenizer.load(context.inputs["vocabulary"] / "tokenizer"), context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
-    total, done = corpus.bytes("train"), 0
-    parts = context.work / "parts"
-    parts.mkdir(parents=True, exist_ok=True)
-    with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus)) as writer:
+    encoder = context.config.encoder
+    draws = encoder.draws if isinstance(encoder, DropoutEncoder) else 1
+    total, done = draws * corpus.bytes("train"), 0
+    with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus), draws=draws) as writer:
         context.report.progress(0, total, unit="bytes", doing="encoding")
-        encode = partial(_encode_part, tokenizer)
-        for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
+        for draw, target in _encoded(tokenizer, corpus, context, draws):
             with np.load(target, allow_pickle=False) as part:
-                sources = part.get("source_lengths")
-                writer.append(part["ids"], part["lengths"], part["source_bytes"], sources)
-                done += int(part["source_bytes"].sum())
+                sources, sizes = part.get("source_lengths"), part["source_bytes"]
+                writer.append(part["ids"], part["lengths"], sizes if draw == 0 else sizes[:0], sources)
+                done += int(sizes.sum())
             context.report.progress(done, total, unit="bytes", doing="encoding")
-    pairs: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
-    return pairs | {
+    more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
+    if draws > 1:
+        more["draws"] = draws
+    return more | {
         "tokens": writer.tokens,
-        "documents": writer.documents,
+        "documents": draws * writer.documents,
         "bytes": done,
         "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
         "vocab_size": tokenizer.vocab_size,
     }
+
+
+def _encoded(
+    tokenizer: Tokenizer, corpus: CorpusArtifact, context: StageContext, draws: int
+) -> Iterator[tuple[int, Path]]:
+    """Files of all parts of each draw, in corpus order, with its number."""
+    for draw in range(draws):
+        parts = context.work / "parts" / f"draw-{draw:06d}"
+        parts.mkdir(parents=True, exist_ok=True)
+        encode = partial(_encode_part, _of_draw(tokenizer, draw))
+        for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
+            yield draw, target
+
+
+def _of_draw(tokenizer: Tokenizer, draw: int) -> Tokenizer:
+    """The tokenizer with the seed of a draw of BPE-dropout; that of the first is its own."""
+    if draw == 0:
+        return tokenizer
+    dropout, seed = tokenizer.settings.dropout, tokenizer.settings.seed
+    drawn = np.random.SeedSequence([seed, draw]).generate_state(1, np.uint64)
+    return tokenizer.with_encoder("dropout", dropout=dropout, seed=int(drawn[0] >> np.uint64(1)))
 
 
 def with_encoder(tokenizer: Tokenizer, config: EncoderConfig) -> Tokenizer:

@@ -5,6 +5,10 @@ an end-of-document token; `source_bytes[i]` are the UTF-8 bytes of its text; `to
 
 Of a pair, `source_bytes[i]` are those of both sides, the first `source_lengths[i]` ids are the source's and the rest
 the target's. Only a corpus of pairs has `source_lengths.npy`.
+
+BPE-dropout may draw the tokens of all documents several times: draw d of document i of n is number d · n + i of
+`offsets` and `source_lengths`. The bytes of a document are the same in every draw and stand there once; `draws.npy`
+(int64, 1) says how many draws there are, and is left out where there is one.
 """
 
 from functools import cached_property
@@ -19,7 +23,7 @@ from paribus.errors import DataError
 from paribus.tokenization.tokenizer import Tokenizer
 
 IDS, OFFSETS, SOURCE_BYTES, TOKENIZER = "ids.npy", "offsets.npy", "source_bytes.npy", "tokenizer"
-SOURCE_LENGTHS = "source_lengths.npy"
+SOURCE_LENGTHS, DRAWS = "source_lengths.npy", "draws.npy"
 _HEADER_BYTES = 128
 
 
@@ -36,18 +40,20 @@ class EncodedCorpus:
         self.ids: npt.NDArray[np.unsignedinteger[Any]] = self._map(IDS)
         """All ids, shape (tokens,), memory-mapped."""
         self.offsets: npt.NDArray[np.int64] = self._map(OFFSETS)
-        """First id of each document and the end, shape (documents + 1,), memory-mapped."""
+        """First id of each document of each draw, and the end, shape (draws · documents + 1,), memory-mapped."""
         self.source_bytes: npt.NDArray[np.int64] = self._map(SOURCE_BYTES)
         """UTF-8 bytes of each document's text, shape (documents,), memory-mapped."""
         self.source_lengths: npt.NDArray[np.int64] | None = None
-        """Of pairs, the ids of each source, shape (documents,), memory-mapped."""
+        """Of pairs, the ids of each source, shape (draws · documents,), memory-mapped."""
         if (self.path / SOURCE_LENGTHS).exists():
             self.source_lengths = self._map(SOURCE_LENGTHS)
         self.tokenizer_path = self.path / TOKENIZER
-        if len(self.offsets) != len(self.source_bytes) + 1 or self.offsets[-1] != len(self.ids):
+        self.draws = int(self._map(DRAWS)[0]) if (self.path / DRAWS).exists() else 1
+        """How often the documents were encoded."""
+        if len(self.offsets) != self.draws * len(self) + 1 or self.offsets[-1] != len(self.ids):
             raise DataError(
                 f"{self.path}: {len(self.offsets)} offsets end at {self.offsets[-1:].tolist()}, but there are "
-                f"{len(self.source_bytes)} documents and {len(self.ids)} ids"
+                f"{len(self)} documents, {self.draws} times, and {len(self.ids)} ids"
             )
 
     def __len__(self) -> int:
@@ -56,13 +62,22 @@ class EncodedCorpus:
 
     @property
     def tokens(self) -> int:
-        """Number of ids, end-of-document tokens not included."""
+        """Number of ids of all draws, end-of-document tokens not included."""
         return len(self.ids)
+
+    @property
+    def first_draw(self) -> npt.NDArray[np.unsignedinteger[Any]]:
+        """The ids of every document once."""
+        return self.ids[: self.offsets[len(self)]]
+
+    def drawn(self, documents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Numbers of `documents` (n,) in `offsets`, one draw after another, (draws · n,)."""
+        return (np.arange(self.draws, dtype=np.int64)[:, None] * len(self) + documents).reshape(-1)
 
     @property
     def bytes_per_token(self) -> float:
         """Mean bytes of text of a token of a context; each document ends in one that stands for none."""
-        return float(self.source_bytes.sum()) / max(1, self.tokens + len(self))
+        return float(self.source_bytes.sum()) * self.draws / max(1, self.tokens + self.draws * len(self))
 
     @cached_property
     def tokenizer(self) -> Tokenizer:
@@ -114,11 +129,16 @@ class ArrayWriter:
 
 
 class EncodedCorpusWriter:
-    """Streams documents, or `pairs`, into a `tokens` artefact in directory `path`; use it as a context manager."""
+    """Streams documents, or `pairs`, into a `tokens` artefact in directory `path`; use it as a context manager.
 
-    def __init__(self, path: Path, tokenizer: Tokenizer, *, pairs: bool = False) -> None:
+    Of several `draws`, all documents of one are appended, then those of the next.
+    """
+
+    def __init__(self, path: Path, tokenizer: Tokenizer, *, pairs: bool = False, draws: int = 1) -> None:
         path.mkdir(parents=True, exist_ok=True)
         tokenizer.save(path / TOKENIZER)
+        if draws > 1:
+            np.save(path / DRAWS, np.array([draws], dtype="<i8"))
         self._ids = ArrayWriter(path / IDS, id_dtype(tokenizer.vocab_size))
         self._offsets = ArrayWriter(path / OFFSETS, "<i8")
         self._source_bytes = ArrayWriter(path / SOURCE_BYTES, "<i8")
@@ -134,7 +154,7 @@ class EncodedCorpusWriter:
 
     @property
     def documents(self) -> int:
-        """Documents written so far."""
+        """Documents written so far, each once."""
         return self._source_bytes.length
 
     def append(
@@ -146,7 +166,8 @@ class EncodedCorpusWriter:
     ) -> None:
         """Append documents: their flat ids, and per document the number of ids and of bytes of text.
 
-        Pairs have `source_lengths` too, how many of a document's ids are those of its source.
+        Pairs have `source_lengths` too, how many of a document's ids are those of its source. Of further draws, after
+        all documents, `source_bytes` is empty.
         """
         self._offsets.append(self._ids.length + np.cumsum(lengths))
         self._ids.append(ids)

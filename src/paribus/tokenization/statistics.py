@@ -116,7 +116,7 @@ def count_encoded(corpus: EncodedCorpus) -> TokenCounts:
     begins_spaced, ends_spaced, inner = _word_starts(tok)
     ids = np.zeros(tok.vocab_size, dtype=np.int64)
     words, after_space = 0, True
-    for start, chunk in _chunks(corpus, corpus.tokens):
+    for start, chunk in _chunks(corpus, len(corpus.first_draw)):
         ids += np.bincount(chunk, minlength=tok.vocab_size)
         after = np.concatenate([[after_space], ends_spaced[chunk]])
         after[corpus.text_starts(start, start + len(chunk)) - start] = True

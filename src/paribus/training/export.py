@@ -79,15 +79,15 @@ def contexts_record(run: Run) -> dict[str, JSON]:
     """Which contexts were read, and of how many."""
     batches = run.batches
     return pair_numbers(run) | {
-        "contexts": batches.contexts.count,
+        "contexts": batches.contexts_an_epoch,
         "context_length": batches.contexts.context_length,
         "global_batch": batches.global_batch,
         "steps": run.budget.steps,
         "epochs": run.budget.epochs,
         "tokens": run.budget.tokens,
-        "tokens_per_epoch": int(run.targets.sum()),
+        "tokens_per_epoch": int(run.targets.sum()) // batches.traversal.draws,
         "text_bytes": run.budget.text_bytes,
-        "text_bytes_per_epoch": int(run.text_bytes.sum()),
+        "text_bytes_per_epoch": int(run.text_bytes.sum()) // batches.traversal.draws,
         "indices_sha256": contexts_digest(batches, run.budget.steps),
     }
 

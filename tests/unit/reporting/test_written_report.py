@@ -217,6 +217,35 @@ def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sen
     assert "device-hours" in page
 
 
+@pytest.mark.parametrize(
+    ("draws", "epochs", "sentence"),
+    [
+        (1, 2.34, "BPE-dropout drew tokens once for up to 2.34 epochs, which read the same tokens again"),
+        (3, 3.5, "BPE-dropout drew tokens 3 times for up to 3.5 epochs"),
+        (3, 3.0, None),
+        (1, 0.9, None),
+    ],
+)
+def test_the_notes_say_where_bpe_dropout_was_read_again(
+    draws: int, epochs: float, sentence: str | None, tmp_path: Path
+) -> None:
+    training = {"tokens": 9, "epochs": epochs, "device_hours": 1.0}
+    runs = [
+        replace(
+            record(tmp_path, name, {"encoder": name}, {("boolq", 0): [True, False]}, training=training),
+            config={"encoder": encoder, "seed": 0},
+        )
+        for name, encoder in (
+            ("dropout", {"kind": "dropout", "draws": draws}),
+            ("merge_rank", {"kind": "merge_rank"}),
+        )
+    ]
+    report = write_report(runs, title="Dropout", factors=["encoder"], directory=tmp_path / "report")
+    text = " ".join(text_of(report).split())
+    assert ("BPE-dropout drew" in text) is (sentence is not None)
+    assert sentence is None or sentence in text
+
+
 def test_the_notes_say_which_rows_have_tokens_across_the_boundary_of_context_and_choice(tmp_path: Path) -> None:
     crossed = {"crossed_items": {"0": 2}, "crossed_choices": {"0": 5}}
     statistics = {"heldout": {}, "tasks": {"task": crossed}, "omitted_at_boundaries": 3e-6}

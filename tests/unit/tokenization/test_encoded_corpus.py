@@ -63,3 +63,10 @@ def test_arrays_of_different_corpora_are_refused(written: Path) -> None:
     np.save(written / "source_bytes.npy", np.zeros(2, dtype=np.int64))
     with pytest.raises(DataError, match="2 documents"):
         EncodedCorpus(written)
+
+
+def test_draws_that_are_not_all_there_are_refused(tmp_path: Path, tok: Tokenizer) -> None:
+    with EncodedCorpusWriter(tmp_path, tok, draws=2) as writer:
+        writer.append(np.array([97, 98]), np.array([1, 1]), np.array([1, 1]))
+    with pytest.raises(DataError, match="2 documents, 2 times, and 2 ids"):
+        EncodedCorpus(tmp_path)

@@ -237,7 +237,14 @@ class DropoutEncoder:
 
     kind: Literal["dropout"] = identity("dropout", doc="BPE-dropout.")
     probability: Probability = identity(0.1, doc="Probability that a merge is skipped at a step (paper: 0.1).")
-    seed: Seed = identity(0, doc="Of the random numbers, with the text itself: equal texts have equal tokens.")
+    seed: Seed = identity(
+        0, doc="Of the random numbers, with the text itself and the draw: in one, equal texts have equal tokens."
+    )
+    draws: Positive = identity(
+        1,
+        doc="How often the text is encoded, each time with other random numbers: epochs read the draws in turn "
+        "(paper: every epoch another). Above 1 for packing=pair.",
+    )
 
 
 EncoderConfig = (

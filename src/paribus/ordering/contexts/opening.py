@@ -10,7 +10,7 @@ from paribus.ordering.contexts.artifact import has_pieces, read_assigned, read_c
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.packing.documents import Integers, OrderedDocuments
 from paribus.ordering.packing.pack import pack
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
@@ -26,10 +26,20 @@ class PackedCorpus:
     contexts: Contexts
 
 
+@dataclass(frozen=True)
+class DrawnOrder:
+    """An order of pairs of which BPE-dropout drew the tokens several times: all of one draw, then all of the next."""
+
+    documents: Integers
+    """Numbers of the pairs in the encoded corpus, (draws · m,)."""
+    groups: None = None
+
+
 def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
     """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
     config, corpus, order = _open(config, inputs)
-    given = (corpus.ids, corpus.offsets, order, corpus.tokenizer.eos_id, config.model.context_length)
+    drawn = order if corpus.draws == 1 else DrawnOrder(corpus.drawn(order.documents))
+    given = (corpus.ids, corpus.offsets, drawn, corpus.tokenizer.eos_id, config.model.context_length)
     return PackedCorpus(config, corpus, order, pack(config.packing, *given, corpus.source_lengths))
 
 

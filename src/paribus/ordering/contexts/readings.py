@@ -26,7 +26,7 @@ def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tu
     Numbers of points, and of each the context, 0 to n - 1, both (found,). Bytes of a token are held with it. Tokens are
     read only of documents that have a point.
     """
-    documents = text.documents.order[pieces.positions]
+    documents = text.texts[pieces.positions]
     begins, ends = text.corpus_begins[documents], text.corpus_begins[documents + 1]
     kept = np.flatnonzero(np.searchsorted(points, begins) < np.searchsorted(points, ends))
     first, last = text.spans(pieces.positions[kept], pieces.starts[kept], pieces.lengths[kept])

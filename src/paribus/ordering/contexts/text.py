@@ -14,14 +14,16 @@ class OrderedText:
     def __init__(
         self, documents: OrderedDocuments, source_bytes: npt.ArrayLike, token_byte_lengths: npt.ArrayLike
     ) -> None:
-        """`source_bytes` (documents of the corpus,) are the UTF-8 bytes of each text.
+        """`source_bytes` (documents of the corpus,) are the UTF-8 bytes of each text, in every draw of its tokens.
 
         `token_byte_lengths` (vocabulary,) are those that a token stands for. DataError where an order has no text.
         """
         self.documents, self._source_bytes = documents, np.asarray(source_bytes, dtype=np.int64)
         self.token_byte_lengths: Integers = np.asarray(token_byte_lengths, dtype=np.int64)
         """Bytes that a token stands for, (vocabulary,)."""
-        self.begins: Integers = boundaries(self._source_bytes[documents.order])
+        self.texts: Integers = documents.order % max(1, len(self._source_bytes))
+        """Index in the corpus of the text at each position of the order, (m,)."""
+        self.begins: Integers = boundaries(self._source_bytes[self.texts])
         """Bytes of the ordered text before each position of the order, and all of them, (m + 1,)."""
         self.bytes = int(self.begins[-1])
         """Bytes of the ordered text; text that the order repeats counts as often."""
@@ -36,7 +38,7 @@ class OrderedText:
         Where the tokens of a document stand for more or fewer bytes than its text has, as with a normalizing or lossy
         tokenizer, by their share of all of them.
         """
-        whole = self._source_bytes[self.documents.order[positions]]
+        whole = self._source_bytes[self.texts[positions]]
         ends = self.documents.lengths[positions] - 1
         found = np.where(tokens >= ends, whole, 0)
         inside = np.flatnonzero((tokens > 0) & (tokens < ends))

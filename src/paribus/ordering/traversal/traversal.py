@@ -18,6 +18,9 @@ SAMPLED = 4096
 class Traversal(ABC):
     """A permutation of `count` contexts for every epoch, found for any of its places alone."""
 
+    draws = 1
+    """Epochs that one permutation is made of, each of which reads the text once."""
+
     def __init__(self, count: int) -> None:
         self.count = count
 
@@ -113,6 +116,35 @@ class ShuffledText(Traversal):
         return kept[2]
 
 
+class Redrawn(Traversal):
+    """Pairs whose tokens BPE-dropout drew several times: epochs that read the draws in turn, each in its own sequence.
+
+    Draw d of pair i of n is context d · n + i. An epoch of this traversal is one over all draws.
+    """
+
+    def __init__(self, within: Traversal, draws: int) -> None:
+        """`within` is the sequence of the pairs of one draw."""
+        super().__init__(draws * within.count)
+        self.draws, self._within = draws, within
+
+    def at(self, places: Integers, epoch: int) -> Integers:
+        """See `Traversal.at`."""
+        draws, inside = np.divmod(places, self._within.count)
+        found = np.empty(places.shape, dtype=np.int64)
+        for draw, chosen in _grouped(draws):
+            found[chosen] = self._within.at(inside[chosen], self.draws * epoch + draw) + draw * self._within.count
+        return found
+
+    def places_of(self, contexts: Integers, epoch: int) -> Integers:
+        """See `Traversal.places_of`."""
+        draws, inside = np.divmod(contexts, self._within.count)
+        found = np.empty(contexts.shape, dtype=np.int64)
+        for draw, chosen in _grouped(draws):
+            place = self._within.places_of(inside[chosen], self.draws * epoch + draw)
+            found[chosen] = place + draw * self._within.count
+        return found
+
+
 def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
     """The distinct numbers, ascending, each with the indices at which it stands."""
     order = np.argsort(numbers, kind="stable")
@@ -121,17 +153,31 @@ def _grouped(numbers: Integers) -> list[tuple[int, Integers]]:
 
 
 def traverse(
-    packing: PackingConfig, measured: MeasuredContexts, seed: int, *, context_bytes: int | None = None
+    packing: PackingConfig,
+    measured: MeasuredContexts,
+    seed: int,
+    *,
+    context_bytes: int | None = None,
+    draws: int = 1,
 ) -> Traversal:
     """The sequence that `packing.shuffle` names.
 
-    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers.
+    `context_bytes` are those of a context where they, and not its tokens, are the same for all tokenizers. `draws` is
+    how often the tokens of pairs were drawn.
     """
+    if draws > 1:
+        return Redrawn(_traverse(packing, measured, measured.count // draws, seed, context_bytes), draws)
+    return _traverse(packing, measured, measured.count, seed, context_bytes)
+
+
+def _traverse(
+    packing: PackingConfig, measured: MeasuredContexts, count: int, seed: int, context_bytes: int | None
+) -> Traversal:
     match packing.shuffle:
         case "none":
-            return Sequential(measured.count)
+            return Sequential(count)
         case "contexts":
-            return ShuffledContexts(measured.count, seed)
+            return ShuffledContexts(count, seed)
         case "text":
             size = context_bytes or BYTES_A_TOKEN * measured.context_length
             stretch = _stretch_bytes(packing) or CONTEXTS_A_STRETCH * size

@@ -37,6 +37,7 @@ def notes(comparison: Comparison) -> list[str]:
         *crossed(comparison),
         *_overlap(comparison),
         *_repeated(comparison),
+        *_redrawn(comparison),
         *other_sizes(comparison),
         *_gaps(comparison),
     ]
@@ -366,6 +367,26 @@ def _repeated(comparison: Comparison) -> list[str]:
     between = low if low == high else f"{low} to {high}"
     who = "every run" if len(repeating) == len(epochs) else "; ".join(some([name for name, _ in repeating]))
     return [f"Text was repeated, {between} epochs: {who}."]
+
+
+def _redrawn(comparison: Comparison) -> list[str]:
+    """Which rows with BPE-dropout read the same tokens in several epochs, which the method draws anew for each."""
+    found: list[tuple[str, int, float]] = []
+    for row in comparison.finished:
+        for run in row.runs:
+            encoder, epochs = run.config.get("encoder") or {}, float(run.training.get("epochs") or 0.0)
+            draws = int(encoder.get("draws") or 1)
+            if encoder.get("kind") == "dropout" and epochs > draws:
+                found.append((_name(comparison, row), draws, epochs))
+    if not found:
+        return []
+    names = "; ".join(some(list(dict.fromkeys(name for name, _, _ in found))))
+    draws, epochs = min(draws for _, draws, _ in found), max(epochs for _, _, epochs in found)
+    often = "once" if draws == 1 else f"{draws} times"
+    return [
+        f"BPE-dropout drew tokens {often} for up to {epochs:.3g} epochs, which read the same tokens again, where the "
+        f"method draws them anew each time (encoder.draws): {names}."
+    ]
 
 
 def _overlap(comparison: Comparison) -> list[str]:

@@ -22,13 +22,18 @@ STEPS_AT_ONCE = 64
 class Batches:
     """Batches of `global_batch` contexts out of the endless repetition of packed contexts.
 
-    Context number g = step · global_batch + row is the one that `traversal` has at place g mod count of epoch
-    g div count.
+    Context number g = step · global_batch + row is the one that `traversal` has at place g mod count of its pass
+    g div count. A pass is an epoch, or as many as there are draws of BPE-dropout.
     """
 
     contexts: Contexts
     global_batch: int
     traversal: Traversal
+
+    @property
+    def contexts_an_epoch(self) -> int:
+        """Contexts in one reading of the text."""
+        return self.contexts.count // self.traversal.draws
 
     def indices(self, step: int) -> Integers:
         """Indices of the contexts of 0-based `step`, int64 (global_batch,)."""

@@ -42,23 +42,23 @@ class Budget:
 def steps_of(amount: int, batches: Batches, of_contexts: Integers) -> int:
     """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` (count,) says what each has.
 
-    Every epoch reads every context once, so whole epochs are skipped by division and one epoch is searched.
+    Every pass reads every context once, so whole passes are skipped by division and one is searched.
     """
-    count, each_epoch = batches.contexts.count, int(of_contexts.sum())
-    epochs = (amount - 1) // each_epoch
-    places = batches.numbered(np.arange(epochs * count, (epochs + 1) * count, dtype=np.int64))
+    count, each_pass = batches.contexts.count, int(of_contexts.sum())
+    passes = (amount - 1) // each_pass
+    places = batches.numbered(np.arange(passes * count, (passes + 1) * count, dtype=np.int64))
     reached = np.cumsum(of_contexts[places])
-    contexts = epochs * count + int(np.searchsorted(reached, amount - epochs * each_epoch)) + 1
+    contexts = passes * count + int(np.searchsorted(reached, amount - passes * each_pass)) + 1
     return -(-contexts // batches.global_batch)
 
 
 def amount_of(contexts: int, batches: Batches, of_contexts: Integers) -> int:
     """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
-    epochs, rest = divmod(contexts, batches.contexts.count)
-    total = epochs * int(of_contexts.sum())
+    passes, rest = divmod(contexts, batches.contexts.count)
+    total = passes * int(of_contexts.sum())
     for start in range(0, rest, CONTEXTS_AT_ONCE):
         numbers = (
-            np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + epochs * batches.contexts.count
+            np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + passes * batches.contexts.count
         )
         total += int(of_contexts[batches.numbered(numbers)].sum())
     return total
@@ -76,9 +76,10 @@ def resolve_budget(
     steps = resolve_steps(budget, batches, targets, text_bytes, step_flops)
     resolved = _budget_of(steps, batches, targets, text_bytes, step_flops)
     if budget.max_epochs is not None and resolved.epochs > budget.max_epochs:
-        most = math.floor(budget.max_epochs * batches.contexts.count) // batches.global_batch
+        most = math.floor(budget.max_epochs * batches.contexts_an_epoch) // batches.global_batch
         allowed = _budget_of(most, batches, targets, text_bytes, step_flops)
-        raise ConfigurationError(_repeated(budget, resolved, allowed, int(targets.sum()), int(text_bytes.sum())))
+        an_epoch = [int(amounts.sum()) // batches.traversal.draws for amounts in (targets, text_bytes)]
+        raise ConfigurationError(_repeated(budget, resolved, allowed, *an_epoch))
     return resolved
 
 
@@ -118,7 +119,7 @@ def _budget_of(steps: int, batches: Batches, targets: Integers, text_bytes: Inte
         positions=positions,
         text_bytes=amount_of(contexts, batches, text_bytes),
         flops=steps * step_flops,
-        epochs=contexts / batches.contexts.count,
+        epochs=contexts / batches.contexts_an_epoch,
     )
 
 

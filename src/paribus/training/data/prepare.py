@@ -1,5 +1,6 @@
 """From the artefacts of a run to what training works with."""
 
+import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ from paribus.modeling.counts import training_flops
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.packing.contexts import Contexts
+from paribus.ordering.packing.pairs import PairContexts
 from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.stage.context import JSON, StageContext
 from paribus.store.file_names import METRICS
@@ -43,7 +45,8 @@ def open_data(context: StageContext) -> Data:
     opened, measured = open_contexts(context.config, context.inputs)
     config, contexts = opened.config, opened.contexts
     context_bytes = context.config.model.context_bytes
-    traversal = traverse(config.packing, measured, config.seed_of("contexts"), context_bytes=context_bytes)
+    seed, draws = config.seed_of("contexts"), opened.corpus.draws
+    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes, draws=draws)
     config = replace(config, training=in_contexts(config.training, float(measured.text_bytes.mean())))
     return Data(config, contexts, traversal, measured, data_fingerprint(opened.corpus, opened.order, contexts))
 
@@ -65,6 +68,13 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
     if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
         context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
+    draws = batches.traversal.draws
+    if tokenizer.settings.encoder == "dropout" and isinstance(data.contexts, PairContexts) and budget.epochs > draws:
+        often = "once" if draws == 1 else f"{draws} times"
+        context.report.message(
+            f"BPE-dropout drew the tokens {often} for {budget.epochs:.3g} epochs, which read them again: "
+            f"encoder.draws={math.ceil(budget.epochs)} gives every epoch its own"
+        )
     fingerprint = data.fingerprint | recipe_fingerprint(config, context.inputs["tokens"] / "tokenizer")
     return Run(
         training=config.training,

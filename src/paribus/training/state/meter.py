@@ -65,7 +65,7 @@ class Meter:
             "train/tokens": self._tokens,
             "train/text_bytes": self._text,
             "train/flops": self._flops(step),
-            "train/epochs": step * self.batches.global_batch / self.batches.contexts.count,
+            "train/epochs": step * self.batches.global_batch / self.batches.contexts_an_epoch,
         }
         if skipped:
             values["train/skipped_steps"] = skipped
