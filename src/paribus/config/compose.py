@@ -16,15 +16,18 @@ from typing import Any
 import hydra
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
 from hydra.types import HydraContext, RunMode
 from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
@@ -151,9 +154,38 @@ def _initialized(command: Command) -> Iterator[Hydra]:
             raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
         path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
     try:
-        yield Hydra.create_main_hydra2("paribus", path)
+        hydra_app = Hydra.create_main_hydra2("paribus", path)
+        loader = hydra_app.config_loader
+        assert isinstance(loader, ConfigLoaderImpl)
+        loader.repository = _ReadOnce(path)
+        yield hydra_app
     finally:
         GlobalHydra.instance().clear()
+
+
+class _ReadOnce(ConfigRepository):
+    """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
+
+    Hydra changes what it is given, so it is given copies.
+    """
+
+    def __init__(
+        self, path: ConfigSearchPath, read: "dict[tuple[str, ...], ConfigResult | None] | None" = None
+    ) -> None:
+        super().__init__(path)
+        self._path = path
+        self._read = {} if read is None else read
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """As Hydra's own."""
+        key = (config_path, *(source.path for source in self.sources))
+        if key not in self._read:
+            self._read[key] = super().load_config(config_path)
+        return copy.deepcopy(self._read[key])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "_ReadOnce":
+        """Hydra copies a repository before it may add places to search; what was read stays in common."""
+        return _ReadOnce(self._path, self._read)
 
 
 class _Composer:
