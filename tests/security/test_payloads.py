@@ -32,7 +32,8 @@ from paribus.store.file_digests import FileDigests
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.start.files import fingerprint
-from paribus.training.state.checkpoint import COMPLETE, OPTIMIZER, STATE, Checkpoints, step_name
+from paribus.training.state.checkpoint import COMPLETE, Checkpoints, step_name
+from paribus.training.state.file_names import OPTIMIZER, STATE
 
 
 class Payload:

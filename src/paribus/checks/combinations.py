@@ -224,6 +224,9 @@ def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
     if isinstance(start, CheckpointStart) and (start.path is None) == (start.run is None):
         given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
         yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
+    if isinstance(start, CheckpointStart) and start.optimizer == "resumed" and start.vocabulary == "added":
+        message = "added, but start.optimizer=resumed goes on with moments, and added tokens have none"
+        yield "start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh"
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:

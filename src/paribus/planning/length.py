@@ -16,6 +16,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import estimated
+from paribus.training.start.resumed import steps_before
 
 
 @dataclass(frozen=True)
@@ -41,6 +42,13 @@ class Length:
     """None where nothing says yet how much text there is."""
     flops: float
     estimated: frozenset[str] = frozenset()
+    steps_before: int = 0
+    """Of the steps, those of the training that it goes on from."""
+
+    @property
+    def flops_left(self) -> float:
+        """FLOPs of the steps that are its own."""
+        return self.flops - self.flops * self.steps_before / self.steps
 
 
 @dataclass(frozen=True)
@@ -112,6 +120,7 @@ def trained_length(result: dict[str, Any]) -> Length:
         steps=int(result["steps"]),
         epochs=float(result["epochs"]),
         flops=float(result["flops"]),
+        steps_before=int(result.get("first_step", 0)),
     )
 
 
@@ -148,6 +157,7 @@ def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Le
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step_flops),
         estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
+        steps_before=min(steps_before(run), steps),
     )
 
 

@@ -122,7 +122,7 @@ class Plan:
     @property
     def flops(self) -> float:
         """Training FLOPs that are still to be spent, each training once."""
-        return sum(run.length.flops for run in self.trainings)
+        return sum(run.length.flops_left for run in self.trainings)
 
     @property
     def training_hours(self) -> Hours | None:
@@ -214,7 +214,7 @@ def _run(
         source, length = text.source, planned_length(config, size, text)
         config = sized(config, text)
         throughput = throughputs.of(config, vocabulary) if planned else Throughput(None, "")
-        hours = throughput.hours(length.flops)
+        hours = throughput.hours(length.flops_left)
     return PlannedRun(
         label=label,
         training=stage,

@@ -11,6 +11,7 @@ from paribus.config.schema import RunConfig
 from paribus.config.units import format_count
 from paribus.modeling.counts import parameter_count, training_flops
 from paribus.planning.hours import SECONDS, Hours
+from paribus.planning.length import trained_length
 from paribus.planning.machine import trains_on_gpu
 from paribus.planning.probe import Probe, ProbeError, measure, probe_key, read_probe
 from paribus.training.fit.peaks import peak_flops
@@ -87,7 +88,8 @@ def stated(plan: PlanConfig) -> Throughput:
 def trained_throughput(result: dict[str, Any]) -> Throughput:
     """That of a finished training, from its record's result."""
     seconds = float(result["device_hours"]) * SECONDS
-    return Throughput(float(result["flops"]) / seconds if seconds > 0 else None, "trained")
+    own = trained_length(result).flops_left
+    return Throughput(own / seconds if seconds > 0 else None, "trained")
 
 
 def shape_name(config: RunConfig, vocabulary: int) -> str:

@@ -31,6 +31,8 @@ from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import compiles, is_shared, why_not_compiled
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
+from paribus.training.start.handover import first_checkpoint, hand_over
+from paribus.training.start.resumed import own_readings, resumed_state, resuming, told_of
 from paribus.training.start.weights import starting_model
 from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.meter import device_hours
@@ -74,9 +76,16 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     fixed = conditions(training, accelerator, device, precision, compiled=compiled)
     checkpoints = replace(run.checkpoints, fingerprint={**run.checkpoints.fingerprint, **fixed})
     run = replace(run, checkpoints=checkpoints, requests=requests, micro_batch=kept)
+    start = resuming(config)
+    state = resumed_state(start) if start else None
+    if state:
+        hand_over(config, tokenizer, state, run)
     resumed = _newest(run, host)
     if resumed:
         context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
+    elif state:
+        context.report.message(told_of(state, run.checkpoints.fingerprint))
+        resumed = first_checkpoint(state)
     run.checkpoints.go_on(resumed, f"{device} in {precision}")
     shared = is_shared(training, accelerator.num_processes)
     model, weights = starting_model(config, tokenizer, resumed, shared=shared)
@@ -85,9 +94,10 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
-    save_readings(run, data.measured, context.output)
+    save_readings(run, data.measured, context.output, since=own_readings(state, run.checkpoints.fingerprint))
     return pair_numbers(run) | {
         "steps": run.budget.steps,
+        "first_step": state.step if state else 0,
         "global_batch": run.batches.global_batch,
         "context_length": run.batches.contexts.context_length,
         "tokens": run.budget.tokens,

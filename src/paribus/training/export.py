@@ -18,7 +18,8 @@ from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
 from paribus.training.data.fingerprint import contexts_digest
 from paribus.training.loop import Run
-from paribus.training.state.checkpoint import OPTIMIZER, STATE, Checkpoint, step_name
+from paribus.training.state.checkpoint import Checkpoint, step_name
+from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY
 from paribus.training.state.stored import Part, write_whole
 
 
@@ -36,12 +37,13 @@ def export(run: Run, tokenizer: Path, output: Path) -> None:
         exported.save_pretrained(target)
         shutil.copytree(tokenizer, target / "tokenizer", dirs_exist_ok=True)
     last = run.checkpoints.read(run.budget.steps)
-    (output / "state").mkdir()
-    _link_or_copy(last.path / STATE, output / "state" / STATE)
+    state = output / STATE_DIRECTORY
+    state.mkdir()
+    _link_or_copy(last.path / STATE, state / STATE)
     if last.sharded:
-        write_optimizer(last, output / "state")
+        write_optimizer(last, state)
     else:
-        _link_or_copy(last.path / OPTIMIZER, output / "state" / OPTIMIZER)
+        _link_or_copy(last.path / OPTIMIZER, state / OPTIMIZER)
     shutil.copy2(run.metrics.path, output / METRICS)
     write_json(output / "contexts.json", contexts_record(run))
 
@@ -62,9 +64,12 @@ def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
     write_whole(directory / OPTIMIZER, state, {name: Part(name, None) for name in state.shapes}, {})
 
 
-def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
-    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
-    times = run.batches.times_read(run.budget.steps)
+def save_readings(run: Run, measured: MeasuredContexts, output: Path, *, since: int) -> None:
+    """Write how often each of a sample of the corpus' bytes was read after the first `since` steps.
+
+    They are in the smallest integers that hold them.
+    """
+    times = run.batches.times_read(run.budget.steps) - run.batches.times_read(since)
     found = readings(measured.sampled, times, measured.corpus_bytes)
     save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
 

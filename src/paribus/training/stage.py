@@ -29,7 +29,7 @@ def _device(config: RunConfig) -> Device:
 
 TRAINING = Stage(
     "training",
-    code_version=7,
+    code_version=8,
     inputs=always("tokens", "order", "contexts"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,

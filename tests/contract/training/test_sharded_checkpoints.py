@@ -16,7 +16,8 @@ from test_requests import begin, finish, send_in_a_step
 from paribus.modeling.decoder.names import huggingface_rows
 from paribus.modeling.weight_files import WEIGHTS
 from paribus.training.export import write_optimizer, write_weights
-from paribus.training.state.checkpoint import OPTIMIZER, STEP_NAME, Checkpoints
+from paribus.training.state.checkpoint import Checkpoints
+from paribus.training.state.file_names import OPTIMIZER, STEP_NAME
 from paribus.training.state.stored import StoredTensors
 from support.stages import files
 from support.training_inputs import write_inputs

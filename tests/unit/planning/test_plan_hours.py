@@ -1,5 +1,6 @@
 """Device-hours of a plan: what they are reckoned from, and the limit on them."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from paribus.checks.plan import impossible_plan
 from paribus.cli import main
 from paribus.config.groups.model import LlamaModel
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.planning.bill import bill
@@ -66,6 +68,21 @@ def test_runs_that_share_a_training_pay_for_it_once_and_a_trained_one_for_nothin
     plan = make_plan([one, other])
     assert [run.hours for run in plan.runs if run.trained] == [Hours(3.0)]
     assert [run.label for run in plan.trainings] == ["seed=1"]
+
+
+def test_steps_of_the_training_that_is_resumed_are_not_paid_again(tmp_path: Path) -> None:
+    first = tmp_path / "first"
+    for name in ("state", "step_00000025"):
+        (first / name).mkdir(parents=True)
+    (first / "state" / "state.json").write_text(json.dumps({"step": 25, "fingerprint": {}}))
+    for name in ("state/optimizer.safetensors", "metrics.jsonl"):
+        (first / name).touch()
+    start = CheckpointStart(path=str(first), optimizer="resumed")
+    plan = make_plan([planned_run(tmp_path, start=start)])
+    assert plan.flops == 0.75 * step_flops(TOKENS)
+    assert hours_of(plan) == pytest.approx(0.75 * hours_of(make_plan([planned_run(tmp_path)])))
+    fresh = make_plan([planned_run(tmp_path, start=replace(start, optimizer="fresh"))])
+    assert fresh.flops == step_flops(TOKENS)
 
 
 def test_a_training_uses_as_many_devices_as_share_its_global_batch_evenly() -> None:

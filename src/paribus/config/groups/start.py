@@ -15,12 +15,12 @@ class ScratchStart:
 
 @group
 class CheckpointStart:
-    """Continual pre-training: the weights of a checkpoint, with optimizer and schedule of this run.
+    """Continual pre-training: the weights of a checkpoint, and the optimizer and steps of its training or afresh.
 
     What is in the checkpoint's files is the identity, not where they are.
     """
 
-    kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint; the optimizer starts afresh.")
+    kind: Literal["checkpoint"] = identity("checkpoint", doc="Weights of a checkpoint.")
     path: PathText | None = execution(
         None,
         doc="Directory: a checkpoint, an artefact `training`, a run, or a Hugging Face model with safetensors.",
@@ -34,6 +34,11 @@ class CheckpointStart:
         "same",
         doc="same: equal tokens at equal ids, whatever the encoder. added: every token of the checkpoint and more; an "
         "added token starts as the mean of those that its bytes were before.",
+    )
+    optimizer: Literal["fresh", "resumed"] = identity(
+        "fresh",
+        doc="fresh: weights alone; moments, steps and text begin anew. resumed: the training goes on with its moments "
+        "and counts its steps on, so that budget, schedule and place in the text are those of both together.",
     )
     longer_context: bool = identity(
         False, doc="Allow a model.context_length beyond that of the checkpoint (rotary positions it has not seen)."

@@ -9,10 +9,11 @@ from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 from paribus.store.json_file import read_object
 from paribus.training.start.locate import CONFIG, checkpoint_directory
+from paribus.training.start.resumed import state_fingerprint
 
 
 def fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
-    """SHA-256 of every file of the checkpoint by name; nothing for random weights.
+    """SHA-256 of every file of the checkpoint, and of the state that is resumed, by name; nothing for random weights.
 
     DataError where files are missing.
     """
@@ -24,7 +25,7 @@ def fingerprint(config: StartConfig, digests: FileDigests) -> dict[str, JSON]:
     index = [directory / INDEX] if (directory / INDEX).is_file() else []
     files = (directory / CONFIG, *weight_files(directory), *index)
     found: dict[str, JSON] = {path.name: digests.of(path) for path in files}
-    return found | {"tokenizer": existing.fingerprint(directory, digests)}
+    return found | {"tokenizer": existing.fingerprint(directory, digests)} | state_fingerprint(config, digests)
 
 
 def read_config(directory: Path) -> dict[str, Any]:

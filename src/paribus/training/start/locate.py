@@ -1,6 +1,5 @@
 """Which directory `start` means: that of one checkpoint, ours or of Hugging Face."""
 
-import re
 from pathlib import Path
 
 from paribus.config.groups.start import CheckpointStart
@@ -8,9 +7,9 @@ from paribus.errors import DataError
 from paribus.store.artifact import Store
 from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object
+from paribus.training.state.file_names import STEP_NAME
 
 CONFIG = "config.json"
-_STEP = re.compile(r"step_(\d{8,})")
 
 
 def checkpoint_directory(start: CheckpointStart) -> Path:
@@ -49,7 +48,7 @@ def _artefact(run: Path, where: str) -> Path:
 
 def _steps(path: Path) -> dict[int, Path]:
     """Checkpoints of an artefact by step, ascending."""
-    named = ((_STEP.fullmatch(child.name), child) for child in path.iterdir())
+    named = ((STEP_NAME.fullmatch(child.name), child) for child in path.iterdir())
     return dict(sorted((int(name[1]), child) for name, child in named if name))
 
 
@@ -61,7 +60,7 @@ def _chosen(steps: list[int], step: int | None, where: str) -> int:
 
 
 def _only(path: Path, step: int | None, where: str) -> Path:
-    name = _STEP.fullmatch(path.name)
+    name = STEP_NAME.fullmatch(path.name)
     if step is not None and (name is None or int(name[1]) != step):
         raise DataError(f"start.step={step}: {where} is a single checkpoint; leave start.step out")
     return path

@@ -5,6 +5,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError
 from paribus.training.start.agreement import disagreements
 from paribus.training.start.locate import checkpoint_directory
+from paribus.training.start.resumed import state_problems
 from paribus.training.start.size import size_problems
 
 
@@ -19,6 +20,8 @@ def problems(config: RunConfig) -> list[tuple[str, str]]:
         return []
     try:
         found = list(disagreements(config.model, directory, longer_context=start.longer_context))
-        return found + list(size_problems(config, directory, start.vocabulary))
+        found += size_problems(config, directory, start.vocabulary)
+        told = {path for path, _ in found}
+        return found + [problem for problem in state_problems(config) if problem[0] not in told]
     except DataError as error:
         return [("start", str(error))]

@@ -30,17 +30,17 @@ from paribus.store.digest import sha256
 from paribus.store.json_file import read_object
 from paribus.training.fit.determinism import PREFIX
 from paribus.training.processes.host import ALONE, Host
+from paribus.training.state.file_names import OPTIMIZER, STATE, STEP_NAME
 from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import Snapshot
 from paribus.training.state.stored import StoredTensors
 
-OPTIMIZER, STATE, COMPLETE = "optimizer.safetensors", "state.json", "complete.json"
+COMPLETE = "complete.json"
 WEIGHT_SHARDS = "weights_*.safetensors"
 OPTIMIZER_SHARDS = "optimizer_*.safetensors"
 SHARDS = (WEIGHT_SHARDS, OPTIMIZER_SHARDS)
 OPTIMIZER_FILES = (OPTIMIZER, OPTIMIZER_SHARDS)
 """Patterns of the names of files, of whole tensors or of the rows of processes."""
-STEP_NAME = re.compile(r"step_(\d{8,})")
 RESUMABLE = 2
 """Checkpoints that keep their optimizer state: the newest, and one before it in case the newest is damaged."""
 
@@ -62,6 +62,8 @@ class Checkpoint:
     seconds: float
     computed_on: tuple[str, ...] = ()
     """Device and precision of each part of the training up to here, each once."""
+    optimizer_directory: Path | None = None
+    """Where the optimizer's state is; None: with the weights."""
 
     @property
     def sharded(self) -> bool:
@@ -76,15 +78,12 @@ class Checkpoint:
     def weights(self) -> StoredTensors:
         """The parameters of a `Decoder`, by its names."""
         if self.sharded:
-            return self._tensors(WEIGHT_SHARDS)
+            return _tensors(self.path, WEIGHT_SHARDS)
         return StoredTensors.of([self.path / WEIGHTS], huggingface_rows(self.architecture))
 
     def optimizer(self) -> StoredTensors:
         """The optimizer's state, as a `Snapshot` names it."""
-        return self._tensors(*OPTIMIZER_FILES)
-
-    def _tensors(self, *patterns: str) -> StoredTensors:
-        return StoredTensors.of(sorted(path for pattern in patterns for path in self.path.glob(pattern)))
+        return _tensors(self.optimizer_directory or self.path, *OPTIMIZER_FILES)
 
     def model_files(self) -> list[Path]:
         """The files of the Hugging Face directory, sorted; of a sharded one without the weights."""
@@ -197,6 +196,10 @@ class Checkpoints:
                     file.unlink()
             else:
                 shutil.rmtree(path)
+
+
+def _tensors(directory: Path, *patterns: str) -> StoredTensors:
+    return StoredTensors.of(sorted(path for pattern in patterns for path in directory.glob(pattern)))
 
 
 def _write_shard(partial: Path, snapshot: Snapshot, host: Host) -> dict[str, str]:

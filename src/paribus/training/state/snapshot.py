@@ -12,7 +12,8 @@ from paribus.training.state.pieces import Piece
 from paribus.training.state.shards import is_first_replica, local_rows, placed
 from paribus.training.state.stored import StoredTensors
 
-OPTIMIZER_STATE = ("step", "exp_avg", "exp_avg_sq")
+MOMENTS = ("exp_avg", "exp_avg_sq")
+OPTIMIZER_STATE = ("step", *MOMENTS)
 
 
 @dataclass(frozen=True)

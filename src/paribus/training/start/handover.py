@@ -1,0 +1,69 @@
+"""What a run with `start.optimizer=resumed` begins with, in place of step 0: the end of another training."""
+
+from collections.abc import Iterator
+
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.store.json_file import read_object_if_any
+from paribus.store.record import RECORD
+from paribus.tokenization import Tokenizer
+from paribus.tokenization.interchange.existing import open_existing
+from paribus.training.loop import Run
+from paribus.training.start.agreement import disagreements
+from paribus.training.start.resumed import ResumedState, metrics_before, state_problems
+from paribus.training.start.vocabulary import same_tokens
+from paribus.training.state.checkpoint import Checkpoint
+from paribus.training.state.snapshot import MOMENTS
+
+
+def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run: Run) -> None:
+    """Let `run` count the first training's steps as its own: judge both and, in the main process, take its metrics.
+
+    `config` has the batch and the context as they came out. ConfigurationError with everything in which the two
+    disagree or that leaves nothing to train; DataError for files that are not what a training writes.
+    """
+    if found := [f"{path}: {problem}" for path, problem in _problems(config, state, run)]:
+        raise ConfigurationError("; ".join(found))
+    same_tokens(tokenizer, open_existing(state.checkpoint), state.checkpoint)
+    _agreeing_shapes(first_checkpoint(state), state)
+    if run.main:
+        metrics_before(state, run.metrics.path)
+        if run.metrics.complete_steps() < state.step:
+            raise DataError(f"{state.metrics}: it has not a line for each of the {state.step} steps before it")
+
+
+def first_checkpoint(state: ResumedState) -> Checkpoint:
+    """The end of the first training; its seconds are that training's, and none of this one."""
+    result = read_object_if_any(state.artefact / RECORD).get("result") or {}
+    computed_on = tuple(map(str, result.get("computed_on", ())))
+    return Checkpoint(state.checkpoint, state.step, state.fingerprint, 0.0, computed_on, state.directory)
+
+
+def _problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tuple[str, str]]:
+    start = config.start
+    yield from disagreements(config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False))
+    yield from state_problems(config)
+    budget, step = config.budget, state.step
+    if run.budget.steps <= step:
+        counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
+        path = f"budget.{budget.kind.removeprefix('equal_')}"
+        yield path, f"it ends after step {run.budget.steps}, and {step} are done; {counted}"
+    elif early := sorted(kept for kept in run.checkpoints.kept if kept <= step):
+        yield (
+            "training.keep_checkpoints",
+            f"the checkpoint of step {early[0]} would be kept, and steps up to {step} belong to the training that is "
+            "resumed; take a lower one, or a larger training.checkpoints",
+        )
+
+
+def _agreeing_shapes(first: Checkpoint, state: ResumedState) -> None:
+    """ConfigurationError unless each weight has moments of its shape; none has where no step changed a weight."""
+    stored, weights = first.optimizer().shapes, first.weights().shapes
+    expected = {f"{kind}.{name}": shape for name, shape in weights.items() for kind in MOMENTS}
+    wrong = [name for name, shape in expected.items() if stored.get(name) != shape]
+    if stored and wrong:
+        name = wrong[0]
+        raise ConfigurationError(
+            f"start.optimizer: resumed, but in {state.directory} {name} is {stored.get(name, 'missing')}, where the "
+            f"weight is {expected[name]} ({len(wrong)} of {len(expected)} differ): it belongs to another model"
+        )

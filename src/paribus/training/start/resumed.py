@@ -1,0 +1,162 @@
+"""The state of another training that `start.optimizer=resumed` goes on with: optimizer, step and metrics.
+
+An artefact `training` keeps it beside its checkpoints, for the last of them alone. Steps are counted on, and whatever
+follows from the number of a step with them: its contexts, its learning rate, the random numbers of dropout.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paribus.config.groups.start import CheckpointStart
+from paribus.config.identity import identity
+from paribus.config.schema import RunConfig
+from paribus.errors import DataError
+from paribus.stage.context import JSON
+from paribus.store.file_digests import FileDigests
+from paribus.store.file_names import METRICS
+from paribus.store.json_file import read_object
+from paribus.training.start.locate import checkpoint_directory
+from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY, STEP_NAME
+
+_READ = ("seeds.contexts", "tokens", "documents", "ids", "offsets", "source_lengths", "order", "groups", "contexts")
+"""Of a fingerprint what decides, beside `_COUNTED`, which contexts a step reads."""
+_COUNTED = ("model.context_length", "training.global_batch")
+"""How far in the sequence of contexts a number of steps leads; 0 where bytes of text decide it later."""
+
+
+@dataclass(frozen=True)
+class ResumedState:
+    """What a training left after `step` steps."""
+
+    artefact: Path
+    checkpoint: Path
+    """Its Hugging Face directory."""
+    step: int
+    fingerprint: Mapping[str, Any]
+    """Of data and recipe, by names."""
+
+    @property
+    def directory(self) -> Path:
+        """With the optimizer's state."""
+        return self.artefact / STATE_DIRECTORY
+
+    @property
+    def metrics(self) -> Path:
+        """The metrics of the steps, a line each."""
+        return self.artefact / METRICS
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Everything that is gone on with beside the checkpoint."""
+        return self.directory / OPTIMIZER, self.directory / STATE, self.metrics
+
+
+def resumed_state(start: CheckpointStart) -> ResumedState:
+    """The state that stands beside the checkpoint. DataError where it does not, with what would have kept it."""
+    checkpoint = checkpoint_directory(start)
+    artefact, named = checkpoint.parent, STEP_NAME.fullmatch(checkpoint.name)
+    file = artefact / STATE_DIRECTORY / STATE
+    if named is None or not file.is_file():
+        raise DataError(
+            f"resumed, but beside {checkpoint} there is no {STATE_DIRECTORY}/{STATE}: weights alone go on with "
+            "start.optimizer=fresh, and the optimizer is in the artefact of a training that paribus finished, so name "
+            "that by start.run or by its directory"
+        )
+    stored = read_object(file)
+    step, fingerprint = stored.get("step"), stored.get("fingerprint")
+    if not isinstance(step, int) or not isinstance(fingerprint, dict):
+        raise DataError(f"{file}: no step and fingerprint in it, so it is not what a training wrote")
+    if step != int(named[1]):
+        raise DataError(
+            f"resumed, but {artefact} keeps the optimizer of its last step, {step}, and not of step {int(named[1])}: "
+            "leave start.step out, train the first run to that step alone, or take start.optimizer=fresh"
+        )
+    found = ResumedState(artefact, checkpoint, step, fingerprint)
+    missing = [path for path in found.files if not path.is_file()]
+    if missing:
+        raise DataError(f"resumed, but {', '.join(map(str, missing))} is missing, which the training wrote")
+    return found
+
+
+def steps_before(config: RunConfig) -> int:
+    """Steps of another training that count as the run's; 0 where it begins by itself, or nothing says yet."""
+    start = resuming(config)
+    try:
+        return resumed_state(start).step if start else 0
+    except DataError:
+        return 0
+
+
+def resuming(config: RunConfig) -> CheckpointStart | None:
+    """The start of a run that goes on with the optimizer and the steps of another one; None of any other."""
+    start = config.start
+    return start if isinstance(start, CheckpointStart) and start.optimizer == "resumed" else None
+
+
+def state_fingerprint(start: CheckpointStart, digests: FileDigests) -> dict[str, JSON]:
+    """SHA-256 of the files of the state by name; nothing for an optimizer that starts afresh."""
+    if start.optimizer == "fresh":
+        return {}
+    return {"state": {path.name: digests.of(path) for path in resumed_state(start).files}}
+
+
+def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
+    """(config path, both values) of everything in which a resumed run must agree with the first one and does not.
+
+    Sizes that bytes of text decide are judged once they are known.
+    """
+    start = resuming(config)
+    if start is None:
+        return
+    try:
+        state = resumed_state(start)
+    except DataError as error:
+        yield "start.optimizer", str(error)
+        return
+    ours = {
+        f"{group}.{name}": value
+        for group in ("training", "model", "packing")
+        for name, value in identity(getattr(config, group)).items()
+    }
+    for path, reason in _agreeing(ours):
+        here, there = ours.get(path), state.fingerprint.get(path)
+        if here != there and not (path in _COUNTED and here == 0):
+            yield path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
+
+
+def own_readings(state: ResumedState | None, fingerprint: Mapping[str, Any]) -> int:
+    """The steps, from the first on, of which a run of that fingerprint cannot know from its own data what they read."""
+    return state.step if state and _other_data(state, fingerprint) else 0
+
+
+def told_of(state: ResumedState, fingerprint: Mapping[str, Any]) -> str:
+    """What a run of that fingerprint takes from the first one, and which contexts it begins with."""
+    told = f"training goes on from step {state.step:,} of {state.artefact}, with its optimizer"
+    other = _other_data(state, fingerprint)
+    if not other:
+        return f"{told}, in the text where that stopped"
+    return f"{told}; its contexts are others ({', '.join(other)}), of which those from that step on are read"
+
+
+def _other_data(state: ResumedState, fingerprint: Mapping[str, Any]) -> list[str]:
+    """In what the contexts of the two differ; the same at every step where in nothing."""
+    return [name for name in _READ if state.fingerprint.get(name) != fingerprint.get(name)]
+
+
+def metrics_before(state: ResumedState, path: Path) -> None:
+    """Put the lines of the first steps into the metrics file `path`, unless they are there."""
+    if path.is_file() and path.stat().st_size >= state.metrics.stat().st_size:
+        return
+    partial = path.with_name(f"{path.name}.partial")
+    partial.write_bytes(state.metrics.read_bytes())
+    partial.replace(path)
+
+
+def _agreeing(ours: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Paths of the fields that must be equal, and why."""
+    yield "training.kind", "the moments of one optimizer are none of another"
+    counted = "steps are counted on, and it decides how much text they are"
+    yield from ((path, counted) for path in _COUNTED)
+    yield from ((path, counted) for path in ours if path.startswith("packing.") and path != "packing.attention")

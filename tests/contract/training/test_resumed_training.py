@@ -1,0 +1,230 @@
+"""`start.optimizer=resumed`: a training that goes on with the optimizer, the steps and the place of another one."""
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from safetensors.torch import load_file, save_file
+
+from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.packing import ConcatenatePacking
+from paribus.config.groups.start import CheckpointStart, ScratchStart
+from paribus.config.groups.tokenization import BytesTokenizer
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.ordering.orders.artifact import write_order
+from paribus.pipeline.equality import run_identity
+from paribus.pipeline.graph import build_graph
+from paribus.reporting.fairness.equality import differing, flatten
+from paribus.store.artifact import file_digests
+from paribus.store.record import write_record
+from paribus.tokenization import Tokenizer
+from paribus.training.start.preflight import problems
+from paribus.training.start.resumed import steps_before
+from support.stages import files
+from support.training_inputs import MODEL, TRAINING, config, execute, write_inputs
+
+CONSTANT = dataclasses.replace(TRAINING, warmup_share=0.0, min_learning_rate_ratio=1.0)
+HALF, WHOLE = 7, 14
+OWN_NAME = "state/state.json"
+"""Holds the fields of the group `start`, which differ."""
+
+
+def scratch(steps: int, **changes: Any) -> RunConfig:
+    training = dataclasses.replace(changes.pop("training", CONSTANT), keep_checkpoints=1)
+    tokenizer = BytesTokenizer(special_tokens=("<|endoftext|>",))
+    given = {"budget": EqualStepsBudget(steps=steps), "training": training, "tokenizer": tokenizer}
+    return config(**(given | changes))
+
+
+def resumed(path: Path, steps: int = WHOLE, start: dict[str, Any] | None = None, **changes: Any) -> RunConfig:
+    fields = {"path": str(path), "optimizer": "resumed"} | (start or {})
+    return scratch(steps, start=CheckpointStart(**fields), **changes)
+
+
+def metrics(output: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (output / "metrics.jsonl").read_text().splitlines()]
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="module")
+def half(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The artefact of a training of half of the steps."""
+    root = tmp_path_factory.mktemp("half")
+    result = execute(root, "run", inputs, scratch(HALF))
+    output = root / "run" / "output"
+    write_record(output, {"stage": "training", "key": "0", "files": file_digests(output), "result": result})
+    return output
+
+
+@pytest.fixture
+def copy(half: Path, tmp_path: Path) -> Path:
+    """That artefact, to change."""
+    return Path(shutil.copytree(half, tmp_path / "copy"))
+
+
+def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    whole = execute(tmp_path, "whole", inputs, scratch(WHOLE))
+    both = execute(tmp_path, "both", inputs, resumed(half))
+    once, twice = (files(tmp_path / name / "output") for name in ("whole", "both"))
+    assert once.pop(OWN_NAME) != twice.pop(OWN_NAME)
+    assert once == twice
+    assert {f"step_{WHOLE:08d}/model.safetensors", "state/optimizer.safetensors", "metrics.jsonl"} < once.keys()
+    assert (whole["first_step"], both["first_step"]) == (0, HALF)
+    assert both["computed_on"] == whole["computed_on"]
+
+
+def test_an_optimizer_that_starts_afresh_is_another_training(half: Path, inputs: Any, tmp_path: Path) -> None:
+    execute(tmp_path, "whole", inputs, scratch(WHOLE))
+    execute(tmp_path, "fresh", inputs, resumed(half, HALF, {"optimizer": "fresh"}))
+    whole, fresh = (metrics(tmp_path / name / "output") for name in ("whole", "fresh"))
+    assert fresh[0]["train/loss"] != whole[HALF]["train/loss"]
+    assert fresh[0]["train/tokens"] == whole[0]["train/tokens"]
+
+
+def test_the_schedule_is_the_run_s_own_at_the_steps_of_both(half: Path, inputs: Any, tmp_path: Path) -> None:
+    falling = dataclasses.replace(TRAINING, warmup_share=0.15, min_learning_rate_ratio=0.1)
+    execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))
+    execute(tmp_path, "both", inputs, resumed(half, training=falling))
+    whole, both = (metrics(tmp_path / name / "output") for name in ("whole", "both"))
+    rates = [[line["train/learning_rate"] for line in lines] for lines in (whole, both)]
+    assert rates[0][HALF:] == rates[1][HALF:]
+    assert rates[0][:HALF] != rates[1][:HALF] == [TRAINING.learning_rate] * HALF
+
+
+def test_a_resumed_training_that_was_killed_goes_on_from_its_own_checkpoint(
+    half: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    execute(tmp_path, "whole", inputs, resumed(half))
+    often = dataclasses.replace(CONSTANT, checkpoint_every=2)
+    execute(tmp_path, "killed", inputs, resumed(half, training=often))
+    work = tmp_path / "killed" / "work"
+    shutil.rmtree(work / f"step_{WHOLE:08d}")
+    lines = (work / "metrics.jsonl").read_text().splitlines(keepends=True)
+    (work / "metrics.jsonl").write_text("".join(lines[:13]))
+    execute(tmp_path, "killed", inputs, resumed(half, training=often))
+    assert "from the checkpoint of step 12" in (tmp_path / "killed" / "said.json").read_text()
+    (work / "metrics.jsonl").write_text("")
+    execute(tmp_path, "killed", inputs, resumed(half, training=often))
+    once, twice = (files(tmp_path / name / "output") for name in ("whole", "killed"))
+    assert once == twice
+
+
+def test_where_the_data_are_others_their_own_later_contexts_are_read(half: Path, tmp_path: Path) -> None:
+    inputs = write_inputs(tmp_path)
+    shutil.rmtree(inputs["order"])
+    inputs["order"].mkdir()
+    write_order(inputs["order"], np.random.default_rng(4).permutation(40), kept=40, removed=0)
+    execute(tmp_path, "other", inputs, resumed(half))
+    assert "its contexts are others (order)" in (tmp_path / "other" / "said.json").read_text()
+    output = tmp_path / "other" / "output"
+    assert np.load(output / "readings.npy").mean() < WHOLE * 4 * 16 / 877 * 0.6
+    assert len(metrics(output)) == WHOLE
+
+
+def test_what_the_first_training_left_is_pinned_and_the_proof_shows_it(half: Path, copy: Path, tmp_path: Path) -> None:
+    def key(path: Path, **start: Any) -> str:
+        return build_graph(resumed(path, start=start), tmp_path / "cache")["training"].key
+
+    assert key(half) == key(copy) != key(half, optimizer="fresh")
+    moments = load_file(copy / "state" / "optimizer.safetensors")
+    save_file({name: tensor * 2 for name, tensor in moments.items()}, copy / "state" / "optimizer.safetensors")
+    assert key(half) != key(copy)
+    assert key(half, optimizer="fresh") == key(copy, optimizer="fresh")
+    runs = []
+    for path in (half, copy):
+        run = resumed(path)
+        runs.append((path.name, flatten(run_identity(run, build_graph(run, tmp_path / "cache")))))
+    found = [difference.path for difference in differing(runs, ())]
+    assert found == ["fingerprints.start.state.optimizer.safetensors"]
+    assert differing(runs, ("start",)) == []
+    assert any(path == "start.optimizer" for path in runs[0][1])
+
+
+def test_a_state_that_is_not_there_is_refused_before_anything_runs(copy: Path, tmp_path: Path) -> None:
+    assert problems(resumed(copy)) == []
+    (copy / "state" / "optimizer.safetensors").unlink()
+    ((path, message),) = problems(resumed(copy))
+    assert path == "start.optimizer"
+    assert "optimizer.safetensors is missing" in message
+    alone = shutil.copytree(copy / f"step_{HALF:08d}", tmp_path / "alone")
+    ((path, message),) = problems(resumed(alone))
+    assert path == "start.optimizer"
+    assert "there is no state/state.json" in message
+    assert "the artefact of a training that paribus finished" in message
+    with pytest.raises(DataError, match=r"there is no state/state.json"):
+        build_graph(resumed(alone), tmp_path / "cache")
+
+
+def test_a_checkpoint_that_is_not_the_last_has_no_optimizer(copy: Path) -> None:
+    shutil.copytree(copy / f"step_{HALF:08d}", copy / "step_00000005")
+    ((path, message),) = problems(resumed(copy, start={"step": 5}))
+    assert path == "start.optimizer"
+    assert "keeps the optimizer of its last step, 7, and not of step 5" in message
+    assert problems(resumed(copy, start={"step": 5, "optimizer": "fresh"})) == []
+
+
+def test_what_must_agree_is_named_with_both_values(half: Path, copy: Path) -> None:
+    run = resumed(half, training=dataclasses.replace(CONSTANT, global_batch=8))
+    assert [path for path, _ in problems(run)] == ["training.global_batch"]
+    assert problems(run)[0][1].startswith("8, but 4 in the training that start.optimizer=resumed goes on with")
+    run = resumed(half, model=dataclasses.replace(MODEL, context_length=8, width=32))
+    assert [path for path, _ in problems(run)] == ["model.width", "model.context_length"]
+    run = resumed(half, packing=ConcatenatePacking(shuffle="none"))
+    assert "packing.shuffle" in dict(problems(run))
+    state = json.loads((copy / "state" / "state.json").read_text())
+    state["fingerprint"]["training.kind"] = "adafactor"
+    (copy / "state" / "state.json").write_text(json.dumps(state))
+    assert problems(resumed(copy))[0] == (
+        "training.kind",
+        "adamw, but adafactor in the training that start.optimizer=resumed goes on with; the moments of one optimizer "
+        "are none of another",
+    )
+
+
+def test_moments_of_another_shape_are_refused(copy: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    file = copy / "state" / "optimizer.safetensors"
+    moments = load_file(file)
+    moments["exp_avg.embedding.weight"] = moments["exp_avg.embedding.weight"][:, :8].contiguous()
+    save_file(moments, file)
+    with pytest.raises(ConfigurationError, match=r"start.optimizer: resumed.* exp_avg.embedding.weight is \(257, 8"):
+        execute(tmp_path, "run", inputs, resumed(copy))
+
+
+def test_another_vocabulary_is_refused(half: Path, tmp_path: Path) -> None:
+    other = Tokenizer.train((), algorithm="bytes", special_tokens=("<|pad|>",))
+    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ"):
+        execute(tmp_path, "run", write_inputs(tmp_path, tokenizer=other), resumed(half))
+
+
+@pytest.mark.parametrize(
+    ("steps", "message"),
+    [
+        ((HALF, 1), r"budget.steps: it ends after step 7, and 7 are done"),
+        ((9, 2), r"training.keep_checkpoints: the checkpoint of step 7 would be kept"),
+    ],
+    ids=["no steps", "no checkpoint"],
+)
+def test_a_budget_that_ends_too_early_is_refused(
+    steps: tuple[int, int], message: str, half: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    run = resumed(half, steps[0])
+    run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=steps[1]))
+    with pytest.raises(ConfigurationError, match=message):
+        execute(tmp_path, "run", inputs, run)
+
+
+def test_steps_that_are_done_are_counted_where_they_are(half: Path, copy: Path) -> None:
+    assert steps_before(resumed(half)) == HALF
+    assert steps_before(resumed(half, start={"optimizer": "fresh"})) == 0
+    assert steps_before(scratch(WHOLE, start=ScratchStart())) == 0
+    shutil.rmtree(copy / "state")
+    assert steps_before(resumed(copy)) == 0
