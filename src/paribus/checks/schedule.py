@@ -1,4 +1,4 @@
-"""Budgets below one step, or that have fewer steps than the checkpoints that are scored need, where that is known."""
+"""Budgets below one step or the warm-up, or with fewer steps than the checkpoints that are scored need."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.packing import PairPacking, pads
+from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems
@@ -34,6 +35,20 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
     schedule = _schedule(config, vocabulary)
     if schedule is not None and schedule.value < schedule.of_step:
         yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
+    warmup = config.training.warmup_steps
+    if schedule is not None and warmup and warmup >= schedule.steps:
+        right = "lower it, take a larger budget, or null and a training.warmup_share"
+        yield "training.warmup_steps", f"{warmup}, but {schedule.path} ends after {schedule.steps}; {right}"
+    yield from _unused(config.training)
+
+
+def _unused(training: TrainingConfig) -> Iterator[tuple[str, str]]:
+    """A warm-up's first rate where the schedule has none, or one above the peak that it leads to."""
+    initial, peak = training.warmup_learning_rate, training.learning_rate
+    if initial and training.schedule == "cosine":
+        yield "training.warmup_learning_rate", f"{initial:g}, but training.schedule=cosine warms up from 0; take 0"
+    elif initial > peak:
+        yield "training.warmup_learning_rate", f"{initial:g} is above training.learning_rate={peak:g}; lower it"
 
 
 def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:

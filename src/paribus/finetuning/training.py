@@ -80,8 +80,10 @@ def recipe(config: RunConfig, examples: int) -> tuple[TrainingConfig, int]:
     training = replace(
         config.training,
         learning_rate=finetuning.learning_rate,
+        schedule="cosine",
         min_learning_rate_ratio=0.0,
         warmup_share=finetuning.warmup_share,
+        warmup_steps=None,
         global_batch=finetuning.global_batch,
         batch_bytes=None,
         batch_multiple=1,

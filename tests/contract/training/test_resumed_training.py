@@ -71,6 +71,16 @@ def copy(half: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(half, tmp_path / "copy"))
 
 
+def test_two_halves_under_an_inverse_square_root_are_the_bytes_of_a_whole(inputs: Any, tmp_path: Path) -> None:
+    falling = dataclasses.replace(TRAINING, schedule="inverse_sqrt", warmup_steps=3)
+    execute(tmp_path, "whole", inputs, scratch(WHOLE, training=falling))
+    execute(tmp_path, "half", inputs, scratch(HALF, training=falling))
+    execute(tmp_path, "both", inputs, resumed(tmp_path / "half" / "output", training=falling))
+    once, twice = (files(tmp_path / name / "output") for name in ("whole", "both"))
+    assert once.pop(OWN_NAME) != twice.pop(OWN_NAME)
+    assert once == twice
+
+
 def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
     whole = execute(tmp_path, "whole", inputs, scratch(WHOLE))
     both = execute(tmp_path, "both", inputs, resumed(half))

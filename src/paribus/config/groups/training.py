@@ -18,13 +18,24 @@ from paribus.config.units import Size
 
 @group
 class TrainingConfig:
-    """AdamW with warm-up and cosine decay."""
+    """AdamW with warm-up and a schedule."""
 
-    kind: Literal["adamw"] = identity("adamw", doc="AdamW, linear warm-up, cosine decay.")
+    kind: Literal["adamw"] = identity("adamw", doc="AdamW; with weight_decay=0 it is Adam.")
     learning_rate: PositiveFloat = identity(3e-4, doc="Peak learning rate (papers: 3e-4).")
-    min_learning_rate_ratio: UpToOne = identity(0.1, doc="Final over peak learning rate.")
+    schedule: Literal["cosine", "inverse_sqrt"] = identity(
+        "cosine",
+        doc="After a linear warm-up: half a cosine over the rest of the budget, or peak x sqrt(warm-up steps / step), "
+        "which no budget ends (Vaswani et al. 2017; Ott et al. 2018).",
+    )
+    min_learning_rate_ratio: UpToOne = identity(0.1, doc="Final over peak learning rate, of the cosine.")
     warmup_share: Probability = identity(
         0.021, doc="Share of the budget's steps that are linear warm-up, to the nearest step (papers: 2,000 of 95,000)."
+    )
+    warmup_steps: NonNegative | None = identity(
+        None, doc="Steps of linear warm-up, whatever the budget (Ott et al.: 4,000); null: as warmup_share says."
+    )
+    warmup_learning_rate: NonNegativeReal = identity(
+        0.0, doc="Learning rate of the first step, from which inverse_sqrt warms up (Ott et al.: 1e-7)."
     )
     weight_decay: NonNegativeReal = identity(0.1, doc="Decoupled weight decay, on matrices only.")
     beta1: Probability = identity(0.9, doc="AdamW's first moment decay, below 1.")
