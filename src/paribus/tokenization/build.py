@@ -15,10 +15,7 @@ from paribus.config.groups.tokenization import (
     EncoderConfig,
     ExistingTokenizer,
     LongestFirstEncoder,
-    PredictiveEntropyPretokenizer,
-    PretokenizerConfig,
     ScaffoldBPETokenizer,
-    SpansPretokenizer,
     TrainableTokenizerConfig,
     UnigramTokenizer,
 )
@@ -31,10 +28,8 @@ from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tokenization.learn.sample import LearningSample
 from paribus.tokenization.learn.unigram import PRUNE
+from paribus.tokenization.pretokenize.configured import configured
 from paribus.tokenization.pretokenize.cutter import Cutter
-from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
-from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
-from paribus.tokenization.pretokenize.spans.settings import SpanSettings
 from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.tokenizer import Tokenizer
 
@@ -54,11 +49,9 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
             check_lossless(tokenizer.settings)
         return _save(tokenizer, context.output)
     corpus = CorpusArtifact(context.inputs["corpus"])
-    sample = None if isinstance(config, BytesTokenizer) else config.sample
-    total = min(corpus.bytes("train"), sample or corpus.bytes("train"))
-    texts = LearningSample(corpus, total, context.report)
+    texts = LearningSample(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.report)
     compile_kernels("tokenization", context.report)
-    pretokenizer = _pretokenizer(context.config.pretokenizer, texts)
+    pretokenizer = configured(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
         raise DataError(f"corpus: the training split of {corpus.path} is empty; there is nothing to train on")
@@ -81,23 +74,6 @@ def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
         "stopped": tokenizer.settings.stopped,
         "unknown": tokenizer.settings.unknown,
     }
-
-
-def _pretokenizer(config: PretokenizerConfig, texts: LearningSample) -> str | Cutter:
-    if isinstance(config, SpansPretokenizer):
-        settings = SpanSettings(
-            max_length=config.max_length,
-            min_count=config.min_count,
-            entropy_weight=config.entropy_weight,
-            entropy_only=config.entropy_only,
-            information=config.information,
-            least_score=config.least_score,
-            classes=config.classes,
-        )
-        return SpanPretokenizer.train(texts, settings)
-    if isinstance(config, PredictiveEntropyPretokenizer):
-        return PredictiveEntropySpans(Path(config.model).expanduser(), threshold=config.threshold)
-    return config.kind
 
 
 def _train(

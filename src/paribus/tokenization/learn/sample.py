@@ -33,10 +33,14 @@ class CountedPart:
 
 
 class LearningSample:
-    """The first documents of the training split up to `total` bytes, counted and reported as they pass."""
+    """The first documents of the training split up to `most` bytes, counted and reported as they pass.
 
-    def __init__(self, corpus: CorpusArtifact, total: int, report: Reporter) -> None:
-        self._corpus, self._total, self._report = corpus, total, report
+    None takes all of the split; the first document counts whatever its size.
+    """
+
+    def __init__(self, corpus: CorpusArtifact, most: int | None, report: Reporter) -> None:
+        size = corpus.bytes("train")
+        self._corpus, self._total, self._report = corpus, min(size, most or size), report
         self.documents = self.bytes = 0
 
     def __iter__(self) -> Iterator[str]:

@@ -86,6 +86,15 @@ class PredictiveEntropySpans:
         found = model.entropies([list(chain(*parts)) for parts in spelled])
         return [_after_each(parts, entropies) for parts, entropies in zip(spelled, found, strict=True)]
 
+    def boundaries(self, entropies: Reals) -> list[int]:
+        """Numbers of characters after which a piece ends inside a line, by what `entropies` gave for it."""
+        before, here, after = entropies[:-2], entropies[1:-1], entropies[2:]
+        peaks = (here > before) & (here > after)
+        if self.threshold is not None:
+            peaks &= here >= self.threshold
+        boundaries: list[int] = (np.flatnonzero(peaks) + 1).tolist()
+        return boundaries
+
     def to_state(self) -> dict[str, Any]:
         """All of it as JSON values; the model is named by its directory and the digest of its files."""
         return {
@@ -130,16 +139,7 @@ class PredictiveEntropySpans:
         full = [line for line in lines if line]
         entropies = iter(self.entropies(full)) if full else iter(())
         for line in lines:
-            yield _pieces(line, self._boundaries(next(entropies))) if line else []
-
-    def _boundaries(self, entropies: Reals) -> list[int]:
-        """Numbers of characters after which a piece ends inside a line."""
-        before, here, after = entropies[:-2], entropies[1:-1], entropies[2:]
-        peaks = (here > before) & (here > after)
-        if self.threshold is not None:
-            peaks &= here >= self.threshold
-        boundaries: list[int] = (np.flatnonzero(peaks) + 1).tolist()
-        return boundaries
+            yield _pieces(line, self.boundaries(next(entropies))) if line else []
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_loaded": None}
