@@ -190,7 +190,7 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
 - Tables that score the same models share their trainings: at 7B all of In-Context's are the three of its first row of
   that size.
 - Tables and figures of tokenizers train no language model (LBPE's II and VI, Scaffold-BPE's 6, 8 and figures 1, 2 and
-  5, Entropy-Driven Pre-Tokenization's, arXiv 2506.15889): `paribus tokens statistics` makes them on CPUs, in minutes
+  5, Entropy-Driven Pre-Tokenization's, arXiv 2506.15889): `paribus tokens` makes them on CPUs, in minutes
   or, of the whole Pile, hours, so they have no bill.
 """
 COMMANDS = "The commands, where CLUSTER is what is written above:\n"

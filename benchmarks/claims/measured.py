@@ -8,7 +8,7 @@ from scipy.stats import t
 
 from claims.claim import Claim, Found
 from paribus.checks.command import compose_command
-from paribus.commands.tokens import TOKENS
+from paribus.commands.tokens.files import TOKENS
 from paribus.config.arguments import parse
 from paribus.config.groups.experiment import default_table
 from paribus.errors import ParibusError

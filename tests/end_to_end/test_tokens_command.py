@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from paribus.cli import main
-from paribus.commands.cut_text import shown
-from paribus.commands.tokens import USAGE
+from paribus.commands.tokens.cut_text import shown
+from paribus.commands.tokens.verb import USAGE
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.segmenters.corpus import tokenizer_scores
 from paribus.pipeline.stages import STAGES
@@ -258,9 +258,14 @@ def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (("sstatistics",), "'sstatistics' is no action; known: statistics, containing, cut"),
+        (("sstatistics",), "'sstatistics' is no action; known: statistics, containing, cut, candidates, entropy"),
         (("containing",), "which token?"),
         (("cut",), "which text?"),
+        (("entropy",), "which text?"),
+        (("candidates", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
+        (("entropy", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
+        (("candidates", "pretokenizer=gpt2"), "pretokenizer.kind: 'gpt2' has no candidates; give pretokenizer=spans"),
+        (("entropy", "a", "pretokenizer=spans"), "pretokenizer.kind: 'spans' has no language model"),
         (("containing", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
         (("statistics", "tokeniser=bpe"), "tokeniser"),
         (("statistics", "evaluation.tasks=[msr]", "evaluation.data=benchmarks"), "msr"),

@@ -5,5 +5,6 @@ was refused, 130 for one that was stopped. A verb parses, asks the rooms below, 
 number of a table is made of.
 
 `run` starts every run of a sweep through Hydra's launcher and keeps no state of its own: what happened is read from
-records, so a second command knows what the first did, wherever and however that ended.
+records, so a second command knows what the first did, wherever and however that ended. `tokens` is the verb
+with the most actions, and has a folder.
 """

@@ -85,7 +85,7 @@ def _order(arguments: Sequence[str]) -> int:
 
 
 def _tokens(arguments: Sequence[str]) -> int:
-    from paribus.commands.tokens import tokens_command
+    from paribus.commands.tokens.verb import tokens_command
 
     return tokens_command(arguments, open_console())
 

@@ -1,22 +1,19 @@
 """The verb `paribus tokens`: what tokenizers and encoders do with a corpus, without a model."""
 
 import codecs
-import os
-import tempfile
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
 from paribus.checks.command import compose_command
 from paribus.commands.actions import print_usage, show, split_subject
+from paribus.commands.tokens.files import TOKENS, report_directory, say_where
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import Composition
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.experiment import TableConfig, default_table
-from paribus.config.identity import digest
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make
@@ -31,15 +28,17 @@ if TYPE_CHECKING:
 USAGE = """usage: paribus tokens statistics [overrides]        -m tokenizer=... encoder=... for several
        paribus tokens containing TOKEN [overrides]  the tokens that contain it, and how often each occurs
        paribus tokens cut TEXT [overrides]          the tokens of a text; -m tokenizer=... encoder=... for several
+       paribus tokens candidates [overrides]        mutual information and entropies of the candidates of spans
+       paribus tokens entropy TEXT [overrides]      predictive entropy along a text, and where it is cut; a line alone
 
 Statistics are of the training text, and bytes a token of the held-out text; with evaluation.tasks=[pku] or msr also how
-well tokens agree with words. In TOKEN and TEXT, where they are ASCII, \\n and the like are as in Python; what begins
+well tokens agree with words. Candidates are of pretokenizer=spans; entropy is of pretokenizer=predictive_entropy, which
+needs a model and no corpus. In TOKEN and TEXT, where they are ASCII, \\n and the like are as in Python; what begins
 with a dash stands after --.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
 """
 STATISTICS, CONTAINING, CUT = "statistics", "containing", "cut"
-TOKENS = "tokens"
-"""Directory of the output root for reports and logs."""
+CANDIDATES, ENTROPY = "candidates", "entropy"
 _MOST_SHOWN = 20
 
 
@@ -48,19 +47,41 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
     if not arguments or arguments[0] in {*HELP_FLAGS, "help"}:
         print_usage(USAGE, console)
         return 0 if arguments else 2
-    action, actions = arguments[0], (STATISTICS, CONTAINING, CUT)
+    action, actions = arguments[0], (STATISTICS, CONTAINING, CUT, CANDIDATES, ENTROPY)
     if action not in actions:
         raise ConfigurationError(f"{action!r} is no action; known: {', '.join(actions)}\n{USAGE}")
-    token, rest = (None, arguments[1:]) if action == STATISTICS else split_subject(arguments[1:])
+    token, rest = (None, arguments[1:]) if action in {STATISTICS, CANDIDATES} else split_subject(arguments[1:])
     command = parse(rest, TOKENS)
     if command.shows:
         return show(command, USAGE, console)
     if action == STATISTICS:
         return _statistics(command, console)
-    if not token:
+    if action == CANDIDATES:
+        from paribus.commands.tokens.candidates import show_candidates
+
+        return show_candidates(_only(command).jobs[0].config, console)
+    return _of_text(action, token, command, console)
+
+
+def _of_text(action: str, subject: str | None, command: Command, console: Console) -> int:
+    if not subject:
         raise ConfigurationError(f"which {'token' if action == CONTAINING else 'text'}? Give its text\n{USAGE}")
-    text = _unescaped(token)
-    return _containing(text, command, console) if action == CONTAINING else _cut(text, command, console)
+    text = _unescaped(subject)
+    if action == CUT:
+        return _cut(text, command, console)
+    if action == ENTROPY:
+        from paribus.commands.tokens.entropy import show_entropy
+
+        return show_entropy(text, _only(command).jobs[0].config, console)
+    return _containing(text, _only(command), console)
+
+
+def _only(command: Command) -> Composition:
+    """The command's configuration; ConfigurationError where it has several."""
+    composition = compose_command(command)
+    if len(composition.jobs) != 1:
+        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+    return composition
 
 
 def _unescaped(text: str) -> str:
@@ -101,10 +122,9 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     # What is compared with what makes another report of the same artefacts.
     compared = [[*row.labels, row.baseline] for row in rows]
     keys = [one.key for one in counted]
-    told = digest([experiment.name if experiment else None, list(composition.factors), compared, keys])
-    root = OutputRoot.of(composition.jobs[0].config).path
-    writable = os.access(root, os.W_OK)
-    directory = root / TOKENS / told[:16] if writable else Path(tempfile.mkdtemp(prefix="paribus-tokens-"))
+    root = OutputRoot.of(composition.jobs[0].config)
+    told = [experiment.name if experiment else None, list(composition.factors), compared, keys]
+    directory = report_directory(root, told)
     tables = write_token_report(
         rows,
         directory,
@@ -116,10 +136,7 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
     )
     for one in tables:
         console.print(one)
-    console.print(f"tables, numbers and plots: {directory}", markup=False, soft_wrap=True)
-    if not writable:
-        told = f"{root} may not be written, so they are not there"
-        console.print(told, style="dim", markup=False, soft_wrap=True)
+    say_where(directory, root, console)
 
 
 def _table(composition: Composition) -> TableConfig:
@@ -128,7 +145,7 @@ def _table(composition: Composition) -> TableConfig:
 
 
 def _cut(text: str, command: Command, console: Console) -> int:
-    from paribus.commands.cut_text import cut_table
+    from paribus.commands.tokens.cut_text import cut_table
 
     composition = compose_command(command)
     for job in composition.jobs:
@@ -143,10 +160,7 @@ def _cut(text: str, command: Command, console: Console) -> int:
     return 0
 
 
-def _containing(token: str, command: Command, console: Console) -> int:
-    composition = compose_command(command)
-    if len(composition.jobs) != 1:
-        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+def _containing(token: str, composition: Composition, console: Console) -> int:
     from paribus.pipeline.token_rows import TARGETS, count
     from paribus.tokenization.tokenizer import Tokenizer
     from paribus.tokenization.vocabulary.containment import containing

@@ -80,13 +80,13 @@ def picture(
     """Draw a figure of this size in inches."""
     figure = Figure(figsize=size, layout="constrained")
     draw(figure)
-    if engine := figure.get_layout_engine():
-        engine.execute(figure)
-    # The layout is made once: saving would make it again, twice for each format.
-    figure.set_layout_engine(None)
     with warnings.catch_warnings():
         # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        if engine := figure.get_layout_engine():
+            engine.execute(figure)
+        # The layout is made once: saving would make it again, twice for each format.
+        figure.set_layout_engine(None)
         png, svg = io.BytesIO(), io.BytesIO()
         settings = {"compress_level": _COMPRESSION}
         figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs=settings)

@@ -31,9 +31,9 @@ def terminal_table(
     return table
 
 
-def plain_table(title: str, lines: Sequence[Sequence[str]], width: int) -> Table:
+def plain_table(title: str, lines: Sequence[Sequence[str]], width: int, caption: str | None = None) -> Table:
     """Lines of text, the first of which are headings; columns without one, and the first, hold names."""
-    table = bare_table(title)
+    table = bare_table(title, caption)
     left = max(len(line[0]) for line in lines[1:])
     for place, heading in enumerate(lines[0]):
         narrow = min(left, width // 2) if place == 0 else None

@@ -1,0 +1,71 @@
+"""What the candidates of `pretokenizer=spans` score: mutual information beside branching entropy."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+
+from paribus.commands.tokens.files import TOKENS, report_directory, say_where
+from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, SpansPretokenizer
+from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError, DataError
+from paribus.pipeline.make import check, make
+from paribus.pipeline.output_root import OutputRoot
+from paribus.reporting.tokenizers.candidates import CandidateScores, write_candidate_report
+
+TITLE = "Candidate spans: mutual information and entropy"
+
+
+def show_candidates(config: RunConfig, console: Console) -> int:
+    """Make the corpus where it is missing, count candidates in what a vocabulary is trained on, and show them.
+
+    Raises:
+        ConfigurationError: the pre-tokenizer has no candidates.
+        DataError: no n-gram of the text is one.
+    """
+    if not isinstance(config.pretokenizer, SpansPretokenizer):
+        raise ConfigurationError(
+            f"pretokenizer.kind: {config.pretokenizer.kind!r} has no candidates; give pretokenizer=spans"
+        )
+    check(config, ("corpus",))
+    corpus = make(config, ("corpus",), asked_by=TOKENS)["corpus"]
+    root, sample = OutputRoot.of(config), _sample(config)
+    experiment = config.experiment
+    directory = report_directory(root, ["candidates", corpus.key, asdict(config.pretokenizer), sample])
+    found = _scores(config.pretokenizer, corpus.path, sample)
+    title = (experiment.title if experiment else None) or TITLE
+    console.print(write_candidate_report(found, directory, title=title, text="the training text", width=console.width))
+    say_where(directory, root, console)
+    return 0
+
+
+def _sample(config: RunConfig) -> int | None:
+    tokenizer = config.tokenizer
+    return None if isinstance(tokenizer, BytesTokenizer | ExistingTokenizer) else tokenizer.sample
+
+
+def _scores(config: SpansPretokenizer, corpus: Path, sample: int | None) -> CandidateScores:
+    from paribus.corpus.artifact import CorpusArtifact
+    from paribus.stage.context import SilentReporter
+    from paribus.tokenization.learn.sample import LearningSample
+    from paribus.tokenization.pretokenize.spans.ngrams import candidate_ngrams
+
+    levels = candidate_ngrams(
+        LearningSample(CorpusArtifact(corpus), sample, SilentReporter()),
+        max_length=config.max_length,
+        min_count=config.min_count,
+        information=config.information,
+        classes=config.classes,
+    )
+    by_length = {level.length: len(level.counts) for level in levels if len(level.counts)}
+    if not by_length:
+        raise DataError(
+            f"corpus: no characters of the training text stand together pretokenizer.min_count={config.min_count} times"
+        )
+    return CandidateScores(
+        np.concatenate([level.information for level in levels]),
+        np.concatenate([level.left_entropy for level in levels]),
+        np.concatenate([level.right_entropy for level in levels]),
+        by_length,
+    )

@@ -1,0 +1,129 @@
+"""`paribus tokens candidates` and `paribus tokens entropy`: Figures 2, 3 and 5 of arXiv 2506.15889."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.cli import main
+from paribus.corpus.artifact import CorpusArtifact
+from paribus.tokenization.pretokenize.spans.ngrams import Ngrams, candidate_ngrams
+from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
+from support.character_models import SENTENCE, save_bert_style_model, save_paribus_checkpoint
+from support.command_line import OVERRIDES, write_corpus
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def directory_of(told: str) -> Path:
+    found = re.search(r"tables, numbers and plots: (\S+)", told)
+    assert found
+    return Path(found[1])
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def counted(levels: list[Ngrams], low: float, high: float, quantity: str) -> int:
+    values = np.concatenate([getattr(level, quantity) for level in levels]).round(9)
+    return int(((low <= values) & (values < high)).sum())
+
+
+@pytest.mark.parametrize("information", ["shares", "counts"])
+def test_the_candidates_are_those_that_spans_are_chosen_from(
+    here: Path, capsys: pytest.CaptureFixture[str], information: str
+) -> None:
+    write_corpus(here)
+    settings = ("pretokenizer=spans", "pretokenizer.max_length=3", f"pretokenizer.information={information}")
+    assert main(["tokens", "candidates", *OVERRIDES, *settings, "tokenizer.sample=10KB"]) == 0
+    told = capsys.readouterr().out
+    (corpus,) = (here / "paribus_runs/artifacts/corpus").iterdir()
+    texts, size = [], 0
+    for document in CorpusArtifact(corpus).documents("train"):
+        if size + document.bytes > 10_000:
+            break
+        size += document.bytes
+        texts.append(document.text)
+    levels = candidate_ngrams(texts, max_length=3, information=information)  # type: ignore[arg-type]
+    total = sum(len(level.counts) for level in levels)
+    assert f"{total:,} candidates of the training text" in " ".join(told.split())
+    names = {"mutual information": "information", "left entropy": "left_entropy", "right entropy": "right_entropy"}
+    found = rows(directory_of(told) / "candidates.csv")
+    assert {row["quantity"] for row in found} == names.keys()
+    for row in found:
+        expected = counted(levels, float(row["low"]), float(row["high"]), names[row["quantity"]])
+        assert int(row["candidates"]) == expected
+    stages = {path.name for path in (here / "paribus_runs/artifacts").iterdir()}
+    assert stages - {"claims", "partial", "verified"} == {"corpus"}
+
+
+def test_a_text_without_candidates_is_refused(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "texts").mkdir()
+    (here / "texts/a.jsonl").write_text('{"text": "ab"}\n{"text": "cd"}\n{"text": "ef"}\n', encoding="utf-8")
+    assert main(["tokens", "candidates", *OVERRIDES, "pretokenizer=spans"]) == 1
+    assert "pretokenizer.min_count=2" in " ".join(capsys.readouterr().err.split())
+
+
+@pytest.mark.parametrize("save", [save_bert_style_model, save_paribus_checkpoint])
+def test_the_entropy_along_lines_is_that_of_the_pretokenizer_and_no_corpus_is_read(
+    here: Path, capsys: pytest.CaptureFixture[str], save: object
+) -> None:
+    save(here / "model")  # type: ignore[operator]
+    lines = [SENTENCE, SENTENCE[5:12]]
+    text = f"{lines[0]}\n\n{lines[1]}\n"
+    assert main(["tokens", "entropy", text, "pretokenizer=predictive_entropy", "pretokenizer.model=model"]) == 0
+    told = capsys.readouterr().out
+    cutter = PredictiveEntropySpans(here / "model")
+    for line in lines:
+        assert "|".join(cutter.pieces(line)) in told.splitlines()
+    found = rows(directory_of(told) / "entropy.csv")
+    for number, (line, entropies) in enumerate(zip(lines, cutter.entropies(lines), strict=True), start=1):
+        mine = [row for row in found if row["line"] == str(number)]
+        assert "".join(row["character"] for row in mine) == line
+        assert [float(row["entropy"]) for row in mine] == pytest.approx(entropies.tolist(), abs=1e-4)
+        ends = [int(row["place"]) for row in mine if row["boundary"] == "yes"]
+        assert ends == np.cumsum([len(piece) for piece in cutter.pieces(line)]).tolist()
+    svg = (directory_of(told) / "plots/entropy.svg").read_text(encoding="utf-8")
+    assert "".join(re.findall(rf">([{re.escape(SENTENCE)}])<", svg)) == "".join(lines)
+    assert not (here / "paribus_runs/artifacts").exists()
+
+
+def test_a_threshold_and_another_text_are_other_files(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save_bert_style_model(here / "model")
+    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=model")
+    directories = set()
+    for more in ((SENTENCE,), (SENTENCE, "pretokenizer.threshold=100"), (SENTENCE[:9],)):
+        assert main(["tokens", "entropy", *more, *options]) == 0
+        told = capsys.readouterr().out
+        directories.add(directory_of(told))
+        whole = SENTENCE in told.splitlines()
+        assert whole == ("pretokenizer.threshold=100" in more), "no maximum is that high"
+    assert len(directories) == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("\n\n", "the text has no line with a character"), ("a\udcff", "no UTF-8 at character 2")],
+)
+def test_a_text_that_cannot_be_read_is_refused(
+    here: Path, capsys: pytest.CaptureFixture[str], text: str, told: str
+) -> None:
+    save_bert_style_model(here / "model")
+    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=model")
+    assert main(["tokens", "entropy", text, *options]) == 2
+    assert told in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_directory_without_a_model_is_named(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (here / "empty").mkdir()
+    options = ("pretokenizer=predictive_entropy", "pretokenizer.model=empty")
+    assert main(["tokens", "entropy", SENTENCE, *options]) == 1
+    assert "no model directory" in " ".join(capsys.readouterr().err.split())
