@@ -121,7 +121,7 @@ def _write(
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=last)
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
-    about |= {"bleu": scored.translated.signature, "texts": {found.name: found.about() for found in scored.texts}}
+    about |= {**scored.translated.signatures, "texts": {found.name: found.about() for found in scored.texts}}
     about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
     about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
     content = {

@@ -104,7 +104,7 @@ PROMPTS = Stage(
 )
 EVALUATION = Stage(
     "evaluation",
-    code_version=8,
+    code_version=9,
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",

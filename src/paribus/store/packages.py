@@ -44,6 +44,7 @@ _SCORING = {
     "transformers": _FORWARD,
     "lm-eval": "prompts, the choice of examples, and metrics",
     "sacrebleu": "BLEU",
+    "sacremoses": "the tokens of tokenized BLEU",
     "rouge_score": "ROUGE",
     "numpy": _ARITHMETIC,
     PYTHON: "the examples it draws for prompts, and its Unicode tables in metrics",

@@ -10,11 +10,14 @@ import pytest
 import torch
 from sacrebleu.metrics.bleu import BLEU
 
+from paribus.config.groups.experiment import default_table
 from paribus.config.schema import RunConfig
 from paribus.corpus.artifact import CorpusArtifact, CorpusWriter
+from paribus.evaluation.measures.bleu import tokenized_bleu
 from paribus.evaluation.stage import build_scores, build_tasks
 from paribus.evaluation.tasks.heldout_pairs import PairSample, TextPair, read_pairs
 from paribus.modeling.build import build_model, save_model
+from paribus.reporting.table.columns import columns_of
 from paribus.reporting.table.scores import load
 from paribus.tokenization import Tokenizer
 from support.stages import context_at
@@ -115,6 +118,7 @@ def test_held_out_pairs_are_translated_and_their_bleu_is_that_of_the_translation
         values = [row["value"] for row in items if row["checkpoint"] == step]
         assert sum(values) / 9 == pytest.approx(scores[-1])
     assert metrics["eval/translation/0shot/bleu"] == pytest.approx(sum(scores) / 2)
+    assert {row["metric"] for row in items} == {"bleu"}, "the language of held-out pairs may be unknown"
 
 
 def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
@@ -137,6 +141,12 @@ def test_a_test_set_is_translated_as_held_out_pairs_are(tmp_path: Path) -> None:
     assert "eval/translation/0shot/bleu" not in metrics
     statistics = json.loads((tmp_path / "evaluation" / "statistics.json").read_text())
     assert statistics["bleu"] == str(metric.get_signature())
+    tokenized = tokenized_bleu([row["translation"] for row in translated], references, "de")
+    assert metrics["eval/wmt14_en_de/0shot/tokenized_bleu"] == pytest.approx(tokenized.score / 100)
+    assert statistics["tokenized_bleu"] == tokenized.signature
+    found = load(tmp_path / "evaluation")
+    labels = [column.label for column in columns_of([found], [{}], default_table()) if column.group == "wmt14_en_de"]
+    assert labels == ["BLEU", "tokenized BLEU"]
     chosen = set(pq.read_table(tmp_path / "evaluation" / "heldout.parquet")["document"].to_pylist())
     files = sorted((tmp_path / "corpus" / "heldout").glob("*.parquet"))
     sources = {row["id"]: row["text"] for file in files for row in pq.read_table(file).to_pylist()}

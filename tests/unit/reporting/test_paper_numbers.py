@@ -16,6 +16,7 @@ from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.table.measures import BESIDE
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record
 
@@ -199,6 +200,7 @@ def scored(root: Path, table: TableConfig, measures: list[str]) -> RunRecord:
     items = pd.read_parquet(run.scores / "items.parquet")
     wanted = {(task.partition(":")[0], task.partition(":")[2] or metrics.get(task, "acc")) for task in tasks}
     wanted |= {(task, metrics[task]) for task, _ in wanted if task in metrics}
+    wanted |= {(task, main) for task, metric in wanted for main, beside in BESIDE.items() if metric == beside}
     parts = [items[items["task"] == task].assign(metric=metric) for task, metric in sorted(wanted)]
     pd.concat(parts).to_parquet(run.scores / "items.parquet")
     return run

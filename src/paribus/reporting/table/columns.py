@@ -9,6 +9,7 @@ from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
 from paribus.reporting.table.measures import (
     BATCH_BYTES,
+    BESIDE,
     BITS_PER_BYTE,
     CONCATENATED,
     CONTEXT_BYTES,
@@ -94,7 +95,11 @@ class _Maker:
         return columns + ([average] if average and len(average.parts) > 1 else [])
 
     def _reported(self, task: str) -> list[str]:
-        return [f"{task}:{metric}" for metric in WORDS] if WORDS[0] in self.available[task] else [task]
+        """Names of the columns of a task of which a table says no more."""
+        if WORDS[0] in self.available[task]:
+            return [f"{task}:{metric}" for metric in WORDS]
+        beside = BESIDE.get(self._part(task).metric)
+        return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
     def named(self, name: str) -> list[Column]:
         """What an entry of `table.columns` stands for."""

@@ -43,6 +43,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
         "recall": Metric("higher", "recall"),
         "mcc": Metric("higher", "Matthews correlation"),
         "bleu": Metric("higher", "BLEU"),
+        "tokenized_bleu": Metric("higher", "tokenized BLEU"),
         "chrf": Metric("higher", "chrF"),
         "rouge_geometric_mean": Metric("higher", "ROUGE"),
         "rouge1": Metric("higher", "ROUGE-1"),
@@ -63,6 +64,7 @@ METRICS: Mapping[str, Metric] = MappingProxyType(
 PERCENT: Mapping[str, str] = MappingProxyType(
     {
         "bleu": "BLEU",
+        "tokenized_bleu": "tokenized BLEU",
         "rouge_geometric_mean": "ROUGE",
         "word_precision": "precision",
         "word_recall": "recall",
@@ -72,6 +74,8 @@ PERCENT: Mapping[str, str] = MappingProxyType(
 """Metrics of a whole corpus, and the labels of their columns."""
 WORDS = ("word_precision", "word_recall", "word_f1")
 """What a segmented corpus is reported by: none says much alone."""
+BESIDE: Mapping[str, str] = MappingProxyType({"bleu": "tokenized_bleu"})
+"""What a task is reported by beside the metric that it is rather reported by."""
 
 
 @dataclass(frozen=True)

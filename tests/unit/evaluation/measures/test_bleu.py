@@ -1,10 +1,13 @@
 """BLEU and what each sentence contributes to it."""
 
+import math
+from collections import Counter
+
 import numpy as np
 import pytest
 from sacrebleu.metrics.bleu import BLEU
 
-from paribus.evaluation.measures.bleu import bleu
+from paribus.evaluation.measures.bleu import bleu, tokenized_bleu
 
 WORDS = [
     "the",
@@ -62,3 +65,58 @@ def test_lists_that_do_not_fit_are_refused() -> None:
         bleu(["a", "b"], ["a"])
     with pytest.raises(ValueError, match="0 of 0"):
         bleu([], [])
+
+
+def multi_bleu(translations: list[str], references: list[str]) -> float:
+    """The counts and the formula of Moses' multi-bleu.perl, of one reference."""
+    precisions = []
+    for order in range(1, 5):
+        correct = total = 0
+        for one, other in zip(translations, references, strict=True):
+            mine, its = (
+                Counter(tuple(words[i : i + order]) for i in range(len(words) - order + 1))
+                for words in (one.split(), other.split())
+            )
+            correct, total = correct + (mine & its).total(), total + mine.total()
+        precisions.append(correct / total if total else 0.0)
+    if not all(precisions):
+        return 0.0
+    length, wanted = (sum(len(text.split()) for text in texts) for texts in (translations, references))
+    penalty = math.exp(1 - wanted / length) if length < wanted else 1.0
+    return 100 * penalty * math.exp(sum(map(math.log, precisions)) / 4)
+
+
+@pytest.mark.parametrize("shorter", [0, 2])
+def test_tokenized_bleu_of_plain_words_is_that_of_multi_bleu(shorter: int) -> None:
+    translations, references = sentences(200, 3, shorter=shorter)
+    found = tokenized_bleu(translations, references, "de")
+    assert found.score == pytest.approx(multi_bleu(translations, references), rel=1e-12)
+    assert found.sentences.mean() == pytest.approx(found.score, rel=1e-12)
+
+
+def test_moses_cuts_both_sides_by_the_rules_of_the_language_and_at_hyphens() -> None:
+    german = "Die Rich-Text-Datei kostet z. B. 3,5 Mio. Euro (heute)."
+    cut = "Die Rich @-@ Text @-@ Datei kostet z. B. 3,5 Mio. Euro ( heute ) ."
+    other, plain = "Die Text-Datei kostet z. B. 3,5 Mio. Mark.", "Die Text @-@ Datei kostet z. B. 3,5 Mio. Mark ."
+    assert tokenized_bleu([other], [german], "de").score == pytest.approx(multi_bleu([plain], [cut]))
+    assert tokenized_bleu([other], [german], "de").score != pytest.approx(tokenized_bleu([other], [german], "en").score)
+    french = ["C'est l'heure, dit-il aujourd'hui à Paris."], ["C'est l'heure, dit-elle aujourd'hui à Lyon."]
+    expected = [
+        ["C' est l' heure , dit @-@ il aujourd' hui à Paris ."],
+        ["C' est l' heure , dit @-@ elle aujourd' hui à Lyon ."],
+    ]
+    assert tokenized_bleu(*french, "fr").score == pytest.approx(multi_bleu(*expected))
+
+
+def test_case_counts_and_nothing_is_smoothed() -> None:
+    assert tokenized_bleu(["The cat sat on a mat"], ["the cat sat on a mat"], "en").score < 100
+    pairs = ["one two three five six", "a b"], ["one two three four six", "a b"]
+    found = tokenized_bleu(*pairs, "en")
+    assert found.score == 0 and (found.sentences == 0).all()
+    assert bleu(*pairs).score > 0
+
+
+def test_the_signature_says_what_cut_the_text() -> None:
+    signature = tokenized_bleu(["a"], ["a"], "fr").signature
+    assert "case:mixed" in signature and "tok:none" in signature and "smooth:none" in signature
+    assert "moses:fr-a-sacremoses-" in signature
