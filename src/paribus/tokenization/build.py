@@ -15,6 +15,7 @@ from paribus.config.groups.tokenization import (
     EncoderConfig,
     ExistingTokenizer,
     LongestFirstEncoder,
+    PredictiveEntropyPretokenizer,
     ScaffoldBPETokenizer,
     TrainableTokenizerConfig,
     UnigramTokenizer,
@@ -114,7 +115,10 @@ class _Part:
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
     compile_kernels("tokenization", context.report)
-    tokenizer = with_encoder(Tokenizer.load(context.inputs["vocabulary"] / "tokenizer"), context.config.encoder)
+    pretokenizer = context.config.pretokenizer
+    device = pretokenizer.device if isinstance(pretokenizer, PredictiveEntropyPretokenizer) else "cpu"
+    vocabulary = Tokenizer.load(context.inputs["vocabulary"] / "tokenizer", device=device)
+    tokenizer = with_encoder(vocabulary, context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
     encoder = context.config.encoder
     draws = encoder.draws if isinstance(encoder, DropoutEncoder) else 1

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from paribus.config.groups.tokenization import ExistingTokenizer
+from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Outside, Stage, always, fields, together
+from paribus.stage.spec import Device, Outside, Stage, always, fields, together
 from paribus.store.file_digests import FileDigests
 
 
@@ -31,6 +31,13 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
     return fingerprint(config, digests)
 
 
+def _device(config: RunConfig) -> Device | None:
+    """Only a pre-tokenizer's language model has one."""
+    if not isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
+        return None
+    return Device("pretokenizer.device", config.pretokenizer.device)
+
+
 VOCABULARY = Stage(
     "vocabulary",
     code_version=2,
@@ -38,6 +45,7 @@ VOCABULARY = Stage(
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=_build_vocabulary,
     outside=Outside(_named_files, _fingerprint),
+    device=_device,
 )
 TOKENS = Stage(
     "tokens",
@@ -45,4 +53,5 @@ TOKENS = Stage(
     inputs=always("corpus", "vocabulary"),
     identity=fields("encoder"),
     build=_build_tokens,
+    device=_device,
 )

@@ -36,16 +36,19 @@ def _make_directory(path: Path) -> None:
         raise DataError(f"{path}: no directory can be made there ({why}); name another for Tokenizer.save") from error
 
 
-def load(path: Path) -> tuple[Vocabulary, Settings, Cutter | None]:
-    """Read what `save` wrote; DataError names the file and what is wrong with it."""
+def load(path: Path, device: str = "cpu") -> tuple[Vocabulary, Settings, Cutter | None]:
+    """Read what `save` wrote; `device` is where a pre-tokenizer's model computes.
+
+    DataError names the file and what is wrong with it.
+    """
     vocabulary, settings = files.read(path)
-    return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER)
+    return vocabulary, settings, _cutter(settings.pretokenizer, path / PRETOKENIZER, device)
 
 
-def _cutter(kind: str, path: Path) -> Cutter | None:
+def _cutter(kind: str, path: Path, device: str) -> Cutter | None:
     if kind in PATTERNS:
         return None
     try:
-        return cutter_from_state(kind, files.read_tokenizer_json(path))
+        return cutter_from_state(kind, files.read_tokenizer_json(path), device)
     except ParibusError as error:
         raise DataError(f"{path}: {error}") from error

@@ -182,11 +182,15 @@ class TextTokenizer:
         save(self.vocabulary, self.settings, self.cutter, Path(path))
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read a directory written by `save`. DataError where it is missing, incomplete or contradicts itself."""
+    def load(cls, path: str | Path, *, device: str = "cpu") -> Self:
+        """Read a directory written by `save`. DataError where it is missing, incomplete or contradicts itself.
+
+        `device` (auto, cpu, cuda, cuda:N) is where the language model of `predictive_entropy` computes; no other
+        pre-tokenizer has one.
+        """
         from paribus.tokenization.storage import load
 
-        return cls(*load(Path(path)))
+        return cls(*load(Path(path), device))
 
     @cached_property
     def _spellings(self) -> list[bytes]:

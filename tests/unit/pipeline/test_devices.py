@@ -13,6 +13,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.ordering import NearestOrdering
+from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import Gpu
@@ -35,7 +36,8 @@ from support.run_config import run_config
 def found(root: Path, seen: int, **groups: object) -> dict[str, str]:
     """Problems by path where each library sees so many devices."""
     config = run_config(root=str(root), **({"training": TRAINING} | groups))
-    return dict(Devices(lambda: seen).problems(config, build_graph(config, root / "cache")))
+    nodes = build_graph(config, root / "cache", tolerate_missing=True)
+    return dict(Devices(lambda: seen).problems(config, nodes))
 
 
 def training(**fields: object) -> dict[str, TrainingConfig]:
@@ -58,6 +60,8 @@ def training(**fields: object) -> dict[str, TrainingConfig]:
         (training(nodes=2), 0, "training.nodes"),
         ({"evaluation": EvaluationConfig(device="cuda", processes=3)}, 2, "evaluation.processes"),
         ({"evaluation": EvaluationConfig(device="cuda:1", processes=2)}, 2, "evaluation.processes"),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda")}, 0, "pretokenizer.device"),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 1, "pretokenizer.device"),
         (training(nodes=0), 0, "training.nodes"),
         (training(device="cuda") | {"finetuning": ScrollsFinetuning(tasks=(), processes=3)}, 2, "finetuning.processes"),
     ],
@@ -79,6 +83,7 @@ def test_what_is_not_here_is_named_by_its_path(
         ({"evaluation": EvaluationConfig(device="cuda:0")}, 1),
         ({"evaluation": EvaluationConfig(device="cuda", processes=2)}, 2),
         ({"evaluation": EvaluationConfig(device="cpu", processes=9)}, 2),
+        ({"pretokenizer": PredictiveEntropyPretokenizer(model=".", device="cuda:1")}, 2),
         ({"embedder": MiniLMEmbedder(device="cuda")}, 0),
         ({"neighbours": NeighboursConfig(device="gpu")}, 0),
     ],
@@ -89,6 +94,7 @@ def test_what_is_not_here_is_named_by_its_path(
         "cuda:0",
         "two score",
         "on cpu",
+        "a pre-tokenizer's model",
         "no embeddings wanted",
         "no neighbours wanted",
     ],

@@ -4,7 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import NonNegativeReal, PathText, Positive, Probability, PruneShare, Seed, Strings
+from paribus.config.groups.types import (
+    Device,
+    NonNegativeReal,
+    PathText,
+    Positive,
+    Probability,
+    PruneShare,
+    Seed,
+    Strings,
+)
 from paribus.config.units import Count, Size
 
 SPECIAL_DOC = "Special tokens; the first one ends a document. They are never matched inside text."
@@ -55,6 +64,11 @@ class PredictiveEntropyPretokenizer:
         doc="Directory of a causal language model whose tokens are characters; its files are the identity."
     )
     threshold: float | None = identity(None, doc="Smallest entropy of a boundary, in bits; null takes all maxima.")
+    device: Device = execution(
+        "auto",
+        doc="Where the model computes while a vocabulary is trained and the corpus is encoded: auto (a GPU where there "
+        "is one), cpu, cuda or cuda:N. Entropies agree to the noise of float32.",
+    )
 
 
 @group

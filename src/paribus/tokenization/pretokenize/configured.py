@@ -34,4 +34,5 @@ def span_settings(config: SpansPretokenizer) -> SpanSettings:
 
 def predictive_entropy(config: PredictiveEntropyPretokenizer) -> PredictiveEntropySpans:
     """What cuts by the model of the configuration; DataError where the directory has none."""
-    return PredictiveEntropySpans(Path(config.model).expanduser(), threshold=config.threshold)
+    model = Path(config.model).expanduser()
+    return PredictiveEntropySpans(model, threshold=config.threshold, device=config.device)

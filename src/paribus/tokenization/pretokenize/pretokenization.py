@@ -10,12 +10,15 @@ from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropyS
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 
 
-def cutter_from_state(kind: str, state: Any) -> Cutter:
-    """What `to_state` gave. DataError where it is malformed or its model is not the one it was made with."""
+def cutter_from_state(kind: str, state: Any, device: str = "cpu") -> Cutter:
+    """What `to_state` gave; `device` is where a language model computes.
+
+    DataError where it is malformed or its model is not the one it was made with.
+    """
     if kind == "spans":
         return SpanPretokenizer.from_state(state)
     if kind == "predictive_entropy":
-        return PredictiveEntropySpans.from_state(state)
+        return PredictiveEntropySpans.from_state(state, device=device)
     if kind == "sentencepiece":
         return SentencePieceText.from_state(state)
     if kind == "bert":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.tokenization import Tokenizer
@@ -234,3 +235,60 @@ def test_a_directory_without_weights_or_tokenizer_is_refused_by_name(bert_style:
 def test_a_threshold_that_is_no_number_of_bits_is_refused(threshold: Any, bert_style: Path) -> None:
     with pytest.raises(ConfigurationError, match=r"pretokenizer\.threshold"):
         PredictiveEntropySpans(bert_style, threshold=threshold)
+
+
+class OnGpu:
+    """CUDA's answers in place of a GPU: tensors and models that go there stay, and where they were sent is kept."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.sent: list[tuple[str, tuple[int, ...]]] = []
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+        tensor_to, model_to = torch.Tensor.to, torch.nn.Module.to
+
+        def send(tensor: torch.Tensor, *given: Any, **named: Any) -> torch.Tensor:
+            if given and isinstance(given[0], torch.device) and given[0].type == "cuda":
+                self.sent.append((str(given[0]), tuple(tensor.shape)))
+                return tensor
+            return tensor_to(tensor, *given, **named)
+
+        def place(model: torch.nn.Module, *given: Any, **named: Any) -> torch.nn.Module:
+            if given and isinstance(given[0], torch.device) and given[0].type == "cuda":
+                self.sent.append((str(given[0]), ()))
+                return model
+            return model_to(model, *given, **named)
+
+        monkeypatch.setattr(torch.Tensor, "to", send)
+        monkeypatch.setattr("transformers.GPT2LMHeadModel.to", place)
+
+
+@pytest.mark.parametrize(("device", "index"), [("auto", 0), ("cuda", 0), ("cuda:1", 1)])
+def test_a_gpu_computes_the_same_in_larger_batches_by_length(
+    device: str, index: int, bert_style: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = [SENTENCE, SENTENCE[:7]] * 200
+    expected = PredictiveEntropySpans(bert_style).entropies(lines)
+    gpu = OnGpu(monkeypatch)
+    found = PredictiveEntropySpans(bert_style, device=device).entropies(lines)
+    assert {where for where, _ in gpu.sent} == {f"cuda:{index}"}
+    assert gpu.sent[0] == (f"cuda:{index}", ()), "the model goes there first"
+    assert sorted(shape for _, shape in gpu.sent[1:]) == [(200, 16), (200, 32)]
+    for ours, theirs in zip(found, expected, strict=True):
+        assert ours.tolist() == pytest.approx(theirs.tolist(), abs=2e-4)
+
+
+def test_a_gpu_that_is_not_there_is_refused_by_its_path(bert_style: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ConfigurationError, match=r"pretokenizer\.device is 'cuda', but 0 CUDA devices are visible"):
+        PredictiveEntropySpans(bert_style, device="cuda").pieces(SENTENCE)
+
+
+def test_a_saved_tokenizer_computes_where_it_is_asked_to(bert_style: Path, tmp_path: Path) -> None:
+    made = Tokenizer.train(
+        [SENTENCE] * 2, vocab_size=300, pretokenizer=PredictiveEntropySpans(bert_style, device="cpu")
+    )
+    made.save(tmp_path / "tokenizer")
+    for device in ("cpu", "cuda:3"):
+        cutter = Tokenizer.load(tmp_path / "tokenizer", device=device).cutter
+        assert isinstance(cutter, PredictiveEntropySpans) and cutter.device == device
+    assert "device" not in json.loads((tmp_path / "tokenizer" / "pretokenizer.json").read_text(encoding="utf-8"))
