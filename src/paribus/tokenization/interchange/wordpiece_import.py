@@ -5,7 +5,7 @@ tokens from the left, and is one unknown token where there is none on the way. S
 text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,15 @@ WordPiece = tuple[Vocabulary, Settings, BertWords]
 _MARK = "##"
 _LONGEST = 100
 _END, _UNKNOWN = "[SEP]", "[UNK]"
-_SPECIAL = ("[PAD]", _UNKNOWN, "[CLS]", _END, "[MASK]")
+_SPECIAL = {
+    "pad_token": "[PAD]",
+    "unk_token": _UNKNOWN,
+    "cls_token": "[CLS]",
+    "sep_token": _END,
+    "mask_token": "[MASK]",
+}
+"""Names of the special tokens by their field of `tokenizer_config.json`."""
+_NEEDED = "unk_token"
 _OPTIONS = {
     "lowercase": "do_lower_case",
     "strip_accents": "strip_accents",
@@ -49,18 +57,47 @@ def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int]
 
 
 def from_vocabulary_text(file: Path) -> WordPiece:
-    """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it."""
+    """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it.
+
+    Raises DataError for a broken file, ConfigurationError for options by which text would be cut otherwise.
+    """
     config = file.with_name("tokenizer_config.json")
     options = read_object(config) if config.is_file() else {}
+    # null takes a special token away, but for the unknown one, without which no word is cut.
+    given = {field: options.get(field, name) for field, name in _SPECIAL.items()}
+    named = {
+        field: _named(value, field, config) for field, value in given.items() if value is not None or field == _NEEDED
+    }
+    _check_options(options, set(named.values()), config)
     normalizer = {"type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True, "strip_accents": None}
     normalizer |= {"lowercase": True} | {ours: options[name] for ours, name in _OPTIONS.items() if name in options}
     tokens = vocabulary_lines(file)
     ids = {token: identity for identity, token in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise DataError(f"{file}: {next(token for token in tokens if tokens.count(token) > 1)!r} is there twice")
-    special = {name: ids[name] for name in _SPECIAL if name in ids}
+    special = {name: ids[name] for name in named.values() if name in ids}
     words = BertWords(normalizer, {"type": "BertPreTokenizer"}, _LONGEST)
-    return _assembled(ids, special, _UNKNOWN, words, file)
+    return _assembled(ids, special, named[_NEEDED], words, file, end=named.get("sep_token", _END))
+
+
+def _named(value: Any, field: str, config: Path) -> str:
+    """A special token as `tokenizer_config.json` has it: its text, or an object that holds it."""
+    text = value.get("content") if isinstance(value, Mapping) else value
+    if not isinstance(text, str) or not text:
+        raise DataError(f"{config}: {field} is {value!r}, which names no token")
+    return text
+
+
+def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) -> None:
+    """Options of the tokenizer in Python that the one of `tokenizers` does not follow: no one way is both of them."""
+    if not options.get("do_basic_tokenize", True):
+        raise ConfigurationError(
+            f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates them; "
+            "only true)"
+        )
+    kept = sorted(set(options.get("never_split") or ()) - special)
+    if kept:
+        raise ConfigurationError(f"{config}: cannot be the same tokenizer here: never_split keeps {kept[0]!r} whole")
 
 
 def vocabulary_lines(file: Path) -> list[str]:
@@ -72,8 +109,15 @@ def vocabulary_lines(file: Path) -> list[str]:
 
 
 def _assembled(
-    ids: Mapping[str, int], special: Mapping[str, int], unknown: str, words: BertWords, file: Path
+    ids: Mapping[str, int],
+    special: Mapping[str, int],
+    unknown: str,
+    words: BertWords,
+    file: Path,
+    *,
+    end: str = _END,
 ) -> WordPiece:
+    """`end` is the special token that ends a document, where there is one of that name."""
     everything = dict(ids) | dict(special)
     if unknown not in everything:
         raise DataError(f"{file}: the unknown token {unknown!r} is no token")
@@ -82,7 +126,7 @@ def _assembled(
         raise DataError(f"{file}: a token is empty, or has the noncharacter U+FDD0")
     ordered = sorted(everything.items(), key=lambda token: token[1])
     entries = [_entry(rank, name, identity, special, unknown) for rank, (name, identity) in enumerate(ordered)]
-    names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != _END, special[name])))
+    names = tuple(sorted(special.keys() - {unknown}, key=lambda name: (name != end, special[name])))
     settings = Settings(
         algorithm="wordpiece",
         unit="character",

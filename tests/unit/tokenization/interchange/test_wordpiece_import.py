@@ -98,3 +98,49 @@ def test_a_token_twice_is_named(tmp_path: Path) -> None:
     (tmp_path / "vocab.txt").write_text("[UNK]\na\na\n")
     with pytest.raises(DataError, match="'a' is there twice"):
         open_existing(tmp_path)
+
+
+def renamed(directory: Path, root: Path, **options: Any) -> Path:
+    """The `vocab.txt` with special tokens of other names, and `options` beside it."""
+    root.mkdir(exist_ok=True)
+    text = (directory / "text" / "vocab.txt").read_text()
+    (root / "vocab.txt").write_text(text.replace("[UNK]", "<unk>").replace("[SEP]", "<end>"))
+    config = json.loads((directory / "text" / "tokenizer_config.json").read_text())
+    named = {"unk_token": {"content": "<unk>"}, "sep_token": "<end>"}
+    (root / "tokenizer_config.json").write_text(json.dumps(config | named | options))
+    return root
+
+
+def test_special_tokens_of_a_vocabulary_text_are_those_of_its_configuration(directory: Path, tmp_path: Path) -> None:
+    from transformers import BertTokenizer
+
+    root = renamed(directory, tmp_path / "renamed", pad_token=None, do_basic_tokenize=True, never_split=["<unk>"])
+    lowercase = json.loads((root / "tokenizer_config.json").read_text())["do_lower_case"]
+    named = {"unk_token": "<unk>", "sep_token": "<end>"}
+    library = BertTokenizer(vocab=str(root / "vocab.txt"), do_lower_case=lowercase, **named)
+    ours = open_existing(root)
+    assert ours.eos_id == library.convert_tokens_to_ids("<end>")
+    assert "[PAD]" not in ours.special_tokens
+    unknown = 0
+    for text in TEXTS:
+        ids = ours.encode(text).tolist()
+        assert ids == library(text, add_special_tokens=False, split_special_tokens=True)["input_ids"], text
+        unknown += ids.count(library.unk_token_id)
+    assert unknown
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "reason"),
+    [
+        ({"do_basic_tokenize": False}, ConfigurationError, "tokenizer_config.json: .* do_basic_tokenize=false"),
+        ({"never_split": ["<unk>", "the"]}, ConfigurationError, "never_split keeps 'the' whole"),
+        ({"unk_token": None}, DataError, "unk_token is None, which names no token"),
+        ({"cls_token": {"id": 3}}, DataError, "cls_token is {'id': 3}, which names no token"),
+        ({"unk_token": "[OTHER]"}, DataError, r"the unknown token '\[OTHER\]' is no token"),
+    ],
+)
+def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(
+    directory: Path, options: dict[str, Any], error: type[Exception], reason: str, tmp_path: Path
+) -> None:
+    with pytest.raises(error, match=reason):
+        open_existing(renamed(directory, tmp_path, **options))
