@@ -26,7 +26,7 @@ DIVIDED = ("6.7B", "7B")
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
 CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
-TRANSLATION = "scale=paper model=wmt_big training=ott_2018 budget.steps=20K"
+TRANSLATION = "scale=paper model=wmt_big training=ott_2018 budget.steps=20K training.keep_checkpoints=10"
 CONTINUED = "budget.tokens=5B"
 CONTEXTS = "budget=tokens_300b corpus.sample=null"
 ENCODER = "duplicates=embedding neighbours=paper embedder=transformers embedder.path=contriever"

@@ -183,6 +183,8 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1"), "training.warmup_learning_rate"),
         (("budget.tokens=10",), "budget.tokens"),
         (("evaluation.last_checkpoints=9",), "evaluation.last_checkpoints"),
+        (("evaluation.average_checkpoints=9",), "evaluation.average_checkpoints"),
+        (("evaluation.last_checkpoints=3", "evaluation.average_checkpoints=4"), "evaluation.average_checkpoints"),
         (("evaluation.shots_of={boolq: [2, 2]}",), "evaluation.shots_of.boolq"),
         (("training.micro_batch=7",), "training.micro_batch"),
         (("tokenizer.special_tokens=[a,a]",), "tokenizer.special_tokens"),
@@ -205,6 +207,7 @@ def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...]
         ("budget=equal_steps", "budget.steps=100", "training.warmup_steps=99"),
         ("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1e-7"),
         ("embedder=transformers", "embedder.path=owner/name"),
+        ("evaluation.last_checkpoints=2", "evaluation.average_checkpoints=4"),
     ],
 )
 def test_what_only_looks_impossible_is_accepted(arguments: tuple[str, ...]) -> None:

@@ -264,8 +264,9 @@ def test_the_last_of_several_checkpoints_stand_at_the_same_shares_of_all_budgets
     first, difference, remedy = str(error).splitlines()
     assert "at the last of several checkpoints, which stand at other shares of their budgets" in first
     assert difference == "  training.checkpoints: 4 in training.checkpoints=4; 5 in training.checkpoints=5"
-    assert (
-        remedy == "Give all runs the same training.checkpoints, or score the last one (evaluation.last_checkpoints=1)"
+    assert remedy == (
+        "Give all runs the same training.checkpoints, or score the last one alone (evaluation.last_checkpoints=1 "
+        "evaluation.average_checkpoints=1)"
     )
     assert differing(*shares, "evaluation.last_checkpoints=1") == []
 

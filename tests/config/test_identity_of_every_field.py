@@ -53,6 +53,7 @@ OWNERS = {
     "evaluation.limit": {"tasks", "evaluation"},
     "evaluation.fewshot_seed": {"tasks", "evaluation"},
     "evaluation.last_checkpoints": {"evaluation"},
+    "evaluation.average_checkpoints": {"evaluation"},
     "evaluation.translations": {"evaluation"},
     "evaluation.beams": {"evaluation"},
     "evaluation.clean_overlap": {"evaluation"},

@@ -54,9 +54,9 @@ def _unused(training: TrainingConfig) -> Iterator[tuple[str, str]]:
 def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) of fewer checkpoints than are to be scored, as far as the steps are known."""
     schedule = _schedule(config, vocabulary)
-    few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.last_checkpoints)
+    few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
     if few:
-        yield "evaluation.last_checkpoints", few
+        yield config.evaluation.checkpoints_path, few
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:

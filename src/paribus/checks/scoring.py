@@ -66,9 +66,14 @@ def _evaluation(config: RunConfig) -> Iterator[tuple[str, str]]:
         looked = f"{', '.join(segmented)} looks for each token in the text"
         message = f"{looked}, and {tokenizer.kind} makes one of an unknown word"
         yield "evaluation.tasks", f"{message}; use tokenizer.unknown=byte_fallback"
+    wanted, last = evaluation.checkpoints_read, evaluation.last_checkpoints
+    asked = f"{last} exceeds"
+    if evaluation.average_checkpoints > 1:
+        with_last = f"with evaluation.last_checkpoints={last}"
+        asked = f"{evaluation.average_checkpoints}, {with_last}, takes {wanted} checkpoints, more than"
     for name in ("checkpoints", "keep_checkpoints"):
-        if evaluation.last_checkpoints > (most := getattr(config.training, name)):
-            yield "evaluation.last_checkpoints", f"{evaluation.last_checkpoints} exceeds training.{name}={most}"
+        if wanted > (most := getattr(config.training, name)):
+            yield evaluation.checkpoints_path, f"{asked} training.{name}={most}"
     if len(set(evaluation.shots)) < len(evaluation.shots):
         yield "evaluation.shots", "lists a number twice"
     for task, shots in (evaluation.shots_of or {}).items():

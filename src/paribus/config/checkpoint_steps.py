@@ -25,6 +25,7 @@ def too_few_checkpoints(training: TrainingConfig, steps: int, wanted: int) -> st
     both = f"lower it to {steps}, and training.checkpoints to {steps} or less"
     fewer = both if steps < wanted else f"lower training.checkpoints to {steps} or less"
     return (
-        f"{wanted} are to be scored, and the last {wanted} shares of training.checkpoints={training.checkpoints} end "
-        f"at {found} of the budget's {steps} steps; take a larger budget, or {fewer}"
+        f"{wanted} are to be scored or averaged, and the last {wanted} shares of "
+        f"training.checkpoints={training.checkpoints} end at {found} of the budget's {steps} steps; "
+        f"take a larger budget, or {fewer}"
     )

@@ -9,6 +9,7 @@ from typing import Any
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.evaluation.models.averages import averaged
 from paribus.evaluation.models.checkpoints import last_checkpoints, load_checkpoint_model
 from paribus.evaluation.models.embeddings import measure_embeddings
 from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task, run_tasks, task_name
@@ -78,12 +79,11 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     `translations.parquet` where there are such. All processes of `host` score; the main one writes.
 
     Returns the mean of each measure over items and checkpoints. Raises ConfigurationError where the last
-    `evaluation.last_checkpoints` shares of the training end at fewer steps, NumericalError where a model's output is
+    shares of the training that are scored or averaged end at fewer steps, NumericalError where a model's output is
     not a number.
     """
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
-    number = context.config.evaluation.last_checkpoints
-    checkpoints = last_checkpoints(context.inputs["training"], context.config.training, number)
+    checkpoints = _models(context, host)
     heldout = _Heldout(context.inputs["tasks"] / HELDOUT, pairs=isinstance(context.config.model, EncoderDecoderModel))
     tokenizer = evaluation_tokenizer(next(iter(checkpoints.values())) / "tokenizer")
     scored = Scored()
@@ -94,6 +94,14 @@ def score_checkpoints(context: StageContext, host: Host = ALONE) -> dict[str, JS
     else:
         _score_pairs(context, host, tokenizer, checkpoints, heldout.pairs, scored)
     return _write(context, tokenizer, checkpoints, heldout, scored) if host.main else {}
+
+
+def _models(context: StageContext, host: Host) -> dict[int, Path]:
+    """Step -> directory of each model that is scored, ascending: a checkpoint, or the mean of several up to it."""
+    evaluation, training = context.config.evaluation, context.inputs["training"]
+    number, asked = evaluation.checkpoints_read, evaluation.checkpoints_path
+    found = last_checkpoints(training, context.config.training, number, asked)
+    return averaged(found, evaluation.average_checkpoints, context.work / "averaged", host)
 
 
 def _write(

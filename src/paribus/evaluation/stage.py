@@ -107,7 +107,8 @@ EVALUATION = Stage(
     code_version=9,
     inputs=_evaluation_inputs,
     identity=fields(
-        "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "translations", "beams", "length_penalty",
+        "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "average_checkpoints", "translations", "beams",
+        "length_penalty",
         "clean_overlap", "fewshot_seed", "precision",
     ),
     build=build_scores,

@@ -15,6 +15,7 @@ from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.reporting.fairness.equality import (
     ABSENT,
+    AVERAGED_SHARES,
     FINGERPRINT,
     SCORED_SHARES,
     SHARES,
@@ -66,9 +67,8 @@ def undeclared(runs: Sequence[PreparedRun]) -> FairnessError | None:
             "the runs would be scored at the last of several checkpoints, which stand at other shares of their "
             "budgets, so the comparison table would refuse them:"
         )
-        return FairnessError(
-            message, found, f"Give all runs the same {SHARES}, or score the last one ({SCORED_SHARES}=1)"
-        )
+        alone = f"score the last one alone ({SCORED_SHARES}=1 {AVERAGED_SHARES}=1)"
+        return FairnessError(message, found, f"Give all runs the same {SHARES}, or {alone}")
     return None
 
 

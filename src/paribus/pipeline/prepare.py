@@ -160,8 +160,8 @@ def _unscorable(run: PreparedRun) -> list[Problem]:
     if trained is None:
         return []
     steps = int(trained.record()["result"]["steps"])
-    few = too_few_checkpoints(config.training, steps, config.evaluation.last_checkpoints)
-    return [Problem("evaluation.last_checkpoints", few)] if few else []
+    few = too_few_checkpoints(config.training, steps, config.evaluation.checkpoints_read)
+    return [Problem(config.evaluation.checkpoints_path, few)] if few else []
 
 
 def _absent_stage(run: PreparedRun) -> list[Problem]:

@@ -229,11 +229,17 @@ def _run(
         padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
         max_epochs=config.budget.max_epochs,
         text_source=source,
-        too_few=too_few_checkpoints(config.training, length.steps, config.evaluation.last_checkpoints),
+        too_few=_too_few(config, length.steps),
         steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         trains=planned is not None,
         pairs=isinstance(config.packing, PairPacking),
     )
+
+
+def _too_few(config: RunConfig, steps: int) -> str | None:
+    """What is wrong where so many steps leave fewer checkpoints than the evaluation takes, by its path."""
+    few = too_few_checkpoints(config.training, steps, config.evaluation.checkpoints_read)
+    return few and f"{config.evaluation.checkpoints_path}: {few}"
 
 
 def _gpu(config: RunConfig) -> bool:

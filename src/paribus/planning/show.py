@@ -63,7 +63,7 @@ def _refusals(plan: Plan) -> Iterator[str]:
             yield f"paribus run would refuse {run.label}: {shown}"
         if run.too_few:
             exactly = "would" if "steps" not in run.length.estimated else "may"
-            yield f"paribus run {exactly} refuse {run.label}: evaluation.last_checkpoints: {run.too_few}"
+            yield f"paribus run {exactly} refuse {run.label}: {run.too_few}"
     for refusal in plan.refusals:
         yield f"paribus run would refuse this: {refusal}"
 

@@ -211,7 +211,7 @@ def test_too_few_checkpoints_to_score_are_refused_where_the_steps_are_known(
     overrides: tuple[str, ...], refused: bool, tolerate_missing: bool, tmp_path: Path
 ) -> None:
     wanting = parse([*BASE, f"root={tmp_path}", "evaluation.last_checkpoints=3", *overrides])
-    with pytest.raises(ConfigurationError, match="3 are to be scored, and") if refused else nullcontext():
+    with pytest.raises(ConfigurationError, match="3 are to be scored or averaged, and") if refused else nullcontext():
         prepare(compose_command(wanting), tolerate_missing=tolerate_missing)
 
 
@@ -229,7 +229,8 @@ def test_a_training_that_left_too_few_checkpoints_is_refused_by_its_record(tmp_p
     run = prepared(tmp_path, *few)
     stored(run, "training", RESULT)
     with pytest.raises(
-        ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored, .* at 2 of .* 176 steps"
+        ConfigurationError,
+        match=r"evaluation\.last_checkpoints: 3 are to be scored or averaged, .* at 2 of .* 176 steps",
     ):
         prepared(tmp_path, *few)
 

@@ -127,8 +127,8 @@ def test_different_held_out_documents_and_checkpoints_are_refused(tmp_path: Path
     assert [difference.path for difference in caught.value.differences] == ["scores.checkpoints", "scores.heldout"]
 
 
-def shares(run: RunRecord, checkpoints: int, scored: int) -> RunRecord:
-    config = dict(run.config) | {"evaluation": {"last_checkpoints": scored}}
+def shares(run: RunRecord, checkpoints: int, scored: int, averaged: int = 1) -> RunRecord:
+    config = dict(run.config) | {"evaluation": {"last_checkpoints": scored, "average_checkpoints": averaged}}
     return replace(run, config=config | {"training": {**run.config["training"], "checkpoints": checkpoints}})
 
 
@@ -143,7 +143,22 @@ def test_means_over_the_last_shares_of_budgets_are_compared_where_the_shares_are
     with pytest.raises(FairnessError, match="stand at other shares of their budgets") as error:
         compare(several, factors)
     assert [difference.path for difference in error.value.differences] == ["training.checkpoints"]
+    with pytest.raises(FairnessError, match="stand at other shares of their budgets"):
+        compare([shares(run, 4 + place, 1, averaged=2) for place, run in enumerate(labelled)], factors)
     assert len(compare([shares(run, 4, 2) for run in pair], FACTORS).rows) == 2
+    assert len(compare([shares(run, 4, 1, averaged=2) for run in pair], FACTORS).rows) == 2
+
+
+def test_how_many_checkpoints_are_averaged_may_be_a_factor_and_differs_else(pair: list[RunRecord]) -> None:
+    averaged = [shares(run, 4, 1, averaged=1 + place) for place, run in enumerate(pair)]
+    with pytest.raises(FairnessError) as error:
+        compare(averaged, FACTORS)
+    assert [difference.path for difference in error.value.differences] == ["evaluation.average_checkpoints"]
+    labelled = [
+        replace(run, factors={**run.factors, "evaluation.average_checkpoints": str(1 + place)})
+        for place, run in enumerate(averaged)
+    ]
+    assert len(compare(labelled, (*FACTORS, "evaluation.average_checkpoints")).rows) == 2
 
 
 def test_one_label_for_two_configurations_is_refused(tmp_path: Path) -> None:

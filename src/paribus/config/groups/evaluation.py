@@ -44,7 +44,12 @@ class EvaluationConfig:
         None, doc="Tasks with numbers of their own: {ag_news: [32], squad: [2]}; null: all as in shots."
     )
     limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
-    last_checkpoints: Positive = identity(1, doc="Checkpoints scored and averaged, the last ones (papers: 5).")
+    last_checkpoints: Positive = identity(1, doc="Checkpoints scored, the last ones; scores are averaged (papers: 5).")
+    average_checkpoints: Positive = identity(
+        1,
+        doc="Checkpoints whose weights a scored model is the mean of: each that is scored and those before it (Vaswani "
+        "et al. 2017: 5, big 20).",
+    )
     continuation_items: Positive = identity(500, doc="Largest number of items of the continuation task.")
     context_characters: Positive = identity(200, doc="Longest context of a continuation item, in characters.")
     continuation_characters: Positive = identity(80, doc="Longest continuation of an item, in characters.")
@@ -84,6 +89,16 @@ class EvaluationConfig:
         "train, on a CPU one. No score depends on it.",
     )
     device: Device = execution("auto", doc="auto, cpu, cuda or cuda:N.")
+
+    @property
+    def checkpoints_read(self) -> int:
+        """The last checkpoints that a training must have kept."""
+        return self.last_checkpoints + self.average_checkpoints - 1
+
+    @property
+    def checkpoints_path(self) -> str:
+        """Where that number is asked for."""
+        return f"evaluation.{'average' if self.average_checkpoints > 1 else 'last'}_checkpoints"
 
     def task_shots(self, task: str) -> tuple[int, ...]:
         """Numbers of examples in the prompt of a task."""

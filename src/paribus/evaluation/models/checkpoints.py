@@ -16,17 +16,20 @@ from paribus.modeling.device import resolve_device, set_products
 STEP = re.compile(r"step_(\d+)")
 
 
-def last_checkpoints(artifact: Path, training: TrainingConfig, number: int) -> dict[int, Path]:
+def last_checkpoints(
+    artifact: Path, training: TrainingConfig, number: int, asked: str = "evaluation.last_checkpoints"
+) -> dict[int, Path]:
     """Step -> directory of the checkpoints at the last `number` shares of a training, ascending.
 
-    Raises ConfigurationError where these shares end at fewer steps, so that another run would be scored at others.
+    Raises ConfigurationError, by the path `asked`, where these shares end at fewer steps, so that another run would be
+    scored at others.
     """
     found = {int(match[1]): path for path in artifact.iterdir() if (match := STEP.fullmatch(path.name))}
     if not found:
         raise DataError(f"{artifact} has no checkpoint step_XXXXXXXX")
     steps = max(found)
     if few := too_few_checkpoints(training, steps, number):
-        raise ConfigurationError(f"evaluation.last_checkpoints: {few}")
+        raise ConfigurationError(f"{asked}: {few}")
     wanted = checkpoint_steps(training.checkpoints, steps, number)
     if missing := [step for step in wanted if step not in found]:
         raise DataError(f"{artifact} has no checkpoint of steps {missing}; there are those of {sorted(found)}")

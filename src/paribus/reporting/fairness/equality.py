@@ -21,6 +21,7 @@ PACKAGES = ENVIRONMENT + "packages."
 COMPUTED_ON = ENVIRONMENT + "computed_on"
 FINGERPRINT = "fingerprints."
 SHARES, SCORED_SHARES = "training.checkpoints", "evaluation.last_checkpoints"
+AVERAGED_SHARES = "evaluation.average_checkpoints"
 ABSENT = "nothing"
 _NAMED = 3
 
@@ -75,10 +76,10 @@ def differing(runs: Sequence[tuple[str, Fields]], factors: Sequence[str]) -> lis
 def scored_at_other_shares(runs: Sequence[tuple[str, Fields]]) -> list[Difference]:
     """Where (name, fields) of runs say different shares of their trainings at which they are scored.
 
-    No factor excuses that: a mean over the last shares of a budget is another number where these are longer. The last
-    checkpoint alone stands at the end of a training, however many shares that has.
+    No factor excuses that: a mean over the last shares of a budget, of scores or of weights, is another number where
+    these are longer. The last checkpoint alone stands at the end of a training, however many shares that has.
     """
-    several = any(fields.get(SCORED_SHARES, "1") != "1" for _, fields in runs)
+    several = any(fields.get(path, "1") != "1" for _, fields in runs for path in (SCORED_SHARES, AVERAGED_SHARES))
     paths = (SHARES, SCORED_SHARES) if several else ()
     return [difference for difference in differing(runs, ()) if difference.path in paths]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
-from paribus.reporting.notes.trainings import goes_on_otherwise, warnings
+from paribus.reporting.notes.trainings import averaged_weights, goes_on_otherwise, warnings
 from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.significance.judgement import (
     ITEMS_TO_JUDGE,
@@ -89,6 +89,7 @@ def _reading(comparison: Comparison) -> list[str]:
     if counts:
         last = f"the last {comparison.checkpoints} checkpoints" if comparison.checkpoints > 1 else "the last checkpoint"
         lines.append(f"Scored on {', '.join(counts)}, at {last}.")
+    lines += averaged_weights(comparison)
     lines += _averages(comparison)
     perplexities = [column for column in comparison.columns if column.kind == "perplexity"]
     lines += _perplexity_a_token([column for column in perplexities if column.field], comparison)

@@ -21,6 +21,21 @@ def held_seeds(comparison: Comparison) -> list[str]:
     ]
 
 
+def averaged_weights(comparison: Comparison) -> list[str]:
+    """That the models of rows are means of several checkpoints, and of which rows where not of all."""
+    numbers = {comparison.row_name(row): _averaged(row) for row in comparison.finished if row.runs}
+    if set(numbers.values()) <= {1}:
+        return []
+    named = [f"{name}: {number}" for name, number in numbers.items() if number > 1]
+    alike = len(set(numbers.values())) == 1
+    many = f"{max(numbers.values())} checkpoints" if alike else f"several checkpoints ({'; '.join(some(named))})"
+    return [f"Weights are the mean of those of {many}, the scored one and those before it."]
+
+
+def _averaged(row: ComparisonRow) -> int:
+    return int((row.runs[0].config.get("evaluation") or {}).get("average_checkpoints", 1))
+
+
 def _lossy(comparison: Comparison) -> list[str]:
     """Rows whose models have less to predict than the text that their bits are divided by."""
     rows = [

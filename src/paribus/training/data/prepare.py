@@ -66,8 +66,8 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
     # Runs that are scored by fewer share this training, so it says so early and leaves refusing to the evaluation.
-    if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.last_checkpoints):
-        context.report.message(f"this run cannot be scored: evaluation.last_checkpoints: {few}")
+    if few := too_few_checkpoints(config.training, budget.steps, config.evaluation.checkpoints_read):
+        context.report.message(f"this run cannot be scored: {config.evaluation.checkpoints_path}: {few}")
     draws = batches.traversal.draws
     if tokenizer.settings.encoder == "dropout" and isinstance(data.contexts, PairContexts) and budget.epochs > draws:
         often = "once" if draws == 1 else f"{draws} times"
