@@ -92,8 +92,8 @@ def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) 
     """Options of the tokenizer in Python that the one of `tokenizers` does not follow: no one way is both of them."""
     if not options.get("do_basic_tokenize", True):
         raise ConfigurationError(
-            f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates them; "
-            "only true)"
+            f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates "
+            "them; only true)"
         )
     kept = sorted(set(options.get("never_split") or ()) - special)
     if kept:
