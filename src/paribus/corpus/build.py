@@ -77,9 +77,10 @@ def _sample(context: StageContext) -> Sample | None:
             return None
         case int(size):
             source = open_source(config, context.engine, context.work)
-            return of_size(size, _training(config, Reading(source, config.limit, context.report, "choosing")))
+            reading = Reading(source, config.limit, context.report, "choosing")
+            return of_size(size, _training(config, reading), config.sample_seed)
         case share:
-            return of_share(share)
+            return of_share(share, config.sample_seed)
 
 
 def _training(config: CorpusConfig, reading: Reading) -> Iterator[Read]:

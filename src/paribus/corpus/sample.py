@@ -16,18 +16,20 @@ class Sample:
     """Keeps the texts whose hash of 64 bits is below `below`, so that a smaller sample is part of a larger one."""
 
     below: int
+    seed: int = 0
+    """Of the hash."""
 
     def keeps(self, text: bytes) -> bool:
         """Whether a text (UTF-8) is kept; independent of the split it is drawn into."""
-        return _hash(text) < self.below
+        return _hash(text, self.seed) < self.below
 
 
-def of_share(share: float) -> Sample:
+def of_share(share: float, seed: int = 0) -> Sample:
     """The sample of about this share of all texts."""
-    return Sample(round(share * 2**64))
+    return Sample(round(share * 2**64), seed)
 
 
-def of_size(size: int, documents: Iterable[Read]) -> Sample:
+def of_size(size: int, documents: Iterable[Read], seed: int = 0) -> Sample:
     """The least sample whose text has at least `size` bytes, that of all documents where these have fewer.
 
     Of pairs the targets count, as in a budget. Documents are told apart by the first 20 bits of their hashes, so that
@@ -36,10 +38,11 @@ def of_size(size: int, documents: Iterable[Read]) -> Sample:
     sizes = np.zeros(2**_BUCKET_BITS, np.int64)
     for document in documents:
         counted = document.text if document.target is None else document.target
-        sizes[_hash(document.text) >> (64 - _BUCKET_BITS)] += len(counted)
+        sizes[_hash(document.text, seed) >> (64 - _BUCKET_BITS)] += len(counted)
     buckets = int(np.searchsorted(np.cumsum(sizes), size)) + 1
-    return Sample(buckets << (64 - _BUCKET_BITS))
+    return Sample(buckets << (64 - _BUCKET_BITS), seed)
 
 
-def _hash(text: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"sample").digest(), "big")
+def _hash(text: bytes, seed: int) -> int:
+    salt = seed.to_bytes(hashlib.blake2b.SALT_SIZE, "little")
+    return int.from_bytes(hashlib.blake2b(text, digest_size=8, person=b"sample", salt=salt).digest(), "big")

@@ -235,6 +235,25 @@ def first_by_hash(texts: list[str], size: int) -> set[str]:
     return chosen
 
 
+@pytest.mark.parametrize("sample", [0.3, 20_000])
+def test_another_seed_is_another_sample_and_the_same_split(tmp_path: Path, sample: float) -> None:
+    path = write_jsonl(tmp_path / "rows.jsonl", [{"text": f"{number} is one of many"} for number in range(2_000)])
+    kept, heldout = [], []
+    for seed in (0, 1, 2**62):
+        config = files_corpus(path, heldout=0.1, sample=sample, sample_seed=seed, near_duplicate=None)
+        build_corpus(config, tmp_path / str(seed))
+        corpus = CorpusArtifact(tmp_path / str(seed))
+        kept.append({document.text for document in corpus.documents("train")})
+        heldout.append([document.text for document in corpus.documents("heldout")])
+    assert heldout[0] == heldout[1] == heldout[2]
+    sizes = [len(each) for each in kept]
+    assert max(sizes) < 1.2 * min(sizes)
+    share = sizes[0] / 1_800
+    # Two samples have what chance gives them in common.
+    for first, second in ((0, 1), (0, 2), (1, 2)):
+        assert len(kept[first] & kept[second]) / sizes[first] == pytest.approx(share, abs=0.08)
+
+
 def test_a_sample_of_a_size_is_the_least_that_has_as_much_training_text(tmp_path: Path) -> None:
     rows = [{"text": f"text {number} " + f"word{number} " * (number % 40)} for number in range(1_000)]
     path = write_jsonl(tmp_path / "rows.jsonl", rows)

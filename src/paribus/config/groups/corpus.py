@@ -3,7 +3,7 @@
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
-from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Strings
+from paribus.config.groups.types import Fraction, NonNegative, Paths, PathText, Seed, Strings
 from paribus.config.units import ShareOrSize, Size
 
 HELDOUT_DOC = "Share of documents held out for evaluation, chosen by a hash of the text, or of the group's name."
@@ -20,6 +20,9 @@ SAMPLE_DOC = (
     "much text (500MB, of pairs that of the targets; `${budget.text}` with budget=equal_text), so that a budget "
     "reads the same documents in every order; null keeps all. It is a random sample of the whole source, not its "
     "beginning."
+)
+SAMPLE_SEED_DOC = (
+    "Of the hash by which corpus.sample chooses: another seed is another sample, for every run of a sweep."
 )
 LIMIT_DOC = (
     "Read up to this many bytes of text in corpus order (UTF-8, both splits together), of which corpus.sample then "
@@ -43,6 +46,7 @@ class PydocsCorpus:
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
+    sample_seed: Seed = identity(0, doc=SAMPLE_SEED_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -62,6 +66,7 @@ class FilesCorpus:
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
+    sample_seed: Seed = identity(0, doc=SAMPLE_SEED_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -81,6 +86,7 @@ class HuggingFaceCorpus:
     on_invalid: Literal["error", "skip"] = identity("error", doc="Stop at an unreadable record, or skip and count it.")
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
+    sample_seed: Seed = identity(0, doc=SAMPLE_SEED_DOC)
     heldout: Fraction = identity(0.05, doc=HELDOUT_DOC)
     near_duplicate: Fraction | None = identity(0.8, doc=NEAR_DOC)
 
@@ -113,6 +119,7 @@ class ParallelCorpus:
     )
     limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
+    sample_seed: Seed = identity(0, doc=SAMPLE_SEED_DOC)
     heldout: Fraction = identity(
         0.05,
         doc="Share of pairs held out for evaluation, chosen by a hash of the source, or of the group's name.",
