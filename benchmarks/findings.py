@@ -87,10 +87,18 @@ def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
 def _commands(given: argparse.Namespace) -> Iterator[str]:
     yield "```bash"
     for name, overrides in _overrides(given).items():
-        verb = "run" if name.startswith("findings/") else "tokens statistics"
-        if overrides:
-            yield f"paribus {verb} experiment={name} {' '.join(map(shlex.quote, overrides))}"
+        verb, named = "run" if name.startswith("findings/") else "tokens statistics", list(overrides)
+        if name == "findings/continual":
+            if not given.start:
+                named.append("start.run=ID")
+            yield _command("run", "findings/encodings", ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *named[:-1]])
+        if named:
+            yield _command(verb, name, named)
     yield "```"
+
+
+def _command(verb: str, experiment: str, overrides: Sequence[str]) -> str:
+    return f"paribus {verb} experiment={experiment} {' '.join(map(shlex.quote, overrides))}"
 
 
 def _arguments(given: argparse.Namespace) -> str:
