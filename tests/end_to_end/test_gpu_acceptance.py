@@ -25,11 +25,10 @@ from acceptance.stepping import difference, distance  # noqa: E402
 from acceptance.steps import STEPS, Running, Step, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 
-LONG = ("gpu_tests", "compiling", "interrupted", "whole_runs")
+LONG = ("gpu_tests", "compiling", "interrupted", "whole_runs", "speed")
 """Steps of a minute and more, of things that other tests do on a CPU too; `make gpu-rehearsal` has them as well."""
 REHEARSED = list({step.of if step.module == "losses" else step.module: step for step in STEPS}.values())
 REHEARSED = [step for step in REHEARSED if step.module not in LONG]
-"""Of speed one: at tiny sizes all shapes are the same."""
 
 
 @pytest.mark.slow
