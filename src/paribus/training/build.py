@@ -32,7 +32,7 @@ from paribus.training.processes.parallel import compiles, is_shared, why_not_com
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
 from paribus.training.start.handover import first_checkpoint, hand_over
-from paribus.training.start.resumed import own_readings, resumed_state, resuming, told_of
+from paribus.training.start.resumed import resumed_state, resuming, told_of
 from paribus.training.start.weights import starting_model
 from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.meter import device_hours
@@ -84,7 +84,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if resumed:
         context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")
     elif state:
-        context.report.message(told_of(state, run.checkpoints.fingerprint))
+        context.report.message(told_of(state))
         resumed = first_checkpoint(state)
     run.checkpoints.go_on(resumed, f"{device} in {precision}")
     shared = is_shared(training, accelerator.num_processes)
@@ -94,7 +94,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     if not run.main:
         return {}
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
-    save_readings(run, data.measured, context.output, since=own_readings(state, run.checkpoints.fingerprint))
+    save_readings(run, data.measured, context.output)
     return pair_numbers(run) | {
         "steps": run.budget.steps,
         "first_step": state.step if state else 0,

@@ -64,12 +64,9 @@ def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
     write_whole(directory / OPTIMIZER, state, {name: Part(name, None) for name in state.shapes}, {})
 
 
-def save_readings(run: Run, measured: MeasuredContexts, output: Path, *, since: int) -> None:
-    """Write how often each of a sample of the corpus' bytes was read after the first `since` steps.
-
-    They are in the smallest integers that hold them.
-    """
-    times = run.batches.times_read(run.budget.steps) - run.batches.times_read(since)
+def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
+    """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
+    times = run.batches.times_read(run.budget.steps)
     found = readings(measured.sampled, times, measured.corpus_bytes)
     save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.config.groups.start import CheckpointStart, ScratchStart
 from paribus.config.groups.tokenization import BytesTokenizer
@@ -128,16 +129,18 @@ def test_a_resumed_training_that_was_killed_goes_on_from_its_own_checkpoint(
     assert once == twice
 
 
-def test_where_the_data_are_others_their_own_later_contexts_are_read(half: Path, tmp_path: Path) -> None:
+def test_other_data_are_refused_since_steps_of_both_are_counted_by_one(half: Path, tmp_path: Path) -> None:
     inputs = write_inputs(tmp_path)
     shutil.rmtree(inputs["order"])
     inputs["order"].mkdir()
     write_order(inputs["order"], np.random.default_rng(4).permutation(40), kept=40, removed=0)
-    execute(tmp_path, "other", inputs, resumed(half))
-    assert "its contexts are others (order)" in (tmp_path / "other" / "said.json").read_text()
-    output = tmp_path / "other" / "output"
-    assert np.load(output / "readings.npy").mean() < WHOLE * 4 * 16 / 877 * 0.6
-    assert len(metrics(output)) == WHOLE
+    with pytest.raises(
+        ConfigurationError, match=r"start\.optimizer: resumed, but the contexts of .* are others \(order\)"
+    ):
+        execute(tmp_path, "other", inputs, resumed(half))
+    ((path, message),) = problems(resumed(half, seed=1))
+    assert path == "seeds.contexts"
+    assert message.startswith("1, but 0 in the training that start.optimizer=resumed goes on with")
 
 
 def test_what_the_first_training_left_is_pinned_and_the_proof_shows_it(half: Path, copy: Path, tmp_path: Path) -> None:
@@ -230,6 +233,11 @@ def test_a_budget_that_ends_too_early_is_refused(
     run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=steps[1]))
     with pytest.raises(ConfigurationError, match=message):
         execute(tmp_path, "run", inputs, run)
+    ((path, found),) = problems(run)
+    assert re.match(message, f"{path}: {found}")
+    tokens = steps[0] * 4 * 16
+    with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
+        execute(tmp_path, "tokens", inputs, dataclasses.replace(run, budget=EqualTokensBudget(tokens=tokens)))
 
 
 def test_steps_that_are_done_are_counted_where_they_are(half: Path, copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.json_file import read_object_if_any
@@ -10,7 +11,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.loop import Run
 from paribus.training.start.agreement import disagreements
-from paribus.training.start.resumed import ResumedState, metrics_before, state_problems
+from paribus.training.start.resumed import ResumedState, data_problems, metrics_before, past_problems, state_problems
 from paribus.training.start.vocabulary import same_tokens
 from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.snapshot import MOMENTS
@@ -25,6 +26,8 @@ def hand_over(config: RunConfig, tokenizer: Tokenizer, state: ResumedState, run:
     if found := [f"{path}: {problem}" for path, problem in _problems(config, state, run)]:
         raise ConfigurationError("; ".join(found))
     same_tokens(tokenizer, open_existing(state.checkpoint), state.checkpoint)
+    for path, problem in data_problems(state, run.checkpoints.fingerprint):
+        raise ConfigurationError(f"{path}: {problem}")
     _agreeing_shapes(first_checkpoint(state), state)
     if run.main:
         metrics_before(state, run.metrics.path)
@@ -43,17 +46,8 @@ def _problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tupl
     start = config.start
     yield from disagreements(config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False))
     yield from state_problems(config)
-    budget, step = config.budget, state.step
-    if run.budget.steps <= step:
-        counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
-        path = f"budget.{budget.kind.removeprefix('equal_')}"
-        yield path, f"it ends after step {run.budget.steps}, and {step} are done; {counted}"
-    elif early := sorted(kept for kept in run.checkpoints.kept if kept <= step):
-        yield (
-            "training.keep_checkpoints",
-            f"the checkpoint of step {early[0]} would be kept, and steps up to {step} belong to the training that is "
-            "resumed; take a lower one, or a larger training.checkpoints",
-        )
+    if not isinstance(config.budget, EqualStepsBudget):
+        yield from past_problems(config, state, run.budget.steps)
 
 
 def _agreeing_shapes(first: Checkpoint, state: ResumedState) -> None:

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from paribus.config.checkpoint_steps import kept_steps
+from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
@@ -115,34 +117,55 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
     except DataError as error:
         yield "start.optimizer", str(error)
         return
-    ours = {
+    if isinstance(config.budget, EqualStepsBudget):
+        yield from past_problems(config, state, config.budget.steps)
+    ours: dict[str, Any] = {
         f"{group}.{name}": value
         for group in ("training", "model", "packing")
         for name, value in identity(getattr(config, group)).items()
     }
+    ours["seeds.contexts"] = config.seed_of("contexts")
     for path, reason in _agreeing(ours):
         here, there = ours.get(path), state.fingerprint.get(path)
         if here != there and not (path in _COUNTED and here == 0):
             yield path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
 
 
-def own_readings(state: ResumedState | None, fingerprint: Mapping[str, Any]) -> int:
-    """The steps, from the first on, of which a run of that fingerprint cannot know from its own data what they read."""
-    return state.step if state and _other_data(state, fingerprint) else 0
+def told_of(state: ResumedState) -> str:
+    """What a run takes from the first one."""
+    told = f"training goes on from step {state.step:,} of {state.artefact}"
+    return f"{told}, with its optimizer, in the text where it stopped"
 
 
-def told_of(state: ResumedState, fingerprint: Mapping[str, Any]) -> str:
-    """What a run of that fingerprint takes from the first one, and which contexts it begins with."""
-    told = f"training goes on from step {state.step:,} of {state.artefact}, with its optimizer"
-    other = _other_data(state, fingerprint)
-    if not other:
-        return f"{told}, in the text where that stopped"
-    return f"{told}; its contexts are others ({', '.join(other)}), of which those from that step on are read"
+def past_problems(config: RunConfig, state: ResumedState, steps: int) -> Iterator[tuple[str, str]]:
+    """(config path, what would be right) of a budget of `steps` that leaves nothing to train, or keeps too much."""
+    budget, step, kept = config.budget, state.step, kept_steps(config.training, steps)
+    if steps <= step:
+        counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
+        yield (
+            f"budget.{budget.kind.removeprefix('equal_')}",
+            f"it ends after step {steps}, and {step} are done; {counted}",
+        )
+    elif early := sorted(each for each in kept if each <= step):
+        yield (
+            "training.keep_checkpoints",
+            f"the checkpoint of step {early[0]} would be kept, and steps up to {step} belong to the training that is "
+            f"resumed; take {len(kept) - len(early)} or less, or a larger training.checkpoints",
+        )
 
 
-def _other_data(state: ResumedState, fingerprint: Mapping[str, Any]) -> list[str]:
-    """In what the contexts of the two differ; the same at every step where in nothing."""
-    return [name for name in _READ if state.fingerprint.get(name) != fingerprint.get(name)]
+def data_problems(state: ResumedState, fingerprint: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(config path, what would be right) of a run of that fingerprint whose contexts are not those of the first one.
+
+    The steps of both are counted by the contexts of one: of others, text would be told that neither has read.
+    """
+    other = [name for name in _READ if state.fingerprint.get(name) != fingerprint.get(name)]
+    if other:
+        yield (
+            "start.optimizer",
+            f"resumed, but the contexts of {state.artefact} are others ({', '.join(other)}), and this run would count "
+            "them as read; take the first run's corpus, tokenizer, encoder, order and seed, or start.optimizer=fresh",
+        )
 
 
 def metrics_before(state: ResumedState, path: Path) -> None:
@@ -157,6 +180,7 @@ def metrics_before(state: ResumedState, path: Path) -> None:
 def _agreeing(ours: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Paths of the fields that must be equal, and why."""
     yield "training.kind", "the moments of one optimizer are none of another"
+    yield "seeds.contexts", "it decides which contexts were read"
     counted = "steps are counted on, and it decides how much text they are"
     yield from ((path, counted) for path in _COUNTED)
     yield from ((path, counted) for path in ours if path.startswith("packing.") and path != "packing.attention")
