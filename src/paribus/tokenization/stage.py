@@ -40,7 +40,7 @@ def _device(config: RunConfig) -> Device | None:
 
 VOCABULARY = Stage(
     "vocabulary",
-    code_version=2,
+    code_version=3,
     inputs=lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=_build_vocabulary,

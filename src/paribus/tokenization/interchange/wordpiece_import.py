@@ -59,12 +59,17 @@ def from_wordpiece_json(described: Mapping[str, Any], special: Mapping[str, int]
 def from_vocabulary_text(file: Path) -> WordPiece:
     """The tokenizer of a `vocab.txt`, a token a line, with the options of `tokenizer_config.json` beside it.
 
-    Raises DataError for a broken file, ConfigurationError for options by which text would be cut otherwise.
+    Special tokens that it does not name are those of `special_tokens_map.json`, else BERT's. Raises DataError for a
+    broken file, ConfigurationError for options by which text would be cut otherwise or no document would end.
     """
-    config = file.with_name("tokenizer_config.json")
+    config, map_file = file.with_name("tokenizer_config.json"), file.with_name("special_tokens_map.json")
     options = read_object(config) if config.is_file() else {}
-    # null takes a special token away, but for the unknown one, without which no word is cut.
-    given = {field: options.get(field, name) for field, name in _SPECIAL.items()}
+    mapped = read_object(map_file) if map_file.is_file() else {}
+    # null takes a special token away, but for the unknown one, without which no word is cut, and the one that ends a
+    # document, which is then BERT's.
+    given = {field: options.get(field) or mapped.get(field, name) for field, name in _SPECIAL.items()}
+    given |= {field: None for field in _SPECIAL if field in options and options[field] is None}
+    given["sep_token"] = given["sep_token"] or _END
     named = {
         field: _named(value, field, config) for field, value in given.items() if value is not None or field == _NEEDED
     }
@@ -75,9 +80,16 @@ def from_vocabulary_text(file: Path) -> WordPiece:
     ids = {token: identity for identity, token in enumerate(tokens)}
     if len(ids) < len(tokens):
         raise DataError(f"{file}: {next(token for token in tokens if tokens.count(token) > 1)!r} is there twice")
+    absent = [
+        field for field, name in named.items() if name not in ids and (field == "sep_token" or name != _SPECIAL[field])
+    ]
+    if absent:
+        raise ConfigurationError(
+            f"{file}: {absent[0]} is {named[absent[0]]!r}, which is no line of it; name one that is"
+        )
     special = {name: ids[name] for name in named.values() if name in ids}
     words = BertWords(normalizer, {"type": "BertPreTokenizer"}, _LONGEST)
-    return _assembled(ids, special, named[_NEEDED], words, file, end=named.get("sep_token", _END))
+    return _assembled(ids, special, named[_NEEDED], words, file, end=named["sep_token"])
 
 
 def _named(value: Any, field: str, config: Path) -> str:
@@ -95,7 +107,10 @@ def _check_options(options: Mapping[str, Any], special: Set[str], config: Path) 
             f"{config}: cannot be the same tokenizer here: do_basic_tokenize=false (words as whitespace separates "
             "them; only true)"
         )
-    kept = sorted(set(options.get("never_split") or ()) - special)
+    never_split = options.get("never_split") or []
+    if not isinstance(never_split, list) or not all(isinstance(name, str) for name in never_split):
+        raise DataError(f"{config}: never_split is {never_split!r}, which is no list of tokens")
+    kept = sorted(set(never_split) - special)
     if kept:
         raise ConfigurationError(f"{config}: cannot be the same tokenizer here: never_split keeps {kept[0]!r} whole")
 

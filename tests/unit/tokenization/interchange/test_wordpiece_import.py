@@ -136,7 +136,10 @@ def test_special_tokens_of_a_vocabulary_text_are_those_of_its_configuration(dire
         ({"never_split": ["<unk>", "the"]}, ConfigurationError, "never_split keeps 'the' whole"),
         ({"unk_token": None}, DataError, "unk_token is None, which names no token"),
         ({"cls_token": {"id": 3}}, DataError, "cls_token is {'id': 3}, which names no token"),
-        ({"unk_token": "[OTHER]"}, DataError, r"the unknown token '\[OTHER\]' is no token"),
+        ({"never_split": 7}, DataError, "never_split is 7, which is no list of tokens"),
+        ({"never_split": "hello"}, DataError, "never_split is 'hello', which is no list of tokens"),
+        ({"unk_token": "[OTHER]"}, ConfigurationError, r"unk_token is '\[OTHER\]', which is no line of it"),
+        ({"sep_token": "</s>"}, ConfigurationError, "sep_token is '</s>', which is no line of it"),
     ],
 )
 def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(
@@ -144,3 +147,21 @@ def test_options_of_a_vocabulary_text_that_cut_otherwise_are_refused(
 ) -> None:
     with pytest.raises(error, match=reason):
         open_existing(renamed(directory, tmp_path, **options))
+
+
+def test_the_end_of_documents_is_the_separator_wherever_it_is_named(directory: Path, tmp_path: Path) -> None:
+    root = renamed(directory, tmp_path / "map", cls_token=None)
+    config = json.loads((root / "tokenizer_config.json").read_text())
+    del config["sep_token"]
+    (root / "tokenizer_config.json").write_text(json.dumps(config))
+    with pytest.raises(ConfigurationError, match=r"sep_token is '\[SEP\]', which is no line of it"):
+        open_existing(root)
+    (root / "special_tokens_map.json").write_text(json.dumps({"sep_token": "<end>", "unk_token": "[NONE]"}))
+    ours = open_existing(root)
+    assert ours.eos_id == ours.special_tokens["<end>"]
+    plain = tmp_path / "plain"
+    plain.mkdir()
+    (plain / "vocab.txt").write_text((directory / "text" / "vocab.txt").read_text())
+    (plain / "tokenizer_config.json").write_text(json.dumps({"sep_token": None}))
+    kept = open_existing(plain)
+    assert kept.eos_id == kept.special_tokens["[SEP]"]
