@@ -269,6 +269,17 @@ def test_a_repetition_that_is_not_allowed_is_refused_before_the_first_step(
     assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
 
 
+def test_a_warm_up_that_the_budget_does_not_reach_is_refused_where_documents_decide_the_steps(
+    inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    slow = dataclasses.replace(TRAINING, warmup_steps=400, schedule="inverse_sqrt")
+    with pytest.raises(
+        ConfigurationError, match=r"training\.warmup_steps: 400, but budget\.text ends after \d+; lower it"
+    ):
+        execute(tmp_path, "run", inputs, config(budget=EqualTextBudget(text=800), training=slow))
+    assert (tmp_path / "run" / "work" / "metrics.jsonl").exists() is False
+
+
 def test_a_diverging_run_stops_with_its_step_documents_and_last_checkpoint(
     inputs: dict[str, Path], tmp_path: Path
 ) -> None:

@@ -8,6 +8,7 @@ from paribus.config.byte_sizes import in_contexts
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
+from paribus.errors import ConfigurationError
 from paribus.modeling.counts import training_flops
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.contexts.opening import open_contexts
@@ -62,6 +63,11 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     sources = context_sources(data.contexts)
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
     budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
+    if (warmup := config.training.warmup_steps) and warmup >= budget.steps:
+        raise ConfigurationError(
+            f"training.warmup_steps: {warmup}, but budget.{config.budget.kind.removeprefix('equal_')} ends after "
+            f"{budget.steps}; lower it, take a larger budget, or null and a training.warmup_share"
+        )
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)
