@@ -58,12 +58,14 @@ class StageTimes:
             vocabulary = node.inputs["training"].inputs["tokens"].inputs["vocabulary"]
             size = known_vocabulary_size(node.config, vocabulary, self.root)
             return parameter_count(node.config.model, size.value)
-        return self._corpus_bytes(_as_record(node))
+        read = self._corpus_bytes(_as_record(node))
+        return None if read is None else read * _draws(node.identity)
 
     def _amount(self, stage: str, record: Record) -> float | None:
         """Bytes of the corpus that an artefact was made of, or parameters of the model."""
         if stage not in ITEMS_OF:
-            return self._own_bytes(record) if stage == "corpus" else self._corpus_bytes(record)
+            size = self._own_bytes(record) if stage == "corpus" else self._corpus_bytes(record)
+            return None if size is None else size * _draws(record)
         trained = self._find("training", record["inputs"]["training"])
         return None if trained is None else float(trained["result"]["parameters"])
 
@@ -102,6 +104,11 @@ class StageTimes:
 
 def _as_record(node: Node) -> Record:
     return {**node.identity, "inputs": {name: other.key for name, other in node.inputs.items()}}
+
+
+def _draws(record: Record) -> int:
+    """How often an artefact reads the text, as BPE-dropout may to draw its tokens anew."""
+    return int((record["identity"].get("encoder") or {}).get("draws", 1))
 
 
 def _way(stage: str, record: Record) -> Any:

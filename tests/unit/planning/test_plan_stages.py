@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.plan import PlanConfig
+from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.modeling.counts import flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
@@ -52,6 +54,15 @@ def test_the_same_kind_of_tokenizer_says_more_than_another(tmp_path: Path) -> No
     assert before(make_plan([run]))[0] == pytest.approx(50.0)
     store_record(run, "vocabulary", {}, key="fast", seconds=2.0)
     assert before(make_plan([run]))[0] == pytest.approx(2.0)
+
+
+def test_an_encoding_takes_as_long_as_it_has_draws(tmp_path: Path) -> None:
+    run = planned_run(tmp_path, encoder=DropoutEncoder(draws=32), packing=PairPacking())
+    store_record(run, "corpus", CORPUS)
+    groups = run.nodes["tokens"].identity["identity"]
+    once = {**groups, "encoder": {**groups["encoder"], "draws": 1}}
+    store_record(run, "tokens", {}, key="once", identity=once, seconds=2.0)
+    assert before(make_plan([run]))[0] == pytest.approx(64.0)
 
 
 def test_a_record_that_cannot_be_read_times_nothing(tmp_path: Path) -> None:
