@@ -398,6 +398,12 @@ def test_a_seed_of_dropout_that_no_kernel_takes_is_refused_by_path() -> None:
     assert compose("encoder=dropout", f"encoder.seed={2**63 - 1}").jobs
 
 
+def test_a_run_whose_name_reads_as_a_number_is_to_be_quoted() -> None:
+    told = problems("start=checkpoint", "start.run=1234567890123456")["start.run"]
+    assert told.startswith("should be a valid string, not 1234567890123456: quote what is text")
+    compose("start=checkpoint", "start.run='1234567890123456'")
+
+
 @pytest.mark.parametrize(
     "overrides",
     [

@@ -261,6 +261,11 @@ def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None
         (("sstatistics",), "'sstatistics' is no action; known: statistics, containing, cut, candidates, entropy"),
         (("containing",), "which token?"),
         (("cut",), "which text?"),
+        (
+            ("cut", "root=elsewhere", "tokenizer=bpe"),
+            "root=elsewhere sets a field, where what is asked about should stand",
+        ),
+        (("containing", "tokenizer.vocab_size=300"), "tokenizer.vocab_size=300 sets a field"),
         (("entropy",), "which text?"),
         (("candidates", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
         (("entropy", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),

@@ -165,4 +165,6 @@ def _explain(detail: Any, value: Any) -> str:
     if detail["type"] == "literal_error":
         known = [part.strip(" '") for part in detail["ctx"]["expected"].replace(" or ", ", ").split(",")]
         return unknown(str(value), known)
-    return message if repr(value) in message else f"{message}, not {value!r}"
+    told = message if repr(value) in message else f"{message}, not {value!r}"
+    number = detail["type"] == "string_type" and isinstance(value, int | float)
+    return f"{told}: quote what is text and reads as a number, as in field=\"'1e5'\"" if number else told
