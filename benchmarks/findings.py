@@ -28,7 +28,8 @@ of [segmentation.md](segmentation.md). The papers' models have 468M parameters a
 that does not show here may hold there.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
-counted and not sampled; **not shown here**, where the interval holds 0, or fewer than three seeds were trained. `mde`
+counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds
+were trained, which says nothing of the claim. `mde`
 is the smallest true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
 """
 
@@ -40,7 +41,7 @@ def main(given: argparse.Namespace) -> None:
     parts = [PAGE.format(arguments=_arguments(given))]
     for paper in dict.fromkeys(claim.paper for claim, _ in found):
         own = [(claim, measured) for claim, measured in found if claim.paper == paper]
-        parts.append(f"## {paper}\n\n{_counts([verdict(*each) for each in own])}\n\n{_table(own)}")
+        parts.append(f"## {paper}\n\n{_counts(own)}\n\n{_table(own)}")
     if given.pku:
         parts.append(segmentation_rows(given.pku))
     parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
@@ -55,21 +56,24 @@ def _table(found: Sequence[tuple[Claim, Found | None]]) -> str:
 def _row(claim: Claim, found: Found | None) -> list[str]:
     told = [claim.where, claim.says, claim.size, f"{claim.measure}, `{claim.experiment}`"]
     if found is None:
-        return [*told, "–", "–", "–", "–", NOT_SHOWN]
+        return [*told, "–", "–", "–", "–", marked(NOT_SHOWN, None)]
     show = partial(_signed, digits=2 if claim.scale != 1 else 4)
     interval = "counted" if found.interval is None else " to ".join(map(show, found.interval))
     seeds = str(found.seeds) if found.seeds else "–"
     mde = "–" if found.detectable is None else f"{found.detectable:.4f}"
-    return [*told, show(found.difference), interval, seeds, mde, marked(verdict(claim, found))]
+    return [*told, show(found.difference), interval, seeds, mde, marked(verdict(claim, found), found)]
 
 
 def _signed(value: float, *, digits: int) -> str:
     return f"{value:+.{digits}f}".replace("-", "−")
 
 
-def _counts(verdicts: Sequence[str]) -> str:
+def _counts(found: Sequence[tuple[Claim, Found | None]]) -> str:
+    verdicts = [verdict(*each) for each in found if each[1] is not None]
     counted = [f"{verdicts.count(name)} {name}" for name in (HOLDS, DOES_NOT, NOT_SHOWN) if name in verdicts]
-    return f"Of {len(verdicts)} claims: {', '.join(counted)}."
+    if len(verdicts) < len(found):
+        counted.append(f"{len(found) - len(verdicts)} not run")
+    return f"Of {len(found)} claims: {', '.join(counted)}."
 
 
 def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:

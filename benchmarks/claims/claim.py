@@ -47,8 +47,10 @@ class Found:
     """The smallest true difference that so many seeds and items would show."""
 
 
-def marked(result: str) -> str:
+def marked(result: str, found: Found | None) -> str:
     """A verdict as a cell of the page says it."""
+    if found is None:
+        return f"{NOT_SHOWN}: not run"
     return result if result == NOT_SHOWN else f"**{result}**"
 
 

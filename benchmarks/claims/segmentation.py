@@ -48,7 +48,7 @@ def segmentation_rows(path: str) -> str:
                 says,
                 size,
                 *(text.replace("-", "−") for text in (f"{middle:+.2f}", interval)),
-                marked(verdict(claim, found)),
+                marked(verdict(claim, found), found),
             ]
         )
     head = ["what it says", "its size, points of F1", "here", f"95 % interval over {DRAWS} draws", "verdict"]
