@@ -122,7 +122,7 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield (
             "encoder.draws",
             f"{encoder.draws} draws take turns by epochs, which packing=pair has; packing={config.packing.kind} cuts "
-            "contexts elsewhere in every draw: use encoder.draws=1",
+            "contexts elsewhere in every draw: use encoder=dropout, which draws once, or pairs and packing=pair",
         )
     expanded = isinstance(encoder, LongestFirstEncoder) and encoder.candidates == "expanded"
     if expanded and not isinstance(tokenizer, ScaffoldBPETokenizer | ExistingTokenizer):

@@ -46,8 +46,8 @@ def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_pa
 def test_that_weights_are_means_of_checkpoints_is_said_and_of_which_rows(tmp_path: Path) -> None:
     ten, one = ({"evaluation": {"average_checkpoints": number}} for number in (10, 1))
     alike = rows(tmp_path / "0", {"bpe": (0.0,), "bytes": (0.1,)}, config=ten)
-    assert line(compare(alike, FACTORS), "Weights are").endswith(
-        "the mean of those of 10 checkpoints, the scored one and those before it."
+    assert line(compare(alike, FACTORS), "Weights that are").endswith(
+        "without fine-tuning are the mean of those of 10 checkpoints, up to the scored one."
     )
     field = "evaluation.average_checkpoints"
     mixed = [
@@ -55,10 +55,10 @@ def test_that_weights_are_means_of_checkpoints_is_said_and_of_which_rows(tmp_pat
         for number, config in (("1", one), ("10", ten))
         for each in rows(tmp_path / number, {"bpe": (0.0,)}, config=config)
     ]
-    told = line(compare(mixed, (*FACTORS, field)), "Weights are")
-    assert told.startswith("Weights are the mean of those of several checkpoints (bpe · 10: 10), ")
+    told = line(compare(mixed, (*FACTORS, field)), "Weights that are")
+    assert told.endswith("the mean of those of several checkpoints up to the scored one, by row: 10 in bpe · 10.")
     single = rows(tmp_path / "2", {"bpe": (0.0,), "bytes": (0.1,)}, config=one)
-    assert not any("Weights are" in each for each in notes(compare(single, FACTORS)))
+    assert not any("Weights that are" in each for each in notes(compare(single, FACTORS)))
 
 
 def test_steps_that_were_left_out_are_named(tmp_path: Path) -> None:

@@ -218,22 +218,23 @@ def test_the_notes_say_which_runs_repeated_text(epochs: tuple[float, float], sen
 
 
 @pytest.mark.parametrize(
-    ("draws", "epochs", "sentence"),
+    ("draws", "epochs", "packing", "sentence"),
     [
-        (1, 2.34, "BPE-dropout drew tokens once for up to 2.34 epochs, which read the same tokens again"),
-        (3, 3.5, "BPE-dropout drew tokens 3 times for up to 3.5 epochs"),
-        (3, 3.0, None),
-        (1, 0.9, None),
+        (1, 2.34, "pair", "BPE-dropout drew tokens once for up to 2.34 epochs, which read the same tokens again"),
+        (3, 3.5, "pair", "BPE-dropout drew tokens 3 times for up to 3.5 epochs"),
+        (3, 3.0, "pair", None),
+        (1, 0.9, "pair", None),
+        (1, 2.34, "concatenate", None),
     ],
 )
 def test_the_notes_say_where_bpe_dropout_was_read_again(
-    draws: int, epochs: float, sentence: str | None, tmp_path: Path
+    draws: int, epochs: float, packing: str, sentence: str | None, tmp_path: Path
 ) -> None:
     training = {"tokens": 9, "epochs": epochs, "device_hours": 1.0}
     runs = [
         replace(
             record(tmp_path, name, {"encoder": name}, {("boolq", 0): [True, False]}, training=training),
-            config={"encoder": encoder, "seed": 0},
+            config={"encoder": encoder, "packing": {"kind": packing}, "seed": 0},
         )
         for name, encoder in (
             ("dropout", {"kind": "dropout", "draws": draws}),

@@ -377,7 +377,8 @@ def _redrawn(comparison: Comparison) -> list[str]:
         for run in row.runs:
             encoder, epochs = run.config.get("encoder") or {}, float(run.training.get("epochs") or 0.0)
             draws = int(encoder.get("draws") or 1)
-            if encoder.get("kind") == "dropout" and epochs > draws:
+            pairs = (run.config.get("packing") or {}).get("kind") == "pair"  # contexts of documents have no draws
+            if pairs and encoder.get("kind") == "dropout" and epochs > draws:
                 found.append((_name(comparison, row), draws, epochs))
     if not found:
         return []

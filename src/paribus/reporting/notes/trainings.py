@@ -26,10 +26,15 @@ def averaged_weights(comparison: Comparison) -> list[str]:
     numbers = {comparison.row_name(row): _averaged(row) for row in comparison.finished if row.runs}
     if set(numbers.values()) <= {1}:
         return []
-    named = [f"{name}: {number}" for name, number in numbers.items() if number > 1]
+    named = [f"{number} in {name}" for name, number in numbers.items() if number > 1]
     alike = len(set(numbers.values())) == 1
-    many = f"{max(numbers.values())} checkpoints" if alike else f"several checkpoints ({'; '.join(some(named))})"
-    return [f"Weights are the mean of those of {many}, the scored one and those before it."]
+    if alike:
+        many = f"{max(numbers.values())} checkpoints"
+        return [f"Weights that are scored without fine-tuning are the mean of those of {many}, up to the scored one."]
+    return [
+        "Weights that are scored without fine-tuning are the mean of those of several checkpoints up to the scored "
+        f"one, by row: {'; '.join(some(named))}."
+    ]
 
 
 def _averaged(row: ComparisonRow) -> int:
