@@ -153,7 +153,7 @@ def test_the_artefact_does_not_depend_on_workers_or_a_kill(
     build_tokens(alone)
     build_tokens(two)
     assert files(alone.output) == files(two.output)
-    parts = sorted((alone.work / "parts").iterdir())
+    parts = sorted((alone.work / "parts").glob("*/*"))
     assert len(parts) > 3
     parts[1].unlink()
     parts[2].rename(parts[2].with_suffix(".123.tmp"))
@@ -174,7 +174,7 @@ def test_parts_that_another_size_of_parts_left_behind_are_not_taken(
     again = dataclasses.replace(whole, output=tmp_path / "again")
     again.output.mkdir()
     build_tokens(again)
-    assert len(list((again.work / "parts").iterdir())) > len(list(CorpusArtifact(corpus).shards("train")))
+    assert len(list((again.work / "parts").glob("*/*"))) > len(list(CorpusArtifact(corpus).shards("train")))
     assert files(again.output) == files(whole.output)
 
 
