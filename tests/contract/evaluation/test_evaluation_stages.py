@@ -183,7 +183,8 @@ def test_lm_eval_itself_reads_the_task_from_inside_its_directory(
 
 def test_more_checkpoints_than_were_kept_are_refused(scored: Any) -> None:
     with pytest.raises(
-        ConfigurationError, match=r"evaluation\.last_checkpoints: 3 are to be scored or averaged, .* at 2 of .* 20 steps"
+        ConfigurationError,
+        match=r"evaluation\.last_checkpoints: 3 are to be scored or averaged, .* at 2 of .* 20 steps",
     ):
         scored(last_checkpoints=3)
 

@@ -61,6 +61,13 @@ def test_that_weights_are_means_of_checkpoints_is_said_and_of_which_rows(tmp_pat
     assert not any("Weights that are" in each for each in notes(compare(single, FACTORS)))
 
 
+def test_amounts_of_two_trainings_beside_the_hours_of_one_are_told(tmp_path: Path) -> None:
+    runs = rows(tmp_path, {"bpe": (0.0,)}, first_step=0) + rows(tmp_path, {"bytes": (0.1,)}, first_step=40)
+    assert line(compare(runs, FACTORS), "Resumed with").endswith("hours those of the second alone: bytes.")
+    whole = rows(tmp_path / "2", {"bpe": (0.0,)}, first_step=0)
+    assert not any("Resumed with" in each for each in notes(compare(whole, FACTORS)))
+
+
 def test_steps_that_were_left_out_are_named(tmp_path: Path) -> None:
     runs = rows(tmp_path, {"bpe": (0.0,)}, skipped_steps=0.0) + rows(tmp_path, {"bytes": (0.1,)}, skipped_steps=40.0)
     assert line(compare(runs, FACTORS), "skip_bad_steps").endswith("bytes: up to 40 of 100 steps.")

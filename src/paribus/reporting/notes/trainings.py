@@ -6,8 +6,8 @@ from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader must know before any number, because it makes rows unlike."""
-    unlike = [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *_survivors(comparison)]
-    return unlike + held_seeds(comparison)
+    unlike = [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *_resumed(comparison)]
+    return [*unlike, *_survivors(comparison), *held_seeds(comparison)]
 
 
 def held_seeds(comparison: Comparison) -> list[str]:
@@ -83,6 +83,21 @@ def _starts(comparison: Comparison) -> list[str]:
     if any(run.start for row in comparison.finished for run in row.runs):
         return ["Training goes on from checkpoints, so seeds vary the continuation alone."]
     return []
+
+
+def _resumed(comparison: Comparison) -> list[str]:
+    """Rows whose amounts are those of two trainings, and whose time is that of one."""
+    rows = [
+        comparison.row_name(row)
+        for row in comparison.finished
+        if any(int(run.training.get("first_step") or 0) for run in row.runs)
+    ]
+    if not rows:
+        return []
+    return [
+        "Resumed with the optimizer of another training (start.optimizer): steps, tokens, text and FLOPs are those of "
+        f"both, hours those of the second alone: {'; '.join(some(rows))}."
+    ]
 
 
 def _survivors(comparison: Comparison) -> list[str]:
