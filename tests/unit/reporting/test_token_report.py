@@ -128,6 +128,20 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     }
 
 
+def test_numbers_of_a_paper_that_stand_alone_are_told_and_lengths_are_shown(tmp_path: Path) -> None:
+    rows = [replace(row("merge_rank"), vocab_size=600), replace(row("longest_first", base=0), vocab_size=600)]
+    file = io.StringIO()
+    console = Console(width=100, file=file)
+    for table in write_token_report(rows, tmp_path, ("encoder",), paper=paper(), width=100):
+        console.print(table)
+    shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert "Tokens by length in characters" in shown
+    assert "so its numbers stand alone" in " ".join(shown.split())
+    assert "so its numbers stand alone" in written
+    assert "| LBPE | change | 2.25 |\n" in written
+    assert "ours" not in shown and "—" not in written.split("The paper")[1]
+
+
 def test_a_long_label_leaves_room_for_what_says_most(tmp_path: Path) -> None:
     rows = [row("x" * 50), row("y" * 50, base=0)]
     (table, *_) = write_token_report(rows, tmp_path, ("encoder",), width=80)

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from paribus.reporting.formats.markdown import markdown, markdown_lines
 from paribus.reporting.paper.block import Paper
-from paribus.reporting.paper.paper import sentence
+from paribus.reporting.paper.paper import ABSENT, sentence
 from paribus.reporting.plots.comparison import MOST_ROWS
 from paribus.reporting.plots.own_shares import own_shares_plot
 from paribus.reporting.plots.picture import Plot, style
@@ -25,7 +25,12 @@ from paribus.store import atomic
 
 TITLE = "What the tokenizers do"
 TEXT = "the training text"
-REPLACED, PAPER = "What vocabularies have in place of others' tokens", "The paper"
+LENGTHS, REPLACED, PAPER = (
+    "Tokens by length in characters",
+    "What vocabularies have in place of others' tokens",
+    "The paper",
+)
+ALONE = "No row here makes the paper's choices with a vocabulary of its size, so its numbers stand alone."
 
 
 def write_token_report(
@@ -46,16 +51,18 @@ def write_token_report(
         atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
         atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
     beside = paper_lines(paper, rows, found, factors) if paper and paper.numbers else []
+    alone = bool(beside) and all(line[3] == ABSENT for line in beside[1:])
+    beside = [line[:3] for line in beside] if alone else beside
     tables = {
         title: main_lines(rows, head, found),
-        "Tokens by length": length_lines(rows, head),
+        LENGTHS: length_lines(rows, head),
         REPLACED: replaced_lines(rows, head),
         PAPER: beside,
     }
     parts: list[str] = []
     for name, lines in tables.items():
         if lines:
-            notes = {title: LEGEND, PAPER: sentence(paper) if paper else ""}
+            notes = {title: LEGEND, PAPER: f"{sentence(paper) if paper else ''}{f' {ALONE}' if alone else ''}"}
             parts += [
                 f"{'##' if parts else '#'} {markdown(name)}",
                 markdown_lines(lines),
@@ -65,8 +72,11 @@ def write_token_report(
     atomic.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
     atomic.write_text(directory / "statistics.csv", _csv(rows, factors, found))
     shown = [terminal_table(title, rows, head, found, width)]
-    narrow = {REPLACED: [line[:-1] for line in tables[REPLACED]], PAPER: tables[PAPER]}
-    return [*shown, *(plain_table(name, lines, width) for name, lines in narrow.items() if lines)]
+    heads, *counts = tables[LENGTHS]
+    lengths = [[heading.removesuffix(" characters") for heading in heads], *counts[: len(rows)]]
+    narrow = {LENGTHS: lengths, REPLACED: [line[:-1] for line in tables[REPLACED]], PAPER: tables[PAPER]}
+    said = {PAPER: ALONE} if alone else {}
+    return [*shown, *(plain_table(name, lines, width, said.get(name)) for name, lines in narrow.items() if lines)]
 
 
 def _plots(every: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot]:
