@@ -31,6 +31,7 @@ Verdicts: **holds** and **does not**, where the 95 % interval over seeds and ite
 counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds
 were trained, which says nothing of the claim. `mde`
 is the smallest true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
+Intervals are of one claim each, not adjusted for how many there are; the tables of the runs adjust.
 """
 
 
