@@ -29,9 +29,9 @@ that does not show here may hold there.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
 counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds
-were trained, which says nothing of the claim. `mde`
-is the smallest true difference that so many seeds and items would show with a power of 80 % ([report.md](report.md)).
-Intervals are of one claim each, not adjusted for how many there are; the tables of the runs adjust.
+were trained, which says nothing of the claim. `mde` is the smallest true difference that so many seeds and items would
+show with a power of 80 % ([report.md](report.md)). Bits per byte are lower where a model is better. Intervals are
+of one claim each, not adjusted for how many there are; the tables of the runs adjust.
 """
 
 
@@ -94,9 +94,9 @@ def _commands(given: argparse.Namespace) -> Iterator[str]:
     for name, overrides in _overrides(given).items():
         verb, named = "run" if name.startswith("findings/") else "tokens statistics", list(overrides)
         if name == "findings/continual":
-            if not given.start:
-                named.append("start.run=ID")
-            yield _command("run", "findings/encodings", ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *named[:-1]])
+            text = [override for override in named if not override.startswith("start.run=")]
+            yield _command("run", "findings/encodings", ["seed=5", "tokenizer=bpe", "encoder=merge_rank", *text])
+            named = [*text, "start.run=ID"]
         if named:
             yield _command(verb, name, named)
     yield "```"
