@@ -4,7 +4,7 @@ import csv
 import io
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import matplotlib as mpl
 from rich.table import Table
 from rich.text import Text
 
+from paribus.reporting.formats.markdown import markdown_picture
 from paribus.reporting.formats.terminal import bare_table
 from paribus.reporting.plots.orders import SIMILARITY_PLOTS, order_plots
 from paribus.reporting.plots.picture import Plot, style
@@ -87,13 +88,12 @@ def write_order_report(rows: Sequence[OrderRow], directory: Path, head: str = "o
 
     `head` says what the labels of the rows are.
     """
-    (directory / "plots").mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(style()):
         plots = order_plots(rows)
     for plot in plots:
-        atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
-        atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
-    pictures = [f"![{plot.alternative}](plots/{plot.name}.png)\n\n*{_caption(plot, rows)}*" for plot in plots]
+        plot.write(directory / "plots")
+    pictures = [markdown_picture(replace(plot, caption=_caption(plot, rows))) for plot in plots]
     few = few_documents(rows)
     told = [_legend(rows), few] if few else [_legend(rows)]
     text = "\n\n".join(["# What the orderings do", _markdown(rows, head), *told, *pictures])

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.paper.paper import sentence, side_by_side
+from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import ComparisonRow
 from paribus.reporting.table.layout import TableEntry, TableLayout, heading, link
 
@@ -18,10 +19,14 @@ def markdown_report(document: ReportDocument) -> str:
     parts.append("\n".join(f"- {markdown(note)}" for note in document.notes))
     parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
     parts += _paper(document)
-    for plot in document.plots:
-        parts.append(f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*")
+    parts += map(markdown_picture, document.plots)
     lines = [_runs(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
+
+
+def markdown_picture(plot: Plot) -> str:
+    """A picture that lies in `plots/` beside the page, and its caption."""
+    return f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*"
 
 
 def markdown_table(layout: TableLayout) -> str:

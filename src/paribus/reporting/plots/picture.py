@@ -8,11 +8,14 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.figure import Figure
+
+from paribus.store import atomic
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
 DASHES = ("-", "--", ":", "-.")
@@ -48,6 +51,12 @@ class Plot:
     alternative: str
     png: bytes
     svg: bytes
+
+    def write(self, directory: Path) -> None:
+        """Write both files below `directory`, which is made."""
+        directory.mkdir(parents=True, exist_ok=True)
+        atomic.write_bytes(directory / f"{self.name}.png", self.png)
+        atomic.write_bytes(directory / f"{self.name}.svg", self.svg)
 
     @property
     def dark(self) -> bytes:

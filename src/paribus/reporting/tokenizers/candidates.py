@@ -10,7 +10,7 @@ import matplotlib as mpl
 import numpy as np
 from rich.table import Table
 
-from paribus.reporting.formats.markdown import markdown, markdown_lines
+from paribus.reporting.formats.markdown import markdown, markdown_lines, markdown_picture
 from paribus.reporting.plots.candidates import Histograms, Reals, candidates_plot
 from paribus.reporting.plots.picture import Plot, style
 from paribus.reporting.tokenizers.terminal import plain_table
@@ -44,9 +44,7 @@ def write_candidate_report(found: CandidateScores, directory: Path, *, title: st
         plot = candidates_plot(histograms, text)
     lines = [_HEADINGS, *((name, *map(_shown, _numbers(values))) for name, values in quantities.items())]
     note = _note(found, text)
-    (directory / "plots").mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
-    atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
+    plot.write(directory / "plots")
     atomic.write_text(directory / "candidates.md", _page(title, lines, note, plot))
     atomic.write_text(directory / "candidates.csv", _csv(histograms))
     return plain_table(title, lines, width, note)
@@ -69,8 +67,8 @@ def _note(found: CandidateScores, text: str) -> str:
 
 
 def _page(title: str, lines: Sequence[Sequence[str]], note: str, plot: Plot) -> str:
-    image = f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*"
-    return "\n\n".join([f"# {markdown(title)}", markdown_lines(lines), markdown(note), image]) + "\n"
+    parts = [f"# {markdown(title)}", markdown_lines(lines), markdown(note), markdown_picture(plot)]
+    return "\n\n".join(parts) + "\n"
 
 
 def _csv(histograms: Histograms) -> str:

@@ -17,9 +17,7 @@ def write_entropy_report(lines: Sequence[EntropyLine], directory: Path) -> None:
     """Write `entropy.csv`, `plots/entropy.png` and `plots/entropy.svg` into `directory`."""
     with mpl.rc_context(style()):
         plot = entropy_plot(lines)
-    (directory / "plots").mkdir(parents=True, exist_ok=True)
-    atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
-    atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
+    plot.write(directory / "plots")
     atomic.write_text(directory / "entropy.csv", _csv(lines))
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import matplotlib as mpl
 from rich.table import Table
 
-from paribus.reporting.formats.markdown import markdown, markdown_lines
+from paribus.reporting.formats.markdown import markdown, markdown_lines, markdown_picture
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import ABSENT, sentence
 from paribus.reporting.plots.comparison import MOST_ROWS
@@ -44,12 +44,11 @@ def write_token_report(
     width: int = 80,
 ) -> list[Table]:
     """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the tables for a terminal of `width`."""
-    (directory / "plots").mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     found, head = all_numbers(rows), ", ".join(factors) or "tokenizer"
     plots = _plots(rows, overlap)
     for plot in plots:
-        atomic.write_bytes(directory / "plots" / f"{plot.name}.png", plot.png)
-        atomic.write_bytes(directory / "plots" / f"{plot.name}.svg", plot.svg)
+        plot.write(directory / "plots")
     beside = paper_lines(paper, rows, found, factors) if paper and paper.numbers else []
     alone = bool(beside) and all(line[3] == ABSENT for line in beside[1:])
     beside = [line[:3] for line in beside] if alone else beside
@@ -68,7 +67,7 @@ def write_token_report(
                 markdown_lines(lines),
                 markdown(notes.get(name, "")),
             ]
-    parts += [f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*" for plot in plots]
+    parts += map(markdown_picture, plots)
     atomic.write_text(directory / "statistics.md", "\n\n".join(filter(None, parts)) + "\n")
     atomic.write_text(directory / "statistics.csv", _csv(rows, factors, found))
     shown = [terminal_table(title, rows, head, found, width)]
