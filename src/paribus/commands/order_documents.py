@@ -16,7 +16,6 @@ from paribus.ordering.contexts.opening import PackedCorpus, open_contexts
 from paribus.ordering.duplicates.removed import Duplicates
 from paribus.ordering.neighbours.lists import NeighbourLists
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.traversal.traversal import traverse
 from paribus.training.data.batches import Batches
 from paribus.training.data.budget import resolve_steps
 
@@ -39,12 +38,9 @@ def where(index: int, config: RunConfig, inputs: Mapping[str, Path]) -> str:
     positions = np.flatnonzero(order.documents == index)
     if not len(positions):
         return f"{described}\nit is not in the order: {_why_absent(index, inputs)}\n"
-    seed, context_bytes = config.seed_of("contexts"), config.model.context_bytes
-    draws = opened.corpus.draws
-    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes, draws=draws)
     lines = [described, f"place in the order (from 0): {_places(positions.tolist())} of {len(order):,}"]
     training = in_contexts(config.training, float(measured.text_bytes.mean()))
-    batches = Batches(contexts, training.global_batch, traversal)
+    batches = Batches(contexts, training.global_batch, opened.traversal(measured))
     return "\n".join([*lines, *_readings(index, opened, batches, measured, corpus)]) + "\n"
 
 

@@ -4,7 +4,6 @@ No run needs it; `paribus order statistics` asks for it. It leaves `statistics.j
 """
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,25 +14,16 @@ from paribus.ordering.context_similarity import ContextSimilarity, context_simil
 from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.orders.artifact import Order
-from paribus.ordering.packing.documents import Integers
-from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.pack import GivenOrder, pack
 from paribus.ordering.packing.statistics import packing_statistics
 from paribus.ordering.seeding import MIXED, permutation
-from paribus.ordering.traversal.traversal import straddling, traverse
+from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, StageContext
 from paribus.store import atomic
 
 STATISTICS = "statistics.json"
 PLACES = 1_000
 BINS = np.linspace(-1, 1, 101)
-
-
-@dataclass(frozen=True)
-class _Mixed:
-    """The documents of an order at random places of it."""
-
-    documents: Integers
-    groups: Integers | None
 
 
 def build(context: StageContext) -> dict[str, JSON]:
@@ -48,9 +38,9 @@ def build(context: StageContext) -> dict[str, JSON]:
     packed = packing_statistics(contexts)
     report.progress(1, 2, unit="parts", doing="comparing what contexts hold")
     seed = context.config.seed_of("contexts")
-    mixed = _Mixed(order.documents[permutation(len(order), MIXED, seed)], order.groups)
+    mixed = GivenOrder(order.documents[permutation(len(order), MIXED, seed)], order.groups)
     shuffled = pack(packing, corpus.ids, corpus.offsets, mixed, contexts.documents.eos_id, contexts.context_length)
-    traversal = traverse(packing, measured, seed, context_bytes=context.config.model.context_bytes)
+    traversal = opened.traversal(measured)
     similar = context_similarity(contexts, shuffled, embeddings, traversal, seed=seed)
     numbers: dict[str, JSON] = {
         "documents": order.kept,

@@ -10,8 +10,9 @@ from paribus.ordering.contexts.artifact import has_pieces, read_assigned, read_c
 from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.contexts import Contexts
-from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pack import pack
+from paribus.ordering.packing.documents import OrderedDocuments
+from paribus.ordering.packing.pack import GivenOrder, pack
+from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
 
@@ -21,38 +22,39 @@ class PackedCorpus:
 
     config: RunConfig
     """With its context in tokens, where that is given in bytes of text."""
+    context_bytes: int | None
+    """Bytes of a context, where that is what was given."""
     corpus: EncodedCorpus
     order: Order
     contexts: Contexts
 
-
-@dataclass(frozen=True)
-class DrawnOrder:
-    """An order of pairs of which BPE-dropout drew the tokens several times: all of one draw, then all of the next."""
-
-    documents: Integers
-    """Numbers of the pairs in the encoded corpus, (draws · m,)."""
-    groups: None = None
+    def traversal(self, measured: MeasuredContexts) -> Traversal:
+        """The sequence in which training reads the contexts."""
+        seed, draws = self.config.seed_of("contexts"), self.corpus.draws
+        return traverse(self.config.packing, measured, seed, context_bytes=self.context_bytes, draws=draws)
 
 
 def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
     """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
+    context_bytes = config.model.context_bytes
     config, corpus, order = _open(config, inputs)
-    drawn = order if corpus.draws == 1 else DrawnOrder(corpus.drawn(order.documents))
+    # Of pairs that were drawn several times: all of one draw, then all of the next.
+    drawn = order if corpus.draws == 1 else GivenOrder(corpus.drawn(order.documents))
     given = (corpus.ids, corpus.offsets, drawn, corpus.tokenizer.eos_id, config.model.context_length)
-    return PackedCorpus(config, corpus, order, pack(config.packing, *given, corpus.source_lengths))
+    contexts = pack(config.packing, *given, corpus.source_lengths)
+    return PackedCorpus(config, context_bytes, corpus, order, contexts)
 
 
 def open_contexts(config: RunConfig, inputs: Mapping[str, Path]) -> tuple[PackedCorpus, MeasuredContexts]:
     """As `pack_corpus`, with what the artefact `contexts` says; what it assigned to contexts is not assigned again."""
-    path = inputs["contexts"]
+    path, context_bytes = inputs["contexts"], config.model.context_bytes
     if not has_pieces(path):
         packed = pack_corpus(config, inputs)
     else:
         config, corpus, order = _open(config, inputs)
         documents = OrderedDocuments(corpus.ids, corpus.offsets, order.documents, corpus.tokenizer.eos_id)
         assigned = read_assigned(path, documents, config.model.context_length)
-        packed = PackedCorpus(config, corpus, order, assigned)
+        packed = PackedCorpus(config, context_bytes, corpus, order, assigned)
     return packed, read_contexts(path, packed.contexts)
 
 

@@ -1,5 +1,6 @@
 """The contexts of a configured packing."""
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy.typing as npt
@@ -32,6 +33,14 @@ class DocumentOrder(Protocol):
     @property
     def groups(self) -> Integers | None:
         """Positions in `documents` at which a group begins, and m, (g + 1,); None for an order without groups."""
+
+
+@dataclass(frozen=True)
+class GivenOrder:
+    """An order that no stage has stored."""
+
+    documents: Integers
+    groups: Integers | None = None
 
 
 def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to leave out)

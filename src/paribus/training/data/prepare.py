@@ -14,7 +14,7 @@ from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.contexts.opening import open_contexts
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.pairs import PairContexts
-from paribus.ordering.traversal.traversal import Traversal, traverse
+from paribus.ordering.traversal.traversal import Traversal
 from paribus.stage.context import JSON, StageContext
 from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
@@ -44,10 +44,7 @@ def open_data(context: StageContext) -> Data:
     Raises DataError for a corpus smaller than one context.
     """
     opened, measured = open_contexts(context.config, context.inputs)
-    config, contexts = opened.config, opened.contexts
-    context_bytes = context.config.model.context_bytes
-    seed, draws = config.seed_of("contexts"), opened.corpus.draws
-    traversal = traverse(config.packing, measured, seed, context_bytes=context_bytes, draws=draws)
+    config, contexts, traversal = opened.config, opened.contexts, opened.traversal(measured)
     config = replace(config, training=in_contexts(config.training, float(measured.text_bytes.mean())))
     return Data(config, contexts, traversal, measured, data_fingerprint(opened.corpus, opened.order, contexts))
 
