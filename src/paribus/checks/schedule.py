@@ -35,10 +35,8 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
     schedule = _schedule(config, vocabulary)
     if schedule is not None and schedule.value < schedule.of_step:
         yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
-    warmup = config.training.warmup_steps
-    if schedule is not None and warmup and warmup >= schedule.steps:
-        right = "lower it, take a larger budget, or null and a training.warmup_share"
-        yield "training.warmup_steps", f"{warmup}, but {schedule.path} ends after {schedule.steps}; {right}"
+    if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
+        yield "training.warmup_steps", unreached
     yield from _unused(config.training)
 
 

@@ -54,3 +54,8 @@ class EqualStepsBudget:
 
 
 BudgetConfig = EqualTokensBudget | EqualTextBudget | EqualFlopsBudget | EqualStepsBudget
+
+
+def amount_path(budget: BudgetConfig) -> str:
+    """The path of the field that says how much."""
+    return f"budget.{budget.kind.removeprefix('equal_')}"

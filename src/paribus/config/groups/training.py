@@ -117,3 +117,10 @@ class TrainingConfig:
         30.0, doc="Minutes after which such a checkpoint is written, however many steps that is; null: by steps alone."
     )
     log_every: Positive = execution(10, doc="Steps between logged metrics.")
+
+    def unreached_warmup(self, steps: int, budget: str) -> str | None:
+        """What is wrong with `warmup_steps` where they are all of the `steps`, which the field `budget` gives."""
+        if self.warmup_steps is None or self.warmup_steps < steps:
+            return None
+        right = "lower it, take a larger budget, or null and a training.warmup_share"
+        return f"{self.warmup_steps}, but {budget} ends after {steps}; {right}"

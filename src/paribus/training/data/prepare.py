@@ -6,6 +6,7 @@ from typing import Any
 
 from paribus.config.byte_sizes import in_contexts
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
+from paribus.config.groups.budget import amount_path
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
@@ -60,11 +61,8 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     sources = context_sources(data.contexts)
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
     budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
-    if (warmup := config.training.warmup_steps) and warmup >= budget.steps:
-        raise ConfigurationError(
-            f"training.warmup_steps: {warmup}, but budget.{config.budget.kind.removeprefix('equal_')} ends after "
-            f"{budget.steps}; lower it, take a larger budget, or null and a training.warmup_share"
-        )
+    if unreached := config.training.unreached_warmup(budget.steps, amount_path(config.budget)):
+        raise ConfigurationError(f"training.warmup_steps: {unreached}")
     if sources is not None:
         read = amount_of(budget.steps * batches.global_batch, batches, sources)
         budget = replace(budget, source_tokens=read, positions=budget.tokens + read)

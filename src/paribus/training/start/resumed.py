@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.checkpoint_steps import kept_steps
-from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.budget import EqualStepsBudget, amount_path
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
@@ -139,11 +139,11 @@ def told_of(state: ResumedState) -> str:
 
 def past_problems(config: RunConfig, state: ResumedState, steps: int) -> Iterator[tuple[str, str]]:
     """(config path, what would be right) of a budget of `steps` that leaves nothing to train, or keeps too much."""
-    budget, step, kept = config.budget, state.step, kept_steps(config.training, steps)
+    step, kept = state.step, kept_steps(config.training, steps)
     if steps <= step:
         counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
         yield (
-            f"budget.{budget.kind.removeprefix('equal_')}",
+            amount_path(config.budget),
             f"it ends after step {steps}, and {step} are done; {counted}",
         )
     elif early := sorted(each for each in kept if each <= step):
