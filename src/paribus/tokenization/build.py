@@ -16,6 +16,7 @@ from paribus.config.groups.tokenization import (
     ExistingTokenizer,
     LongestFirstEncoder,
     PredictiveEntropyPretokenizer,
+    PretokenizerConfig,
     ScaffoldBPETokenizer,
     TrainableTokenizerConfig,
     UnigramTokenizer,
@@ -61,7 +62,17 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
             f"the vocabulary has {tokenizer.vocab_size:,} tokens, and tokenizer.vocab_size asks for "
             f"{config.vocab_size:,}: no pair of the text is left to merge"
         )
-    return _save(tokenizer, context.output) | {"documents": texts.documents, "bytes": texts.bytes}
+    counted: dict[str, JSON] = {"documents": texts.documents, "bytes": texts.bytes}
+    return _save(tokenizer, context.output) | counted | _device(context.config.pretokenizer)
+
+
+def _device(config: PretokenizerConfig) -> dict[str, JSON]:
+    """Where a pre-tokenizer's language model computes, which rounds otherwise elsewhere; nothing of one without."""
+    if not isinstance(config, PredictiveEntropyPretokenizer):
+        return {}
+    from paribus.modeling.device import resolve_device
+
+    return {"device": resolve_device(config.device, "pretokenizer.device").type}
 
 
 def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
@@ -134,13 +145,17 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     more: dict[str, JSON] = {"source_tokens": writer.source_tokens} if has_pairs(corpus) else {}
     if draws > 1:
         more["draws"] = draws
-    return more | {
-        "tokens": writer.tokens,
-        "documents": draws * writer.documents,
-        "bytes": done,
-        "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
-        "vocab_size": tokenizer.vocab_size,
-    }
+    return (
+        more
+        | _device(pretokenizer)
+        | {
+            "tokens": writer.tokens,
+            "documents": draws * writer.documents,
+            "bytes": done,
+            "bytes_per_token": done / writer.tokens if writer.tokens else 0.0,
+            "vocab_size": tokenizer.vocab_size,
+        }
+    )
 
 
 def _encoded(

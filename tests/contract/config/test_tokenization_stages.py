@@ -17,6 +17,7 @@ from paribus.config.groups.tokenization import (
     LongestFirstEncoder,
     MergeRankEncoder,
     PatternPretokenizer,
+    PredictiveEntropyPretokenizer,
     ScaffoldBPETokenizer,
     SpansPretokenizer,
     UnigramTokenizer,
@@ -31,6 +32,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization import build as stages
 from paribus.tokenization.build import build_tokens, build_vocabulary
 from paribus.tokenization.encoded_corpus import EncodedCorpus
+from support.character_models import SENTENCE, save_bert_style_model
 from support.corpora import SMALL_PARTS, write_corpus
 from support.run_config import run_config
 from support.stages import context_at, files
@@ -140,6 +142,34 @@ def test_a_pretokenizer_that_loses_text_is_refused_where_lossless_is_asked(tmp_p
     config = run_config(pretokenizer=PatternPretokenizer(kind="stripped"), tokenizer=BPETokenizer(vocab_size=700))
     with pytest.raises(ConfigurationError, match="stripped loses whitespace; `whitespace` keeps it"):
         vocabulary(tmp_path, corpus, config)
+
+
+def test_a_language_model_cuts_in_both_stages_and_their_records_say_where(tmp_path: Path) -> None:
+    save_bert_style_model(tmp_path / "model")
+    texts = [SENTENCE[number % 9 :] + SENTENCE[: number % 7] for number in range(60)]
+    corpus = write_corpus(tmp_path / "corpus", texts)
+    pretokenizer = PredictiveEntropyPretokenizer(model=str(tmp_path / "model"), device="cpu")
+    config = run_config(pretokenizer=pretokenizer, tokenizer=BPETokenizer(vocab_size=300, unit="character"))
+    trained, record = vocabulary(tmp_path, corpus, config)
+    cutter = Tokenizer.load(trained / "tokenizer").cutter
+    assert cutter is not None and len(cutter.pieces(SENTENCE)) > 1
+    encoded = {}
+    for workers in (1, 2):
+        made = context(tmp_path, f"tokens{workers}", config, workers, corpus=corpus, vocabulary=trained)
+        result = build_tokens(made)
+        encoded[workers] = files(made.output)
+        assert result["device"] == record["device"] == "cpu"
+    assert encoded[1] == encoded[2]
+    tokens = EncodedCorpus(tmp_path / "tokens1" / "output")
+    documents = [document.text for document in CorpusArtifact(corpus).documents("train")]
+    assert [tokens.tokenizer.decode(tokens.document(number)) for number in range(len(tokens))] == documents
+
+
+def test_only_a_language_model_has_a_device_in_the_record(tmp_path: Path, corpus: Path) -> None:
+    config = run_config(tokenizer=BPETokenizer(vocab_size=300))
+    trained, record = vocabulary(tmp_path, corpus, config)
+    assert "device" not in record
+    assert "device" not in build_tokens(context(tmp_path, "tokens", config, corpus=corpus, vocabulary=trained))
 
 
 def test_the_artefact_does_not_depend_on_workers_or_a_kill(
