@@ -212,6 +212,14 @@ def test_moments_of_another_shape_are_refused(copy: Path, inputs: dict[str, Path
         execute(tmp_path, "run", inputs, resumed(copy))
 
 
+@pytest.mark.parametrize("kept", [0, 100])
+def test_an_optimizer_that_is_cut_short_is_named(copy: Path, inputs: Any, tmp_path: Path, kept: int) -> None:
+    file = copy / "state" / "optimizer.safetensors"
+    file.write_bytes(file.read_bytes()[:kept])
+    with pytest.raises(DataError, match=r"state/optimizer\.safetensors: cannot be read"):
+        execute(tmp_path, "run", inputs, resumed(copy))
+
+
 def test_another_vocabulary_is_refused(half: Path, tmp_path: Path) -> None:
     other = Tokenizer.train((), algorithm="bytes", special_tokens=("<|pad|>",))
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ"):

@@ -1,20 +1,18 @@
 """Models whose weights are the mean of those of several checkpoints. Imports torch: import this module late."""
 
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 
 from paribus.errors import DataError
 from paribus.modeling.weight_files import WEIGHTS
 from paribus.store.atomic import publish_directory
 from paribus.training.processes.host import Host
+from paribus.training.state.stored import Part, StoredTensors, write_whole
 
 
 def averaged(checkpoints: Mapping[int, Path], number: int, directory: Path, host: Host) -> dict[int, Path]:
@@ -35,18 +33,36 @@ def averaged(checkpoints: Mapping[int, Path], number: int, directory: Path, host
     return found
 
 
-def mean_weights(directories: Sequence[Path]) -> dict[str, torch.Tensor]:
-    """The mean of each tensor over Hugging Face directories, summed in float64 and given in float32, by its name.
+@dataclass(frozen=True)
+class MeanTensors:
+    """The mean of each tensor over files, summed in float64 and given in float32; one is in memory at a time.
 
-    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints". Of one family all
-    have the same names and shapes, and DataError names the two that do not.
+    Vaswani et al. 2017, section 6.1: "a single model obtained by averaging the last 5 checkpoints".
     """
-    with ExitStack() as files:
-        opened = [_opened(files, path / WEIGHTS) for path in directories]
-        for (first, one), (second, other) in pairwise(zip(directories, opened, strict=True)):
-            if dict(_shapes(one)) != dict(_shapes(other)):
+
+    files: Sequence[StoredTensors]
+
+    @classmethod
+    def of(cls, directories: Sequence[Path]) -> "MeanTensors":
+        """Those of Hugging Face directories of one family; DataError names two whose shapes of weights differ."""
+        files = [StoredTensors.of([path / WEIGHTS]) for path in directories]
+        for (first, one), (second, other) in pairwise(zip(directories, files, strict=True)):
+            if one.shapes != other.shapes:
                 raise DataError(f"{first} and {second} are no checkpoints of one model: shapes of weights differ")
-        return {name: _mean([file.get_tensor(name) for file in opened]) for name, _ in _shapes(opened[0])}
+        return cls(files)
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of whole tensors."""
+        return self.files[0].shapes
+
+    def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
+        """Rows `start` to `stop` of the mean of a tensor."""
+        return _mean([file.rows(name, start, stop) for file in self.files])
+
+    def whole(self, name: str) -> torch.Tensor:
+        """The mean of a tensor."""
+        return _mean([file.whole(name) for file in self.files])
 
 
 def _mean(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -58,19 +74,8 @@ def _mean(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
 
 def _write(sources: Sequence[Path], target: Path) -> None:
     """The last of the checkpoints with the mean weights, whole or not at all."""
-    partial = target.with_name(f"{target.name}.partial")
+    partial, means = target.with_name(f"{target.name}.partial"), MeanTensors.of(sources)
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(sources[-1], partial, ignore=shutil.ignore_patterns(WEIGHTS))
-    save_file(mean_weights(sources), partial / WEIGHTS, {"format": "pt"})
+    write_whole(partial / WEIGHTS, means, {name: Part(name, None) for name in means.shapes}, {"format": "pt"})
     publish_directory(partial, target)
-
-
-def _opened(files: ExitStack, path: Path) -> Any:
-    try:
-        return files.enter_context(safe_open(path, "pt"))
-    except (SafetensorError, OSError) as error:
-        raise DataError(f"{path}: cannot be read ({error})") from error
-
-
-def _shapes(file: Any) -> Iterator[tuple[str, list[int]]]:
-    return ((name, file.get_slice(name).get_shape()) for name in file.keys())  # noqa: SIM118 (no mapping)

@@ -5,11 +5,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 
+from paribus.errors import DataError
 from paribus.training.state.pieces import ROWS
 
 AS_NAMED: Mapping[str, tuple[str, int]] = MappingProxyType({})
@@ -25,7 +26,7 @@ class _Place(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredTensors:
-    """The tensors of some files, memory-mapped."""
+    """The tensors of some files, memory-mapped. DataError names a file that is none of them."""
 
     places: Mapping[str, tuple[_Place, ...]]
     shapes: Mapping[str, tuple[int, ...]]
@@ -75,6 +76,20 @@ class StoredTensors:
         return self.rows(name, 0, self.shapes[name][0])
 
 
+class Tensors(Protocol):
+    """Tensors by their names, each of which is read when it is asked for."""
+
+    @property
+    def shapes(self) -> Mapping[str, tuple[int, ...]]:
+        """Of whole tensors."""
+
+    def rows(self, name: str, start: int, stop: int) -> torch.Tensor:
+        """Rows `start` to `stop` of a tensor."""
+
+    def whole(self, name: str) -> torch.Tensor:
+        """A tensor."""
+
+
 class Part(NamedTuple):
     """What a tensor that is written is made of: rows of one that is stored, or a whole one where `rows` is None."""
 
@@ -82,7 +97,7 @@ class Part(NamedTuple):
     rows: tuple[int, int] | None
 
 
-def write_whole(path: Path, tensors: StoredTensors, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
+def write_whole(path: Path, tensors: Tensors, parts: Mapping[str, Part], metadata: Mapping[str, str]) -> None:
     """Write `parts` of float32 tensors, by their names there, into a safetensors file, one after the other.
 
     The bytes are those of `safetensors.torch.save_file`, which would hold all of them in memory.
@@ -101,14 +116,17 @@ def write_whole(path: Path, tensors: StoredTensors, parts: Mapping[str, Part], m
             file.write(_read(tensors, parts[name]).to(torch.float32).contiguous().reshape(-1).numpy().data)
 
 
-def _shape(tensors: StoredTensors, part: Part) -> tuple[int, ...]:
+def _shape(tensors: Tensors, part: Part) -> tuple[int, ...]:
     whole = tensors.shapes[part.name]
     return whole if part.rows is None else (part.rows[1] - part.rows[0], *whole[1:])
 
 
-def _read(tensors: StoredTensors, part: Part) -> torch.Tensor:
+def _read(tensors: Tensors, part: Part) -> torch.Tensor:
     return tensors.whole(part.name) if part.rows is None else tensors.rows(part.name, *part.rows)
 
 
 def _opened(path: Path) -> Any:
-    return safe_open(path, "pt")
+    try:
+        return safe_open(path, "pt")
+    except (SafetensorError, OSError) as error:
+        raise DataError(f"{path}: cannot be read ({error})") from error
