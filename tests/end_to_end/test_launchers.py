@@ -104,8 +104,9 @@ def its_stage(job: psutil.Process) -> psutil.Process:
 
 
 def its_stages(job: psutil.Process) -> list[psutil.Process]:
-    """Children that run a stage: a job also asks git and the driver what its provenance is."""
-    return [child for child in job.children() if "paribus.pipeline.making.child" in child.cmdline()]
+    """Processes that run a stage, which a child of the job forks: it also asks git what its provenance is."""
+    servers = [child for child in job.children() if "paribus.pipeline.making.fork_server" in child.cmdline()]
+    return [child for server in servers for child in server.children()]
 
 
 def itself(job: psutil.Process) -> psutil.Process:

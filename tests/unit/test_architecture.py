@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from paribus.pipeline.stages import STAGES
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paribus"
 FILES = sorted(SOURCE.rglob("*.py"))
@@ -35,9 +37,10 @@ def test_hydra_and_mlflow_are_each_imported_in_one_place() -> None:
 
 
 def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> None:
-    """The compiler of kernels alone takes names of modules as text: those that `native/registry.py` lists."""
+    """As text stand only kernels, which `native/registry.py` lists, and the imports that stages list."""
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
-    assert by_name == {"native/build.py"}
+    assert by_name == {"native/build.py", "pipeline/making/fork_server.py"}
+    assert {name for stage in STAGES.values() for name in stage.imports if defined(name) is None} == set()
     relative = [
         path
         for path in FILES
@@ -134,7 +137,15 @@ def test_no_file_is_longer_than_500_lines() -> None:
     assert {path.name for path in FILES if len(path.read_text(encoding="utf-8").splitlines()) > 500} == set()
 
 
-@pytest.mark.parametrize("module", ["paribus.cli", "paribus.commands.commands", "paribus.pipeline.making.child"])
+@pytest.mark.parametrize(
+    "module",
+    [
+        "paribus.cli",
+        "paribus.commands.commands",
+        "paribus.pipeline.making.child",
+        "paribus.pipeline.making.fork_server",
+    ],
+)
 def test_the_command_line_starts_without_anything_heavy(module: str) -> None:
     code = f"import sys, {module}; print(' '.join({{name.split('.')[0] for name in sys.modules}}))"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()

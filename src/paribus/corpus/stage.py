@@ -25,5 +25,6 @@ CORPUS = Stage(
     inputs=always(),
     identity=fields("corpus"),
     build=_build,
+    imports=("paribus.corpus.build",),
     outside=Outside(lambda config: config.corpus, _fingerprint),
 )

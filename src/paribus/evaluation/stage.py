@@ -93,6 +93,7 @@ TASKS = Stage(
         "continuation_characters", "heldout_text", "concatenated", "fewshot_seed",
     ),
     build=build_tasks,
+    imports=("paribus.evaluation.tasks.build",),
     outside=Outside(lambda config: config.evaluation, _fingerprint),
 )  # fmt: skip
 PROMPTS = Stage(
@@ -101,6 +102,7 @@ PROMPTS = Stage(
     inputs=always("tokens", "tasks"),
     identity=together(fields("evaluation", "shots", "shots_of"), fields("model", "context_length", "context_bytes")),
     build=_build_prompts,
+    imports=("paribus.evaluation.prompts.build",),
 )
 EVALUATION = Stage(
     "evaluation",
@@ -112,6 +114,7 @@ EVALUATION = Stage(
         "clean_overlap", "fewshot_seed", "precision",
     ),
     build=build_scores,
+    imports=("paribus.evaluation.scores",),
     device=_device,
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(

@@ -140,6 +140,7 @@ ORDER = Stage(
     inputs=_order_inputs,
     identity=_order_identity,
     build=_build_order,
+    imports=("paribus.ordering.orders.build",),
 )
 CONTEXTS = Stage(
     "contexts",
@@ -151,6 +152,7 @@ CONTEXTS = Stage(
         fields("model", "context_length", "context_bytes"),
     ),
     build=_build_contexts,
+    imports=("paribus.ordering.contexts.build",),
 )
 CONTEXT_STATISTICS = Stage(
     "context_statistics",

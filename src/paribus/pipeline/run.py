@@ -91,7 +91,8 @@ def _recorded(
     follower = Follower(recorder.directory, config.tracking, root.path)
     try:
         wanted = needed_for(nodes, config.until)
-        failure = unfit(config, wanted) or run_nodes(wanted, StageRunner(root, Telling(display, recorder), code))
+        runner = StageRunner(root, Telling(display, recorder), code, imports_of(wanted, root))
+        failure = unfit(config, wanted) or run_nodes(wanted, runner)
     except SystemExit:
         reason = "its launcher stopped it, for the end of its time or for other work; the same command carries on"
         recorder.finish(Failure("interrupted", reason))
@@ -102,6 +103,12 @@ def _recorded(
     if failure is None or failure.failure_class != "interrupted":
         display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
     return failure
+
+
+def imports_of(nodes: dict[str, Node], root: OutputRoot) -> tuple[str, ...]:
+    """Modules that the stages compute with whose artefacts the store lacks, in the order in which they are made."""
+    missing = (node.stage for node in nodes.values() if root.store.find(node.name, node.key) is None)
+    return tuple(dict.fromkeys(module for stage in missing for module in stage.imports))
 
 
 def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
@@ -133,6 +140,8 @@ class StageRunner:
     telling: Telling
     code: Code = field(default_factory=loaded_code)
     """What the command began with: the child of a stage refuses to be another."""
+    later: tuple[str, ...] = ()
+    """Modules that its stages compute with, imported while an earlier one is made."""
 
     def ensure(self, node: Node) -> Artifact:
         """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times."""
@@ -222,7 +231,16 @@ class StageRunner:
             # Waiting for GPUs of other jobs is no time of the stage.
             began = time.monotonic()
             attempts = note_attempt(node, store, origin)
-            result = execute(job, node.config.engine, held, log, self.telling, environment=environment)
+            result = execute(
+                job,
+                node.config.engine,
+                held,
+                log,
+                self.telling,
+                environment=environment,
+                imports=node.stage.imports,
+                later=self.later,
+            )
         self.telling.keep_metrics(output)
         record: dict[str, Any] = {
             **node.identity,

@@ -54,6 +54,9 @@ class Stage:
     outside: Outside | None = None
     device: Callable[[RunConfig], Device | None] = lambda config: None
     """None where it is a CPU, whatever the configuration says."""
+    imports: tuple[str, ...] = ()
+    """Modules of what it computes with, which a process that forks the stage's may have imported: libraries that start
+    no thread, open no device and get along with those of every other stage."""
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of what is outside the configuration; DataError where it is missing."""

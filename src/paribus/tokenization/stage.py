@@ -44,6 +44,7 @@ VOCABULARY = Stage(
     inputs=lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=_build_vocabulary,
+    imports=("paribus.tokenization.build",),
     outside=Outside(_named_files, _fingerprint),
     device=_device,
 )
@@ -53,5 +54,6 @@ TOKENS = Stage(
     inputs=always("corpus", "vocabulary"),
     identity=fields("encoder"),
     build=_build_tokens,
+    imports=("paribus.tokenization.build",),
     device=_device,
 )

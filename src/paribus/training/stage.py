@@ -33,6 +33,7 @@ TRAINING = Stage(
     inputs=always("tokens", "order", "contexts"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
+    imports=("paribus.training.build", "paribus.tokenization.interchange.huggingface"),
     outside=Outside(lambda config: config.start, _fingerprint),
     device=_device,
 )

@@ -61,10 +61,15 @@ def main() -> int:
     """Run the job on standard input; 0 when the stage function returned."""
     die_with_parent()
     ignore_requests()
-    with os.fdopen(int(sys.argv[1]), "w", encoding="utf-8") as channel:
+    return serve(json.load(sys.stdin), int(sys.argv[1]))
+
+
+def serve(job: dict[str, Any], descriptor: int) -> int:
+    """Run a job in this process, which has no other, and answer on a file descriptor; 0 when the stage returned."""
+    with os.fdopen(descriptor, "w", encoding="utf-8") as channel:
         reporter = PipeReporter(channel)
         try:
-            reporter.send({"type": "done", "result": _run(json.load(sys.stdin), reporter)})
+            reporter.send({"type": "done", "result": _run(job, reporter)})
         except BaseException as error:
             # Told first: on a full disk the log takes no traceback.
             reporter.send({"type": "failed", **classify(error), "full_disk": is_full_disk(error)})

@@ -4,11 +4,9 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from paribus.errors import (
     OutOfMemoryError,
     ParibusError,
 )
+from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.store.claim import Claim
 
 SPINS = "20000"
@@ -56,30 +55,28 @@ def execute(
     listener: Listener,
     *,
     environment: Mapping[str, str] | None = None,
+    imports: Sequence[str] = (),
+    later: Sequence[str] = (),
 ) -> Any:
     """The stage's result. Raises the failure the child reported, or one made from how it died.
 
-    `environment` is added to that of the child. Where this process is interrupted the child is asked to end, by
+    `environment` is added to that of the child. `imports` are modules that the stage computes with, `later` those of
+    stages after it, which are imported beside it. Where this process is interrupted the child is asked to end, by
     SIGTERM, and heard until it has or `engine.grace_seconds` are over. SIGUSR1 is passed on to it.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     reading, writing = os.pipe()
     killed_before = out_of_memory_kills()
     with _checkpoint_requests() as passed_on, os.fdopen(reading, "rb", buffering=0) as channel:
-        with log.open("ab") as output:
-            child = subprocess.Popen(
-                [sys.executable, "-m", "paribus.pipeline.making.child", str(writing)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=output,
-                pass_fds=[writing],
-                start_new_session=True,
-                env={**child_environment(engine), **(environment or {})},
-            )
+        try:
+            job = job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}}
+            told = Job(job, child_environment(engine), dict(environment or {}), imports, later)
+            with log.open("ab") as output:
+                child = start_child(told, Outlets(writing, output.fileno()), held.watch)
+        finally:
+            os.close(writing)
         with _ended(child, channel, listener, engine.grace_seconds):
             passed_on(child)
-            os.close(writing)
-            _send(child, job | {"claim": {"path": str(held.path), "token": held.token, "lease": held.lease}})
             answer = _listen(channel, listener, held.watch)
     code = child.wait()
     _sweep(child)
@@ -99,18 +96,8 @@ def child_environment(engine: EngineConfig) -> dict[str, str]:
     return {**os.environ, **fixed}
 
 
-def _send(child: subprocess.Popen[bytes], job: dict[str, Any]) -> None:
-    if child.stdin is None:
-        raise InfrastructureError("the child process has no standard input")
-    try:
-        child.stdin.write(json.dumps(job).encode())
-        child.stdin.close()
-    except BrokenPipeError:
-        return
-
-
 @contextmanager
-def _checkpoint_requests() -> Iterator[Callable[[subprocess.Popen[bytes]], object]]:
+def _checkpoint_requests() -> Iterator[Callable[[Child], object]]:
     """In the block, SIGUSR1 is ignored, and passed on to a child as soon as what is given is called with one.
 
     Where a launcher has a use of its own for it, or this is no main thread, it is left alone.
@@ -128,7 +115,7 @@ def _checkpoint_requests() -> Iterator[Callable[[subprocess.Popen[bytes]], objec
 
 
 @contextmanager
-def _ended(child: subprocess.Popen[bytes], channel: Any, listener: Listener, grace: float) -> Iterator[None]:
+def _ended(child: Child, channel: Any, listener: Listener, grace: float) -> Iterator[None]:
     """Leave no child behind, however the block ends; a clean end waits for it."""
     try:
         yield
@@ -146,7 +133,7 @@ def _ended(child: subprocess.Popen[bytes], channel: Any, listener: Listener, gra
         raise
 
 
-def _ask_to_end(child: subprocess.Popen[bytes], channel: Any, listener: Listener, grace: float) -> None:
+def _ask_to_end(child: Child, channel: Any, listener: Listener, grace: float) -> None:
     """Send SIGTERM and hear the child out, for at most `grace` seconds; a further interruption leaves at once.
 
     One that comes before the user was told is the same once more: a terminal that is closed sends two, and whoever
@@ -200,12 +187,12 @@ class _Unheard:
             self.listener.message(text)
 
 
-def _signal(child: subprocess.Popen[bytes], number: signal.Signals) -> None:
+def _signal(child: Child, number: signal.Signals) -> None:
     if child.poll() is None:
         os.killpg(child.pid, number)
 
 
-def _sweep(child: subprocess.Popen[bytes]) -> None:
+def _sweep(child: Child) -> None:
     """Kill a child, and what a dead one started and left behind: helpers of Ray outlive a killed one by a minute."""
     with suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)

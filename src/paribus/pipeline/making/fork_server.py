@@ -1,0 +1,168 @@
+"""A process that forks those of stages from itself, with the libraries that they compute with imported already.
+
+Importing takes seconds a stage, of a small experiment more than half of its time. The server computes nothing, opens no
+GPU and has no thread of Python, so that what it forks is what a process of its own would be after its imports.
+
+Started as `python -m paribus.pipeline.making.fork_server FD` with a Unix socket on the file descriptor. It ends with
+the process that started it, and each child ends with the server.
+"""
+
+import atexit
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.pipeline.making.child import serve
+from paribus.store.code import Code, hold_to, loaded_code
+
+ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""Signals that a scheduler sends to every process of a job: the server outlives them, since a child may be busy with
+its last checkpoint, and ends when nobody asks any more."""
+SIZE = struct.Struct("!Q")
+_PIECE = 1 << 16
+
+
+@dataclass(frozen=True)
+class Request:
+    """One child: `fields` are a job, its environment, directory, imports and those of later ones."""
+
+    fields: dict[str, Any]
+    channel: int
+    """File descriptor that the child answers on."""
+    log: int
+
+
+def main() -> int:
+    """Serve until the socket is closed; in a child, the exit status of its stage."""
+    die_with_parent()
+    ignore_requests()
+    for number in ASKED_TO_END:
+        signal.signal(number, signal.SIG_IGN)
+    loaded_code()
+    server = os.getpid()
+    with socket.socket(fileno=int(sys.argv[1])) as connection:
+        request = _serve(connection)
+    if request is not None:
+        _end(_become(request, server))
+    return 0
+
+
+def send(connection: socket.socket, fields: dict[str, Any], descriptors: Sequence[int] = ()) -> None:
+    """One message: its size, with the file descriptors, and JSON."""
+    data = json.dumps(fields).encode()
+    socket.send_fds(connection, [SIZE.pack(len(data))], descriptors)
+    connection.sendall(data)
+
+
+def receive(connection: socket.socket, descriptors: int = 0) -> tuple[dict[str, Any], list[int]]:
+    """The next message and what came with it; EOFError where the other side is gone."""
+    head, found, _, _ = socket.recv_fds(connection, SIZE.size, descriptors)
+    data = head + _exactly(connection, SIZE.size - len(head)) if head else b""
+    if not data:
+        raise EOFError
+    return json.loads(_exactly(connection, SIZE.unpack(data)[0])), found
+
+
+def _exactly(connection: socket.socket, size: int) -> bytes:
+    pieces = list[bytes]()
+    while size > 0:
+        piece = connection.recv(min(size, _PIECE))
+        if not piece:
+            raise EOFError
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _serve(connection: socket.socket) -> Request | None:
+    """Fork a child a request, and return its request in it; None in the server, once nobody asks any more."""
+    with suppress(EOFError, OSError):
+        while True:
+            fields, (channel, log) = receive(connection, 2)
+            request = Request(fields, channel, log)
+            hold_to(Code.from_json(fields["job"]["code"]))
+            _say_into(log)
+            _import(fields["imports"])
+            # What is imported stays: a child that counted its references would copy the pages that they lie in.
+            gc.freeze()
+            child = os.fork()
+            if child == 0:
+                return request
+            os.close(channel)
+            os.close(log)
+            send(connection, {"pid": child})
+            send(connection, {"ended": _end_of(child, _importing(fields["later"]))})
+    return None
+
+
+def _end_of(child: int, idle: Iterator[None]) -> int:
+    """How a child ended, as `Popen.returncode` has it; until then, what there is to do beside it, a step at a time."""
+    for _ in idle:
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            return os.waitstatus_to_exitcode(status)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _import(modules: Iterable[str]) -> None:
+    for _ in _importing(modules):
+        pass
+
+
+def _importing(modules: Iterable[str]) -> Iterator[None]:
+    """Import one module after another. What fails is left to the child, which imports it again and says so."""
+    for module in modules:
+        with suppress(Exception):
+            importlib.import_module(module)
+        yield
+
+
+def _say_into(log: int) -> None:
+    """What libraries print belongs to the stage's log, as in the child."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+
+
+def _become(request: Request, server: int) -> int:
+    """Be the process of a stage, as if started by itself: session, environment, directory, signals."""
+    os.setsid()
+    die_with_parent(server)
+    for number in ASKED_TO_END:
+        signal.signal(number, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    fields = request.fields
+    os.environ.clear()
+    os.environ.update(fields["environment"])
+    os.chdir(fields["directory"])
+    os.close(request.log)
+    # Read again: modules that this process imports from now on are those on the disk of now.
+    loaded_code.cache_clear()
+    return serve(fields["job"], request.channel)
+
+
+def _end(code: int) -> NoReturn:
+    """End as Python does, but for freeing what was imported: that is most of the time of a small stage."""
+    with suppress(Exception):
+        threading._shutdown()  # type: ignore[attr-defined]
+        atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError):
+            stream.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

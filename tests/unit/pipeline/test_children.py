@@ -1,0 +1,213 @@
+"""The process of a stage: forked with its imports or begun on its own, and whatever is killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from paribus.pipeline.making import children
+from paribus.pipeline.making.children import Child, Job, Outlets, start_child
+from paribus.pipeline.stages import STAGES
+from paribus.store.code import loaded_code
+
+STAND_IN = """
+import json, os, signal, sys, time
+import __main__
+
+def serve(job, channel):
+    asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    told = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
+    told |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
+    told |= {"code": "colorsys" in sys.modules}
+    print("in the log", file=sys.stderr)
+    os.write(channel, json.dumps(told).encode())
+    os.close(channel)
+    time.sleep(job["seconds"])
+    return job["code_of_end"]
+
+__main__.serve = serve
+"""
+"""Takes the place of a stage in the server that imports it."""
+
+
+@pytest.fixture
+def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., tuple[Child, dict[str, Any]]]]:
+    """Begins a child, which says what it finds about itself."""
+    (tmp_path / "stand_in.py").write_text(STAND_IN, encoding="utf-8")
+    environment = {**os.environ, "VARIABLE": "one", "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    monkeypatch.chdir(tmp_path)
+
+    def begun(
+        seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
+    ) -> tuple[Child, dict[str, Any]]:
+        fields = {"seconds": seconds, "code_of_end": ends, "code": loaded_code().to_json()}
+        imports = options.pop("imports", ["stand_in"])
+        job = Job(fields, {**environment, **options}, {"VISIBLE": "0"}, imports, ["colorsys"])
+        reading, writing = os.pipe()
+        with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
+            try:
+                child = start_child(job, Outlets(writing, log.fileno()), check)
+            finally:
+                os.close(writing)
+            return child, json.loads(channel.read() or b"{}")
+
+    children._server.cache_clear()
+    yield begun
+    children._server.cache_clear()
+
+
+def alive(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def gone(pid: int) -> bool:
+    """Whether a process ends within some seconds."""
+    until = time.monotonic() + 10
+    while alive(pid) and time.monotonic() < until:
+        time.sleep(0.02)
+    return not alive(pid)
+
+
+def server_of(child: Child) -> int:
+    return int(child.server.process.pid)  # type: ignore[attr-defined]
+
+
+def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Path) -> None:
+    child, told = begin(ends=3)
+    assert told["pid"] == told["session"] == child.pid
+    assert told["directory"] == str(tmp_path)
+    assert (told["variable"], told["visible"], told["asked"]) == ("one", "0", True)
+    assert child.wait() == child.wait() == child.poll() == 3
+    assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_one_server_forks_a_child_after_another_and_imports_beside_them(begin: Any) -> None:
+    first, told = begin(seconds=0.3)
+    assert not told["code"]
+    assert first.poll() is None
+    assert first.wait() == 0
+    second, told = begin()
+    assert told["code"]
+    assert server_of(first) == server_of(second)
+    second.wait()
+
+
+def test_another_environment_is_another_server_and_the_one_before_ends(begin: Any) -> None:
+    first, _ = begin()
+    first.wait()
+    before = server_of(first)
+    del first
+    second, told = begin(VARIABLE="two")
+    assert told["variable"] == "two"
+    assert server_of(second) != before
+    assert gone(before)
+    second.wait()
+
+
+def test_a_child_that_is_killed_says_so_and_the_server_goes_on(begin: Any) -> None:
+    child, _ = begin(seconds=60)
+    os.killpg(child.pid, signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    second, _ = begin(ends=1)
+    assert server_of(child) == server_of(second)
+    assert second.wait() == 1
+
+
+def test_signals_reach_the_child_and_not_one_that_has_ended(begin: Any) -> None:
+    child, _ = begin(seconds=60)
+    child.send_signal(signal.SIGTERM)
+    assert child.wait() == -signal.SIGTERM
+    child.send_signal(signal.SIGTERM)
+
+
+def test_a_server_outlives_what_asks_a_whole_job_to_end(begin: Any) -> None:
+    child, _ = begin(seconds=0.5)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
+        os.kill(server_of(child), number)
+    assert child.wait() == 0
+
+
+def test_a_child_ends_with_its_server_and_the_next_begins_all_the_same(begin: Any) -> None:
+    child, _ = begin(seconds=60)
+    os.kill(server_of(child), signal.SIGKILL)
+    assert child.wait() == -signal.SIGKILL
+    assert gone(child.pid)
+    # On its own, where no stand-in takes the place of a stage: it says that there is no such job.
+    second, told = begin()
+    assert (second.wait(), told["type"]) == (1, "failed")
+    third, told = begin(ends=5)
+    assert third.wait() == 5
+
+
+def test_what_is_raised_while_a_child_begins_leaves_none_behind(begin: Any, tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text("import time; time.sleep(60)", encoding="utf-8")
+    first, _ = begin()
+    first.wait()
+
+    def check() -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        begin(imports=["slow"], check=check)
+    assert gone(server_of(first))
+
+
+def test_a_module_that_cannot_be_imported_is_left_to_the_child(begin: Any) -> None:
+    child, told = begin(imports=["no_such_module", "stand_in"])
+    assert child.wait() == 0
+    assert told["pid"] == child.pid
+
+
+def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:
+    found = list[object]()
+
+    def whole() -> None:
+        child, told = begin()
+        found.extend((type(child), child.wait(), told["type"]))
+
+    thread = threading.Thread(target=whole)
+    thread.start()
+    thread.join()
+    assert found == [subprocess.Popen, 1, "failed"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends processes with their parents")
+def test_with_the_process_that_asked_ends_all_that_it_began(begin: Any, tmp_path: Path) -> None:
+    script = (
+        "import os, sys\n"
+        "from paribus.pipeline.making.children import Job, Outlets, start_child\n"
+        "from paribus.store.code import loaded_code\n"
+        "fields = {'seconds': 60, 'code_of_end': 0, 'code': loaded_code().to_json()}\n"
+        "reading, writing = os.pipe()\n"
+        "child = start_child(Job(fields, dict(os.environ), {}, ['stand_in']), Outlets(writing, 2), lambda: None)\n"
+        "print(child.server.process.pid, child.pid, flush=True)\n"
+        "child.wait()\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    asking = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, env=environment, text=True)
+    assert asking.stdout is not None
+    numbers = [int(number) for number in asking.stdout.readline().split()]
+    assert all(map(alive, numbers))
+    asking.kill()
+    asking.communicate()
+    assert all(map(gone, numbers))
+
+
+def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device() -> None:
+    modules = sorted({module for stage in STAGES.values() for module in stage.imports})
+    code = (
+        f"import importlib, threading\nfor name in {modules!r}: importlib.import_module(name)\n"
+        "import torch\nprint(threading.active_count(), torch.cuda.is_initialized())"
+    )
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["1", "False"]
+    assert "paribus.training.build" in modules
