@@ -85,7 +85,7 @@ def text_of(contexts: Contexts, token_byte_lengths: np.ndarray) -> OrderedText:
     source_bytes = np.zeros(int(documents.order.max()) + 1, dtype=np.int64)
     for position, document in enumerate(documents.order.tolist()):
         room = np.empty(int(documents.lengths[position]) - 1, dtype=np.int64)
-        documents.read(position, 0, room)
+        documents.read(np.array([position]), np.array([0]), [room])
         source_bytes[document] = token_byte_lengths[room].sum()
     return OrderedText(documents, source_bytes, token_byte_lengths)
 

@@ -54,7 +54,7 @@ def _readings(
     index: int, opened: PackedCorpus, batches: Batches, measured: MeasuredContexts, corpus: CorpusArtifact
 ) -> list[str]:
     contexts, config = batches.contexts, opened.config
-    held = np.concatenate([contexts.contexts_of(drawn) for drawn in opened.corpus.drawn(np.array([index])).tolist()])
+    held = contexts.contexts_of(index)
     if not len(held):
         return ["no context holds any of it: it is in what packing leaves out"]
     step_tokens = batches.global_batch * contexts.context_length

@@ -70,10 +70,6 @@ class EncodedCorpus:
         """The ids of every document once."""
         return self.ids[: self.offsets[len(self)]]
 
-    def drawn(self, documents: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Numbers of `documents` (n,) in `offsets`, one draw after another, (draws · n,)."""
-        return (np.arange(self.draws, dtype=np.int64)[:, None] * len(self) + documents).reshape(-1)
-
     @property
     def bytes_per_token(self) -> float:
         """Mean bytes of text of a token of a context; each document ends in one that stands for none."""

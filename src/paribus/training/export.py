@@ -66,8 +66,8 @@ def write_optimizer(checkpoint: Checkpoint, directory: Path) -> None:
 
 def save_readings(run: Run, measured: MeasuredContexts, output: Path) -> None:
     """Write how often each of a sample of the corpus' bytes was read, in the smallest integers that hold it."""
-    times = run.batches.times_read(run.budget.steps)
-    found = readings(measured.sampled, times, measured.corpus_bytes)
+    batches, steps = run.batches, run.budget.steps
+    found = readings(measured.sampled, lambda contexts: batches.times_read(contexts, steps), measured.corpus_bytes)
     save_array(output / READINGS, found.astype(np.min_scalar_type(int(found.max()))))
 
 

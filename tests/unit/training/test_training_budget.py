@@ -17,6 +17,7 @@ from paribus.errors import ConfigurationError
 from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.pack import pack
 from paribus.tokenization import Tokenizer
+from paribus.training.data import budget as budgeting
 from paribus.training.data.batches import Batches, context_targets, context_text_bytes
 from paribus.training.data.budget import Budget, resolve_budget, resolve_steps
 from support.packings import FixedOrder, measured, traversal_of
@@ -131,6 +132,15 @@ def test_steps_alone_are_those_of_the_whole_budget(packing: PackingConfig) -> No
     for amount in (1, 50, 400):
         for budget in budgets(amount):
             assert steps_of(budget, drawn) == resolved(budget, drawn).steps
+
+
+@pytest.mark.parametrize("at_once", [1, 4, 7])
+def test_a_pass_is_searched_a_part_at_a_time(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn = batches(1, packing=PACKINGS[-1])
+    whole = [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)]
+    monkeypatch.setattr(budgeting, "CONTEXTS_AT_ONCE", at_once)
+    assert [resolved(budget, drawn) for amount in range(1, 300, 13) for budget in budgets(amount)] == whole
+    assert len({budget.steps for budget in whole}) > 2 * at_once
 
 
 @pytest.mark.parametrize("packing", PACKINGS, ids=str)

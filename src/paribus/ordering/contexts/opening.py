@@ -11,7 +11,7 @@ from paribus.ordering.contexts.measure import MeasuredContexts
 from paribus.ordering.orders.artifact import Order
 from paribus.ordering.packing.contexts import Contexts
 from paribus.ordering.packing.documents import OrderedDocuments
-from paribus.ordering.packing.pack import GivenOrder, pack
+from paribus.ordering.packing.pack import pack
 from paribus.ordering.traversal.traversal import Traversal, traverse
 from paribus.tokenization.encoded_corpus import EncodedCorpus
 
@@ -38,10 +38,8 @@ def pack_corpus(config: RunConfig, inputs: Mapping[str, Path]) -> PackedCorpus:
     """Pack the documents of the artefacts `tokens` and `order`; no token is read. DataError as `pack` says."""
     context_bytes = config.model.context_bytes
     config, corpus, order = _open(config, inputs)
-    # Of pairs that were drawn several times: all of one draw, then all of the next.
-    drawn = order if corpus.draws == 1 else GivenOrder(corpus.drawn(order.documents))
-    given = (corpus.ids, corpus.offsets, drawn, corpus.tokenizer.eos_id, config.model.context_length)
-    contexts = pack(config.packing, *given, corpus.source_lengths)
+    given = (corpus.ids, corpus.offsets, order, corpus.tokenizer.eos_id, config.model.context_length)
+    contexts = pack(config.packing, *given, corpus.source_lengths, corpus.draws)
     return PackedCorpus(config, context_bytes, corpus, order, contexts)
 
 

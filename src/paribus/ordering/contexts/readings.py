@@ -1,5 +1,7 @@
 """How often training read each of a sample of the corpus' bytes: what tells which text two trainings have in common."""
 
+from collections.abc import Callable
+
 import numpy as np
 
 from paribus.ordering.contexts.text import OrderedText
@@ -26,7 +28,7 @@ def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tu
     Numbers of points, and of each the context, 0 to n - 1, both (found,). Bytes of a token are held with it. Tokens are
     read only of documents that have a point.
     """
-    documents = text.texts[pieces.positions]
+    documents = text.documents.texts_at(pieces.positions)
     begins, ends = text.corpus_begins[documents], text.corpus_begins[documents + 1]
     kept = np.flatnonzero(np.searchsorted(points, begins) < np.searchsorted(points, ends))
     first, last = text.spans(pieces.positions[kept], pieces.starts[kept], pieces.lengths[kept])
@@ -34,11 +36,14 @@ def sampled_in(pieces: ContextPieces, text: OrderedText, points: Integers) -> tu
     return ranges(first, last), np.repeat(pieces.rows[kept], last - first)
 
 
-def readings(sampled: Integers, times: Integers, corpus_bytes: int) -> Integers:
-    """How often each of `sampled_bytes` was predicted in training that read context c `times[c]` times, int64.
+def readings(sampled: Integers, times: Callable[[Integers], Integers], corpus_bytes: int) -> Integers:
+    """How often each of `sampled_bytes` was predicted in training that read contexts as often as `times` says, int64.
 
     `sampled` (found, 2) has the number of a byte and a context that holds it. Of pairs what was read counts too.
     """
     found = np.zeros(min(SAMPLED, corpus_bytes), dtype=np.int64)
-    np.add.at(found, sampled[:, 0], times[sampled[:, 1]])
+    # Of several draws a byte is in a context of each.
+    for start in range(0, len(sampled), SAMPLED):
+        part = sampled[start : start + SAMPLED]
+        np.add.at(found, part[:, 0], times(part[:, 1]))
     return found

@@ -18,14 +18,13 @@ class OrderedText:
 
         `token_byte_lengths` (vocabulary,) are those that a token stands for. DataError where an order has no text.
         """
-        self.documents, self._source_bytes = documents, np.asarray(source_bytes, dtype=np.int64)
+        self.documents: OrderedDocuments = documents
+        self._source_bytes: Integers = np.asarray(source_bytes, dtype=np.int64)
         self.token_byte_lengths: Integers = np.asarray(token_byte_lengths, dtype=np.int64)
         """Bytes that a token stands for, (vocabulary,)."""
-        self.texts: Integers = documents.order % max(1, len(self._source_bytes))
-        """Index in the corpus of the text at each position of the order, (m,)."""
-        self.begins: Integers = boundaries(self._source_bytes[self.texts])
-        """Bytes of the ordered text before each position of the order, and all of them, (m + 1,)."""
-        self.bytes = int(self.begins[-1])
+        self._begins: Integers = boundaries(self._source_bytes[documents.order])
+        """Bytes before each position of one draw, and all of them, (m + 1,); every draw has the same."""
+        self.bytes = documents.draws * int(self._begins[-1])
         """Bytes of the ordered text; text that the order repeats counts as often."""
         if not self.bytes:
             raise DataError("the ordered corpus has no text at all; give documents with text")
@@ -38,8 +37,8 @@ class OrderedText:
         Where the tokens of a document stand for more or fewer bytes than its text has, as with a normalizing or lossy
         tokenizer, by their share of all of them.
         """
-        whole = self._source_bytes[self.texts[positions]]
-        ends = self.documents.lengths[positions] - 1
+        whole = self._source_bytes[self.documents.texts_at(positions)]
+        ends = self.documents.lengths_at(positions) - 1
         found = np.where(tokens >= ends, whole, 0)
         inside = np.flatnonzero((tokens > 0) & (tokens < ends))
         if len(inside):
@@ -60,11 +59,17 @@ class OrderedText:
         sums = boundaries(self.documents.summed(self.token_byte_lengths, at, before, cuts))
         parts = sums[1:] - np.repeat(sums[first], sizes)
         last = first + sizes - 1
-        ends = self.documents.lengths[at[last]] - 1
+        ends = self.documents.lengths_at(at[last]) - 1
         rests = self.documents.summed(self.token_byte_lengths, at[last], cuts[last], ends)
         found = np.empty_like(parts)
         found[order] = _shares(parts, np.repeat(parts[last] + rests, sizes), whole[order])
         return found
+
+    def _begins_at(self, positions: Integers) -> Integers:
+        """Bytes of the ordered text before each of `positions`, (n,)."""
+        draws, places = np.divmod(positions, len(self.documents.order))
+        begins: Integers = self._begins[places] + draws * self._begins[-1]
+        return begins
 
     def extents(self, pieces: ContextPieces) -> tuple[Integers, Integers]:
         """Bytes of the ordered text before the first token of each context, and before that after its last.
@@ -75,7 +80,7 @@ class OrderedText:
         positions = np.concatenate([pieces.positions[first], pieces.positions[last]])
         tokens = np.concatenate([pieces.starts[first], pieces.starts[last] + pieces.lengths[last]])
         # Where a context ends, the next one begins: together, their document is read once.
-        places, ends = np.split(self.begins[positions] + self.within(positions, tokens), 2)
+        places, ends = np.split(self._begins_at(positions) + self.within(positions, tokens), 2)
         return places, ends
 
     def spans(self, positions: Integers, starts: Integers, lengths: Integers) -> tuple[Integers, Integers]:

@@ -78,9 +78,8 @@ class Contexts(ABC):
         width = self.context_length + 1
         tokens = np.full((len(pieces.bounds) - 1, width), self.documents.eos_id, dtype=np.int64)
         flat, places = tokens.reshape(-1), pieces.rows * width + pieces.columns
-        columns = (pieces.positions, pieces.starts, places, places + pieces.lengths)
-        for position, start, begin, end in zip(*(column.tolist() for column in columns), strict=True):
-            self.documents.read(position, start, flat[begin:end])
+        edges = zip(places.tolist(), (places + pieces.lengths).tolist(), strict=True)
+        self.documents.read(pieces.positions, pieces.starts, (flat[begin:end] for begin, end in edges))
         return tokens
 
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
@@ -102,7 +101,7 @@ class Contexts(ABC):
         The tokens are those of the whole row: inputs and the last target.
         """
         pieces = self.pieces([index])
-        return list(zip(self.documents.order[pieces.positions].tolist(), pieces.lengths.tolist(), strict=True))
+        return list(zip(self.documents.texts_at(pieces.positions).tolist(), pieces.lengths.tolist(), strict=True))
 
     def contexts_of(self, document: int) -> Integers:
         """Indices of the contexts that hold tokens of `document`, ascending; empty where the order leaves it out."""

@@ -1,8 +1,11 @@
 """The documents in the order in which they are read, an end-of-document token after each.
 
 Tokens are never rewritten: they are copied out of the encoded corpus, which may be memory-mapped, when they are asked
-for. Memory is O(documents).
+for. Nothing is kept a document, whose bounds are looked up where they are needed: of many draws they would be many.
 """
+
+from collections.abc import Iterable
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,51 +19,84 @@ Integers = npt.NDArray[np.int64]
 class OrderedDocuments:
     """Documents by their position in an order; a document may have several positions.
 
-    The end-of-document token counts as the last token of the document it ends.
+    The end-of-document token counts as the last token of the document it ends. Where the tokens of all documents were
+    drawn several times, the order is gone through once a draw: draw d of what is i-th of m is at position d · m + i.
     """
 
-    def __init__(self, ids: npt.ArrayLike, offsets: npt.ArrayLike, order: npt.ArrayLike, eos_id: int) -> None:
-        """Documents of the flat token ids `ids`, bounded by `offsets` (documents + 1,), in the order `order`.
+    def __init__(
+        self, ids: npt.ArrayLike, offsets: npt.ArrayLike, order: npt.ArrayLike, eos_id: int, draws: int = 1
+    ) -> None:
+        """Documents of the flat token ids `ids`, bounded by `offsets` (draws · documents + 1,), in the order `order`.
 
         Ids of uint16 or uint32 stay where they are, others are copied. Raises DataError if `order` (m,) names a
         document that is not there.
         """
-        self.eos_id = eos_id
+        self.eos_id, self.draws = eos_id, draws
         self.order: Integers = np.asarray(order, dtype=np.int64)
-        """Index in the corpus of the document at each position, (m,)."""
-        bounds = np.asarray(offsets, dtype=np.int64)
-        _refuse_absent(self.order, len(bounds) - 1)
+        """Index in the corpus of the document at each position of one draw, (m,)."""
+        self._bounds: Integers = np.asarray(offsets, dtype=np.int64)
+        self._in_corpus = (len(self._bounds) - 1) // draws
+        _refuse_absent(self.order, self._in_corpus)
         given = np.asarray(ids)
         # What the compiled sums read.
         self._ids = given if given.dtype in (np.uint16, np.uint32) else given.astype(np.uint32)
-        self._first = bounds[self.order]
-        self.lengths: Integers = bounds[self.order + 1] - self._first + 1
-        """Tokens of the document at each position, its end-of-document token included, (m,)."""
-        self.tokens = int(self.lengths.sum())
-        """Tokens of all positions, end-of-document tokens included."""
 
     def __len__(self) -> int:
-        """Positions of the order."""
-        return len(self.order)
+        """Positions of all draws."""
+        return self.draws * len(self.order)
 
-    def read(self, position: int, start: int, room: Integers) -> None:
-        """Fill `room` with the tokens of the document at `position` from its token `start` on.
+    @property
+    def lengths(self) -> Integers:
+        """Tokens of the document at each position, its end-of-document token included, (positions,); made anew."""
+        return self.lengths_at(np.arange(len(self), dtype=np.int64))
 
-        `room` must not be longer than what the document has from there.
+    @cached_property
+    def tokens(self) -> int:
+        """Tokens of all positions, end-of-document tokens included."""
+        return int(self.lengths.sum())
+
+    def texts_at(self, positions: Integers) -> Integers:
+        """Indices in the corpus of the documents at `positions`, whichever their draw, (n,)."""
+        texts: Integers = self.order[positions if self.draws == 1 else positions % len(self.order)]
+        return texts
+
+    def numbers_at(self, positions: Integers) -> Integers:
+        """Numbers in `offsets`, draw after draw, of the documents at `positions`, (n,)."""
+        if self.draws == 1:
+            return self.texts_at(positions)
+        draws, places = np.divmod(positions, len(self.order))
+        numbers: Integers = self.order[places] + draws * self._in_corpus
+        return numbers
+
+    def lengths_at(self, positions: Integers) -> Integers:
+        """Tokens of the documents at `positions`, their end-of-document tokens included, (n,)."""
+        first, ends = self._spans(positions)
+        return ends - first + 1
+
+    def read(self, positions: Integers, starts: Integers, rooms: Iterable[Integers]) -> None:
+        """Fill room i of `rooms` with the tokens of the document at `positions[i]` from its token `starts[i]` on.
+
+        A room must not be longer than what its document has from there.
         """
-        first = self._first[position]
-        body = self._ids[first + start : first + self.lengths[position] - 1][: len(room)]
-        room[: len(body)] = body
-        room[len(body) :] = self.eos_id
+        first, ends = self._spans(positions)
+        for begin, end, room in zip((first + starts).tolist(), ends.tolist(), rooms, strict=True):
+            body = self._ids[begin : min(end, begin + len(room))]
+            room[: len(body)] = body
+            room[len(body) :] = self.eos_id
+
+    def _spans(self, positions: Integers) -> tuple[Integers, Integers]:
+        """Places in the flat ids at which documents begin and end, their end-of-document tokens left out, both (n,)."""
+        numbers = self.numbers_at(positions)
+        return self._bounds[numbers], self._bounds[numbers + 1]
 
     def summed(self, values: Integers, positions: Integers, starts: Integers, stops: Integers) -> Integers:
         """Sums of `values` (vocabulary,) over tokens `starts[i]` to `stops[i]` of the document at `positions[i]`, (n,).
 
         An end-of-document token adds nothing. Raises DataError for a token that is not in the vocabulary.
         """
-        first, ends = self._first[positions], self.lengths[positions] - 1
+        first, ends = self._spans(positions)
         table = np.ascontiguousarray(values, dtype=np.int64)
-        begins, stops = first + np.minimum(starts, ends), first + np.minimum(stops, ends)
+        begins, stops = np.minimum(first + starts, ends), np.minimum(first + stops, ends)
         sums = np.empty(len(begins), dtype=np.int64)
         spans = (address(begins), address(stops), len(begins), address(sums))
         is_wide, ids = int(self._ids.dtype.itemsize > 2), address(self._ids)
@@ -70,8 +106,9 @@ class OrderedDocuments:
         return sums
 
     def positions_of(self, document: int) -> Integers:
-        """Positions at which `document` is read, ascending."""
-        return np.flatnonzero(self.order == document)
+        """Positions at which `document` is read in any draw, ascending."""
+        places = np.flatnonzero(self.order == document)
+        return (np.arange(self.draws, dtype=np.int64)[:, None] * len(self.order) + places).reshape(-1)
 
 
 def _refuse_absent(order: Integers, documents: int) -> None:

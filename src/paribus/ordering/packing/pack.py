@@ -51,14 +51,17 @@ def pack(  # noqa: PLR0917 (each is one input of packing; none has a default to 
     eos_id: int,
     context_length: int,
     source_lengths: npt.ArrayLike | None = None,
+    draws: int = 1,
 ) -> Contexts:
     """Contexts of `context_length` tokens of the encoded corpus (flat `ids`, `offsets`) in `order`.
 
+    Pairs whose tokens were drawn several times are those of one draw, then those of the next.
+
     Raises DataError if the documents are fewer tokens than one context or hold nothing to predict, if the order names a
-    document that is not there, and if `pair` is not given the `source_lengths` (documents,) of a corpus of pairs. Only
-    `concatenate` has use for the groups of an order.
+    document that is not there, and if `pair` is not given the `source_lengths` (draws · documents,) of a corpus of
+    pairs. Only `concatenate` has use for the groups of an order.
     """
-    documents = OrderedDocuments(ids, offsets, order.documents, eos_id)
+    documents = OrderedDocuments(ids, offsets, order.documents, eos_id, draws)
     if isinstance(packing, PairPacking):
         if source_lengths is None:
             raise DataError("packing.kind=pair needs pairs, and the encoded corpus has documents; use corpus=parallel")

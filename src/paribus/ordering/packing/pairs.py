@@ -5,8 +5,8 @@ import numpy.typing as npt
 
 from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
-from paribus.ordering.packing.pieces import ContextPieces
-from paribus.ordering.packing.ragged import RaggedContexts
+from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE, ContextPieces
+from paribus.ordering.packing.ragged import RaggedContexts, parts_of
 
 
 class PairContexts(RaggedContexts):
@@ -19,16 +19,19 @@ class PairContexts(RaggedContexts):
     full = False
 
     def __init__(self, documents: OrderedDocuments, context_length: int, source_lengths: npt.ArrayLike) -> None:
-        """Rows of pairs; `source_lengths` (documents of the corpus,) says how many ids of each are its source."""
+        """Rows of pairs; `source_lengths` (draws · documents of the corpus,) says how many ids are the source."""
         super().__init__(documents, context_length)
-        self._sources: Integers = np.asarray(source_lengths, dtype=np.int64)[documents.order]
-        self._targets: Integers = documents.lengths - self._sources
+        self._source_lengths: Integers = np.asarray(source_lengths, dtype=np.int64)
 
     @property
     def left_out_tokens(self) -> int:
         """Tokens that are cut off."""
-        kept = np.minimum(self._sources, self.context_length - 1) + np.minimum(self._targets, self.context_length)
-        return int((self.documents.lengths - kept).sum())
+        left_out = 0
+        for start in range(0, self.count, CONTEXTS_AT_ONCE):
+            rows = np.arange(start, min(start + CONTEXTS_AT_ONCE, self.count), dtype=np.int64)
+            kept = self.source_tokens(rows) - 1 + self.target_tokens(rows)
+            left_out += int((self.documents.lengths_at(rows) - kept).sum())
+        return left_out
 
     def rows(self, indices: npt.ArrayLike) -> tuple[Integers, Integers]:
         """Tokens of sources (n, S) and of targets (n, T), int64, -1 after the end of each."""
@@ -37,23 +40,22 @@ class PairContexts(RaggedContexts):
         left, right = (
             np.full((len(chosen), _longest(sizes)), NO_TARGET, dtype=np.int64) for sizes in (sources, targets)
         )
-        for row, position in enumerate(chosen.tolist()):
-            source = int(sources[row]) - 1
-            self.documents.read(position, 0, left[row, :source])
-            left[row, source] = self.documents.eos_id
-            self.documents.read(position, int(self._sources[position]), right[row, : targets[row]])
+        begins = np.zeros_like(chosen)
+        self.documents.read(chosen, begins, parts_of(left, begins, sources - 1))
+        left[np.arange(len(chosen)), sources - 1] = self.documents.eos_id
+        self.documents.read(chosen, self._sources(chosen), parts_of(right, begins, targets))
         return left, right
 
     def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
         """What of each target is predicted, a piece a row."""
         chosen = self.pieces(indices).positions
         bounds = np.arange(len(chosen) + 1, dtype=np.int64)
-        return ContextPieces(chosen, self._sources[chosen], self.target_tokens(chosen), bounds)
+        return ContextPieces(chosen, self._sources(chosen), self.target_tokens(chosen), bounds)
 
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """What of each pair is read and what is predicted, two pieces a row."""
         chosen = self.pieces(indices).positions
-        sources = self._sources[chosen]
+        sources = self._sources(chosen)
         starts = np.stack([np.zeros_like(sources), sources], axis=1)
         lengths = np.stack([np.minimum(sources, self.context_length - 1), self.target_tokens(chosen)], axis=1)
         bounds = 2 * np.arange(len(chosen) + 1, dtype=np.int64)
@@ -61,15 +63,22 @@ class PairContexts(RaggedContexts):
 
     def source_tokens(self, indices: npt.ArrayLike) -> Integers:
         """Tokens of each source, its end-of-document token included, (n,) int64."""
-        return np.minimum(self._sources[np.asarray(indices, dtype=np.int64)] + 1, self.context_length)
+        return np.minimum(self._sources(np.asarray(indices, dtype=np.int64)) + 1, self.context_length)
 
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
         """Tokens that each row predicts, (n,) int64."""
-        return np.minimum(self._targets[np.asarray(indices, dtype=np.int64)], self.context_length)
+        chosen = np.asarray(indices, dtype=np.int64)
+        targets: Integers = self.documents.lengths_at(chosen) - self._sources(chosen)
+        return np.minimum(targets, self.context_length)
 
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer targets and among equals longer sources first."""
         return indices[np.lexsort((-self.source_tokens(indices), -self.target_tokens(indices)))]
+
+    def _sources(self, positions: Integers) -> Integers:
+        """Ids of the source of the pair at each of `positions`, (n,)."""
+        sources: Integers = self._source_lengths[self.documents.numbers_at(positions)]
+        return sources
 
 
 def _longest(sizes: Integers) -> int:

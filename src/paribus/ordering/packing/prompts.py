@@ -7,7 +7,7 @@ from paribus.errors import DataError
 from paribus.ordering.packing.contexts import NO_TARGET
 from paribus.ordering.packing.documents import Integers, OrderedDocuments
 from paribus.ordering.packing.pieces import ContextPieces
-from paribus.ordering.packing.ragged import RaggedContexts
+from paribus.ordering.packing.ragged import RaggedContexts, parts_of
 
 
 class PromptContexts(RaggedContexts):
@@ -25,10 +25,11 @@ class PromptContexts(RaggedContexts):
         """
         super().__init__(documents, context_length)
         self._prompts: Integers = np.asarray(prompt_lengths, dtype=np.int64)[documents.order]
-        wrong = np.flatnonzero((self._prompts < 1) | (documents.lengths > context_length + 1))
+        lengths = documents.lengths
+        wrong = np.flatnonzero((self._prompts < 1) | (lengths > context_length + 1))
         if len(wrong):
             raise DataError(
-                f"prompt {wrong[0]} has {self._prompts[wrong[0]]} of the {documents.lengths[wrong[0]]} tokens of its "
+                f"prompt {wrong[0]} has {self._prompts[wrong[0]]} of the {lengths[wrong[0]]} tokens of its "
                 f"row; it must have one at least, and a row at most {context_length + 1}"
             )
 
@@ -38,13 +39,12 @@ class PromptContexts(RaggedContexts):
         Both (n, tokens of the longest of these rows but one) int64.
         """
         chosen = self.pieces(indices).positions
-        sizes = self.documents.lengths[chosen] - 1
+        sizes = self.documents.lengths_at(chosen) - 1
         shape = (len(chosen), int(sizes.max(initial=0)))
         inputs, targets = np.full(shape, NO_TARGET, dtype=np.int64), np.full(shape, NO_TARGET, dtype=np.int64)
-        for row, position in enumerate(chosen.tolist()):
-            self.documents.read(position, 0, inputs[row, : sizes[row]])
-            prompt = int(self._prompts[position])
-            self.documents.read(position, prompt, targets[row, prompt - 1 : sizes[row]])
+        prompts = self._prompts[chosen]
+        self.documents.read(chosen, np.zeros_like(chosen), parts_of(inputs, np.zeros_like(chosen), sizes))
+        self.documents.read(chosen, prompts, parts_of(targets, prompts - 1, sizes))
         return inputs, targets
 
     def target_pieces(self, indices: npt.ArrayLike) -> ContextPieces:
@@ -56,8 +56,8 @@ class PromptContexts(RaggedContexts):
     def target_tokens(self, indices: npt.ArrayLike) -> Integers:
         """Tokens that each row predicts, (n,) int64."""
         chosen = np.asarray(indices, dtype=np.int64)
-        return self.documents.lengths[chosen] - self._prompts[chosen]
+        return self.documents.lengths_at(chosen) - self._prompts[chosen]
 
     def by_length(self, indices: Integers) -> Integers:
         """The same `indices` (n,), longer rows first."""
-        return indices[np.argsort(-self.documents.lengths[indices], kind="stable")]
+        return indices[np.argsort(-self.documents.lengths_at(indices), kind="stable")]

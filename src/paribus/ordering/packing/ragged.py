@@ -1,6 +1,7 @@
 """Rows of different lengths, one for each position of an order."""
 
 from abc import abstractmethod
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +27,7 @@ class RaggedContexts(Contexts):
 
     def _pieces(self, indices: Integers) -> ContextPieces:
         starts = np.zeros_like(indices)
-        return ContextPieces(indices, starts, self.documents.lengths[indices], np.arange(len(indices) + 1))
+        return ContextPieces(indices, starts, self.documents.lengths_at(indices), np.arange(len(indices) + 1))
 
     def predicted(self, indices: npt.ArrayLike) -> ContextPieces:
         """The whole rows: what of them is read leads to what is predicted."""
@@ -34,3 +35,8 @@ class RaggedContexts(Contexts):
 
     def _contexts_at(self, positions: Integers) -> Integers:
         return positions
+
+
+def parts_of(rows: Integers, starts: Integers, stops: Integers) -> Iterator[Integers]:
+    """Columns `starts[i]` to `stops[i]` of row i of `rows` (n, columns), each a view."""
+    return (row[start:stop] for row, start, stop in zip(rows, starts.tolist(), stops.tolist(), strict=True))

@@ -59,7 +59,7 @@ class _Tally:
 
     def add(self, pieces: ContextPieces) -> None:
         """Count some more contexts."""
-        lengths = self.contexts.documents.lengths[pieces.positions]
+        lengths = self.contexts.documents.lengths_at(pieces.positions)
         self.held[pieces.positions] = True
         self.whole[pieces.positions[pieces.lengths == lengths]] = True
         self.by_documents += np.bincount(np.diff(pieces.bounds), minlength=len(self.by_documents))

@@ -5,6 +5,7 @@ There is no sampler state. Resuming, another micro-batch or another number of pr
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -59,12 +60,10 @@ class Batches:
         """Rows `start` to `stop` of the batch of `step`: inputs and targets as `Contexts.rows` gives them."""
         return self.contexts.rows(self.indices(step)[start:stop])
 
-    def times_read(self, steps: int) -> Integers:
-        """How often each context is read in the first `steps` steps, int64 (count,)."""
-        count = self.contexts.count
-        epochs, rest = divmod(steps * self.global_batch, count)
-        last = self.numbered(epochs * count + np.arange(rest, dtype=np.int64))
-        return epochs + np.bincount(last, minlength=count)
+    def times_read(self, contexts: Integers, steps: int) -> Integers:
+        """How often each of `contexts` (n,) is read in the first `steps` steps, int64 (n,)."""
+        epochs, rest = divmod(steps * self.global_batch, self.contexts.count)
+        return epochs + (self.traversal.places_of(contexts, epochs) < rest)
 
     def steps_of(self, indices: npt.ArrayLike, steps: int) -> list[tuple[int, int]]:
         """(0-based step, context) of every time one of the contexts `indices` is read in the first `steps` steps.
@@ -94,14 +93,38 @@ def context_targets(contexts: Contexts) -> Integers:
     return _of_each(contexts, contexts.target_tokens)
 
 
-def context_sources(contexts: Contexts) -> Integers | None:
-    """Tokens of the source of each pair, int64 (count,); None for contexts of documents."""
-    return _of_each(contexts, contexts.source_tokens) if isinstance(contexts, PairContexts) else None
+class Amounts(Protocol):
+    """A number for each context, looked up or counted when it is asked for."""
+
+    def __getitem__(self, indices: Integers, /) -> Integers:
+        """Those of some contexts, int64 (n,)."""
+
+    def sum(self) -> int:
+        """That of all contexts."""
+
+
+@dataclass(frozen=True)
+class SourceTokens:
+    """Tokens of the source of each pair, which nobody asks for often enough to keep them for all draws."""
+
+    contexts: PairContexts
+
+    def __getitem__(self, indices: Integers, /) -> Integers:
+        """See `Amounts`."""
+        return self.contexts.source_tokens(indices)
+
+    def sum(self) -> int:
+        """See `Amounts`."""
+        return sum(int(self[indices].sum()) for indices in _in_parts(self.contexts.count))
 
 
 def _of_each(contexts: Contexts, measure: Callable[[Integers], Integers]) -> Integers:
     measured = np.empty(contexts.count, dtype=np.int64)
-    for start in range(0, contexts.count, CONTEXTS_AT_ONCE):
-        indices = np.arange(start, min(start + CONTEXTS_AT_ONCE, contexts.count), dtype=np.int64)
+    for indices in _in_parts(contexts.count):
         measured[indices] = measure(indices)
     return measured
+
+
+def _in_parts(count: int) -> Iterator[Integers]:
+    for start in range(0, count, CONTEXTS_AT_ONCE):
+        yield np.arange(start, min(start + CONTEXTS_AT_ONCE, count), dtype=np.int64)

@@ -17,7 +17,7 @@ from paribus.config.groups.budget import (
 )
 from paribus.errors import ConfigurationError
 from paribus.ordering.packing.pieces import CONTEXTS_AT_ONCE
-from paribus.training.data.batches import Batches, Integers
+from paribus.training.data.batches import Amounts, Batches, Integers
 
 
 @dataclass(frozen=True)
@@ -39,23 +39,25 @@ class Budget:
     """Tokens of sources that are read, where training is on pairs."""
 
 
-def steps_of(amount: int, batches: Batches, of_contexts: Integers) -> int:
-    """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` (count,) says what each has.
+def steps_of(amount: int, batches: Batches, of_contexts: Amounts) -> int:
+    """Fewest whole steps whose contexts have at least `amount` in sum; `of_contexts` says what each has.
 
-    Every pass reads every context once, so whole passes are skipped by division and one is searched.
+    Every pass reads every context once, so whole passes are skipped by division and one is searched, a part at a time.
     """
     count, each_pass = batches.contexts.count, int(of_contexts.sum())
     passes = (amount - 1) // each_pass
-    places = batches.numbered(np.arange(passes * count, (passes + 1) * count, dtype=np.int64))
-    reached = np.cumsum(of_contexts[places])
-    contexts = passes * count + int(np.searchsorted(reached, amount - passes * each_pass)) + 1
+    start, missing = passes * count, amount - passes * each_pass
+    part = np.arange(min(count, CONTEXTS_AT_ONCE), dtype=np.int64)
+    while (reached := np.cumsum(of_contexts[batches.numbered(start + part)]))[-1] < missing:
+        start, missing = start + len(part), missing - int(reached[-1])
+    contexts = start + int(np.searchsorted(reached, missing)) + 1
     return -(-contexts // batches.global_batch)
 
 
-def amount_of(contexts: int, batches: Batches, of_contexts: Integers) -> int:
+def amount_of(contexts: int, batches: Batches, of_contexts: Amounts) -> int:
     """What the first `contexts` contexts that training reads have in sum; `of_contexts` as for `steps_of`."""
     passes, rest = divmod(contexts, batches.contexts.count)
-    total = passes * int(of_contexts.sum())
+    total = passes * int(of_contexts.sum()) if passes else 0
     for start in range(0, rest, CONTEXTS_AT_ONCE):
         numbers = (
             np.arange(start, min(start + CONTEXTS_AT_ONCE, rest), dtype=np.int64) + passes * batches.contexts.count

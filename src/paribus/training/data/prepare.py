@@ -19,7 +19,7 @@ from paribus.ordering.traversal.traversal import Traversal
 from paribus.stage.context import JSON, StageContext
 from paribus.store.file_names import METRICS
 from paribus.tokenization import Tokenizer
-from paribus.training.data.batches import Batches, Integers, context_sources
+from paribus.training.data.batches import Amounts, Batches, Integers, SourceTokens
 from paribus.training.data.budget import amount_of, resolve_budget
 from paribus.training.data.fingerprint import data_fingerprint, recipe_fingerprint
 from paribus.training.loop import Run
@@ -58,7 +58,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
     """
     config, targets, text_bytes = data.config, data.measured.targets, data.measured.text_bytes
     batches = Batches(data.contexts, config.training.global_batch, data.traversal)
-    sources = context_sources(data.contexts)
+    sources = SourceTokens(data.contexts) if isinstance(data.contexts, PairContexts) else None
     step_flops = _step_flops(config, tokenizer, batches, targets, sources)
     budget = resolve_budget(config.budget, batches, targets, text_bytes, step_flops)
     if unreached := config.training.unreached_warmup(budget.steps, amount_path(config.budget)):
@@ -94,7 +94,7 @@ def prepare(context: StageContext, tokenizer: Tokenizer, data: Data, accelerator
 
 
 def _step_flops(
-    config: RunConfig, tokenizer: Tokenizer, batches: Batches, targets: Integers, sources: Integers | None
+    config: RunConfig, tokenizer: Tokenizer, batches: Batches, targets: Integers, sources: Amounts | None
 ) -> int:
     """FLOPs of one global batch: of contexts with their padding, of pairs the mean of an epoch without.
 
