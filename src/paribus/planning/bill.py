@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from paribus.config.units import format_hours, format_size
 from paribus.planning.hours import devices_of_training
-from paribus.planning.other_stages import StageHours
+from paribus.planning.other_stages import Encoded, StageHours
 from paribus.planning.plan import Plan
 from paribus.planning.throughput import NOT_PROBED
 
@@ -27,6 +27,7 @@ def bill(plan: Plan) -> Iterator[str]:
         yield f"still to score: {_stages(after, 'device-hours', 'forward FLOPs at the speed of training')}"
     if before.known or before.unknown:
         yield f"before training: {_stages(before, 'hours of this machine', '')}"
+    yield from _encoded(plan.others.encoded)
     if plan.config.max_device_hours is not None and plan.device_hours is not None:
         yield f"plan.max_device_hours: {plan.device_hours} of {plan.config.max_device_hours:g}"
 
@@ -57,6 +58,16 @@ def _wall(plan: Plan) -> Iterator[str]:
         f"  {format_hours(plan.wall_hours)} hours of wall time on {plan.devices} devices, of which a training uses "
         f"{most}: trainings at once where devices are left, data parallelism at no further loss"
     )
+
+
+def _encoded(encoded: Encoded) -> Iterator[str]:
+    """Room on the disk for what is to be encoded; nothing where neither a corpus nor draws say how much."""
+    drawn = f", which {encoded.draws} draws of BPE-dropout take {encoded.draws} times" if encoded.draws > 1 else ""
+    if encoded.tokens:
+        contexts = f" and {format_size(encoded.contexts)} of contexts" if encoded.contexts else ""
+        yield f"still to encode: ~{format_size(encoded.tokens)} of tokens{contexts}{drawn}"
+    if encoded.unknown and drawn:
+        yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
 
 
 def _stages(stages: StageHours, unit: str, computed: str) -> str:

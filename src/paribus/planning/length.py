@@ -107,6 +107,12 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
     return Text(bytes_per_token, epoch_bytes, source)
 
 
+def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:
+    """Documents and bytes of the training split, of pairs bytes of targets too; None where there is no corpus yet."""
+    corpus = _result(run, root, "corpus")
+    return corpus["train"] if corpus else None
+
+
 def _result(run: PreparedRun, root: OutputRoot, stage: str) -> dict[str, Any] | None:
     found = root.store.find(stage, run.nodes[stage].key)
     return found.record()["result"] if found else None

@@ -1,17 +1,28 @@
-"""Hours of the stages beside training: before it those of this machine, after it those of a device."""
+"""The stages beside training: hours before it of this machine and after it of a device, and room for encoded text."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from paribus.config.groups.packing import PairPacking
+from paribus.config.groups.tokenization import draws_of
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.stages import EVALUATION
 from paribus.planning.hours import SECONDS, Hours
-from paribus.planning.length import known_text, known_vocabulary_size, sized
+from paribus.planning.length import corpus_text, known_text, known_vocabulary_size, sized
 from paribus.planning.scoring import scoring_work
 from paribus.planning.stage_times import ITEMS_OF, StageTimes
 from paribus.planning.throughput import Throughput
+
+SHORT_IDS = 65_536
+"""Tokens of a vocabulary up to which ids are stored in two bytes each, and in four above."""
+INTEGER = 8
+"""Bytes of an entry of all other arrays."""
+PAIR_ARRAYS = 4
+"""Arrays of the artefact `contexts` with an entry a pair."""
+Place = tuple[str, str]
+"""A stage and a key."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +42,58 @@ class StageHours:
 
 
 @dataclass(frozen=True)
+class Encoded:
+    """Room on the disk for the missing artefacts `tokens`, and of pairs `contexts`: draws take it as often as they are.
+
+    BPE-dropout makes more tokens than it is estimated by, BPE's.
+    """
+
+    tokens: int = 0
+    """Bytes of `tokens` whose corpus is there, estimated as its tokens are."""
+    contexts: int = 0
+    """Bytes of those of pairs' `contexts`; of documents they are hardly any."""
+    draws: int = 1
+    """The most draws of BPE-dropout that one of them has."""
+    unknown: bool = False
+    """Whether nothing says how much text another one has, as its corpus is not there."""
+
+    @classmethod
+    def of(cls, nodes: Mapping[Place, tuple[PreparedRun, Node]], root: OutputRoot) -> "Encoded":
+        """Of the missing `nodes`."""
+        made = {
+            name: [run for (stage, _), (run, _) in nodes.items() if stage == name] for name in ("tokens", "contexts")
+        }
+        sizes = [_tokens_bytes(run, root) for run in made["tokens"]]
+        pairs = [run for run in made["contexts"] if isinstance(run.job.config.packing, PairPacking)]
+        return cls(
+            tokens=sum(size for size in sizes if size is not None),
+            contexts=sum(_contexts_bytes(run, root) for run in pairs),
+            draws=max((draws_of(run.job.config.encoder) for run in made["tokens"]), default=1),
+            unknown=None in sizes,
+        )
+
+
+def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
+    """Ids of each draw, their bounds, and of pairs the lengths of sources; bytes of the text once."""
+    text, config = corpus_text(run, root), run.job.config
+    if text is None:
+        return None
+    ends = text["documents"] * (2 if "target_bytes" in text else 1)
+    tokens = text["bytes"] / known_text(run, root).bytes_per_token - ends
+    wide = known_vocabulary_size(config, run.nodes["vocabulary"], root).value > SHORT_IDS
+    bounds = INTEGER * ends
+    size: int = round(draws_of(config.encoder) * (tokens * (4 if wide else 2) + bounds))
+    return size + INTEGER * int(text["documents"])
+
+
+def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
+    """The arrays of `Measured` with an entry a pair of each draw; 0 where there is no corpus yet."""
+    text = corpus_text(run, root)
+    pairs = int(text["documents"]) if text else 0
+    return draws_of(run.job.config.encoder) * pairs * PAIR_ARRAYS * INTEGER
+
+
+@dataclass(frozen=True)
 class _Estimate:
     hours: float
     timed: bool = True
@@ -45,29 +108,30 @@ class OtherStages:
     """Hours of this machine before training."""
     after: StageHours
     """Device-hours of evaluation and fine-tuning."""
+    encoded: Encoded
+    """Room for what is encoded before training."""
 
     @classmethod
     def of(
         cls,
         runs: Sequence[PreparedRun],
-        missing: Iterable[tuple[str, str]],
+        missing: Iterable[Place],
         throughputs: Mapping[str, Throughput],
         root: OutputRoot,
     ) -> "OtherStages":
         """Of the (stage, key) that are `missing`; `throughputs` are those of training by their key."""
         wanted, times = set(missing), StageTimes(root)
         nodes = {(node.name, node.key): (run, node) for run in runs for node in run.wanted.values()}
+        nodes = {place: found for place, found in nodes.items() if place in wanted and place[0] != "training"}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()
-        for place, (run, node) in nodes.items():
-            if place not in wanted or node.name == "training":
-                continue
+        for run, node in nodes.values():
             if node.name in ITEMS_OF:
                 speed = throughputs[run.nodes["training"].key]
                 after.append((node.name, _after(run, node, times, speed, root)))
             else:
                 seconds = times.seconds(node)
                 before.append((node.name, None if seconds is None else _Estimate(seconds / SECONDS)))
-        return cls(_summed(before), _summed(after))
+        return cls(_summed(before), _summed(after), Encoded.of(nodes, root))
 
 
 def _summed(estimates: Sequence[tuple[str, _Estimate | None]]) -> StageHours:

@@ -20,6 +20,7 @@ from paribus.config.groups.tokenization import (
     ScaffoldBPETokenizer,
     TrainableTokenizerConfig,
     UnigramTokenizer,
+    draws_of,
 )
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import DataError
@@ -131,8 +132,7 @@ def build_tokens(context: StageContext) -> dict[str, JSON]:
     vocabulary = Tokenizer.load(context.inputs["vocabulary"] / "tokenizer", device=device)
     tokenizer = with_encoder(vocabulary, context.config.encoder)
     corpus = CorpusArtifact(context.inputs["corpus"])
-    encoder = context.config.encoder
-    draws = encoder.draws if isinstance(encoder, DropoutEncoder) else 1
+    draws = draws_of(context.config.encoder)
     total, done = draws * corpus.bytes("train"), 0
     with EncodedCorpusWriter(context.output, tokenizer, pairs=has_pairs(corpus), draws=draws) as writer:
         context.report.progress(0, total, unit="bytes", doing="encoding")

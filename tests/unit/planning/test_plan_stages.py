@@ -13,6 +13,7 @@ from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.modeling.counts import flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
+from paribus.planning.other_stages import Encoded
 from paribus.planning.plan import Plan, make_plan
 from support.plans import MODEL, STATED, TRAINING, planned_run, store_record
 
@@ -63,6 +64,36 @@ def test_an_encoding_takes_as_long_as_it_has_draws(tmp_path: Path) -> None:
     once = {**groups, "encoder": {**groups["encoder"], "draws": 1}}
     store_record(run, "tokens", {}, key="once", identity=once, seconds=2.0)
     assert before(make_plan([run]))[0] == pytest.approx(64.0)
+
+
+def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
+    pairs = {"train": {"documents": 1_000, "bytes": 100_000, "target_bytes": 60_000}}
+    told = {}
+    for draws in (1, 32):
+        run = planned_run(tmp_path / str(draws), encoder=DropoutEncoder(draws=draws), packing=PairPacking())
+        bare = make_plan([run])
+        assert bare.others.encoded == Encoded(draws=draws, unknown=True)
+        assert ("room for tokens and contexts is not known" in "\n".join(bill(bare))) == (draws > 1)
+        store_record(run, "corpus", pairs)
+        plan = make_plan([run])
+        told[draws] = "\n".join(bill(plan))
+        # A byte is a token of two bytes; bounds, lengths of sources and four arrays of contexts are of eight.
+        assert plan.others.encoded.tokens == draws * (2 * 100_000 + 2 * 8 * 1_000) + 8 * 1_000
+        assert plan.others.encoded.contexts == draws * 4 * 8 * 1_000
+    assert "still to encode: ~218.8 KiB of tokens and 31.2 KiB of contexts\n" in told[1] + "\n"
+    assert "~6.6 MiB of tokens and 1000.0 KiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
+
+
+def test_documents_take_the_room_of_their_tokens_and_no_draws_nothing_is_said_of_without_a_corpus(
+    tmp_path: Path,
+) -> None:
+    run = planned_run(tmp_path)
+    assert "still to encode" not in "\n".join(bill(make_plan([run])))
+    store_record(run, "corpus", CORPUS)
+    encoded = make_plan([run]).others.encoded
+    assert encoded == Encoded(tokens=2 * 1_000_000 + 2 * 8 * 10)
+    store_record(run, "tokens", {"documents": 10, "bytes": 1_000_000, "tokens": 1_000_000})
+    assert make_plan([run]).others.encoded == Encoded()
 
 
 def test_a_record_that_cannot_be_read_times_nothing(tmp_path: Path) -> None:

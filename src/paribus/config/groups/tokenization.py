@@ -270,3 +270,8 @@ EncoderConfig = (
     | WholeEncoder
     | DropoutEncoder
 )
+
+
+def draws_of(encoder: EncoderConfig) -> int:
+    """How often an encoder encodes the text."""
+    return encoder.draws if isinstance(encoder, DropoutEncoder) else 1
