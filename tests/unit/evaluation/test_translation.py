@@ -73,3 +73,15 @@ def test_progress_counts_sources_up_to_all(model: Any, tokenizer: Tokenizer) -> 
     said: list[tuple[int, int]] = []
     Translator(model, tokenizer, LENGTH, 48, beams=1).translate(SOURCES, lambda *done: said.append(done))
     assert said[-1] == (8, 8) and len(said) > 1 and said == sorted(said)
+
+
+def test_a_step_computes_the_last_token_of_each_hypothesis_alone(model: Any, tokenizer: Tokenizer) -> None:
+    widths = list[int]()
+
+    def look(module: Any, args: Any, given: dict[str, Any]) -> None:
+        widths.append(given["input_ids"].shape[1])
+
+    hook = model.get_decoder().register_forward_pre_hook(look, with_kwargs=True)
+    Translator(model, tokenizer, LENGTH).translate(SOURCES[:2])
+    hook.remove()
+    assert set(widths) == {1} and len(widths) > 1

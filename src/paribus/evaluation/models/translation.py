@@ -72,6 +72,7 @@ class Translator:
         hypotheses = self.model.generate(
             input_ids=sources.clamp(min=0),
             attention_mask=(sources >= 0).long(),
+            use_cache=True,
             num_beams=self.beams,
             length_penalty=self.length_penalty,
             early_stopping=False,
