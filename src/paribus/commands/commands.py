@@ -50,10 +50,10 @@ def _plan(command: Command, console: Console) -> int:
 
 
 def _status(command: Command, console: Console) -> int:
+    from paribus.commands.chosen import choose
     from paribus.commands.status import show_status
-    from paribus.pipeline.prepare import prepare
 
-    return show_status(prepare(compose_command(command), tolerate_missing=True), console)
+    return show_status(choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs, console)
 
 
 def _report(command: Command, console: Console) -> int:

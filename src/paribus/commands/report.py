@@ -7,12 +7,13 @@ import tempfile
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from paribus.checks.command import compose_command
+from paribus.commands.chosen import choose
 from paribus.commands.more_seeds import with_more_seeds
 from paribus.commands.rest import show_rest
 from paribus.config.arguments import Command
@@ -22,7 +23,7 @@ from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import describe_sweep, prepare, refuse_idle_factors
+from paribus.pipeline.prepare import describe_sweep, refuse_idle_factors
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.vocabularies import compare_vocabularies
@@ -42,15 +43,15 @@ FAILURE_LOG = "report.log"
 
 def report_command(command: Command, console: Console) -> int:
     """Write the report of a command's runs and print the table; 1 when a run of it is not done."""
-    composition = compose_command(command)
-    runs = prepare(composition, tolerate_missing=True)
+    chosen = choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True))
+    composition, runs = chosen.composition, chosen.runs
     refuse_idle_factors(runs)
     with _explained(composition, runs):
         if command.asks_why:
             return explain(composition, runs, console)
         if command.asks_null:
-            return compare_arms_with_themselves(command, composition, runs, console)
-        show_rest(command, composition, runs, console)
+            return compare_arms_with_themselves(chosen.command, composition, runs, console)
+        show_rest(chosen.command, composition, runs, console)
         return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
 
 

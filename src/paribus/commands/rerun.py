@@ -4,6 +4,7 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from rich.text import Text
 from paribus.checks.command import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
 from paribus.config.flags import HELP_FLAGS
-from paribus.config.names import proper_path, proper_run_id
+from paribus.config.names import proper_run_id
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
@@ -22,8 +23,9 @@ from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.make import check
-from paribus.pipeline.output_root import OutputRoot, output_root
+from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
+from paribus.pipeline.record.references import find_run, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.reporting.fairness.equality import flatten
@@ -38,7 +40,12 @@ HELP = """usage: paribus rerun RUN [root=paribus_runs] [training.device=DEVICE .
 
 Make a recorded run again, every stage from nothing, in a fresh directory below ROOT/reruns, and report what matched:
 each artefact by the digest of its files and, of those that differ, the files, the scores of both and the first step at
-which training parted. RUN is an identifier as `paribus status`, a report or MLflow shows it.
+which training parted. RUN is an identifier as `paribus status`, a report or MLflow shows it, the start of one, the name
+of a run or of an arm with one seed, or last.
+
+  paribus rerun 0123456789abcdef
+  paribus rerun "bpe merge_rank seed=0" root=my/runs
+  paribus rerun last training.device=cpu
 
 Refused where it would not be the same run: source files, code versions or packages that a stage depends on changed. The
 error names them, and the commit, uncommitted changes and versions that the run was made with; docker/rerun of the
@@ -57,7 +64,8 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
-    run_id, root, devices = _parse(arguments)
+    name, root, devices = _parse(arguments)
+    run_id = _identifier(name, root)
     record = read_run_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
@@ -81,17 +89,23 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
     return _report(original, again, console)
 
 
+def _identifier(name: str, root: Path) -> str:
+    """Of the run that a name stands for; one whose sweep is not on record is named by its whole identifier."""
+    with suppress(ValueError):
+        if (root / "runs" / proper_run_id(name)).is_dir():
+            return name
+    return find_run(name, root).run_id
+
+
 def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
-    """The run, the output root, and devices in place of those recorded."""
-    runs = [argument for argument in arguments if "=" not in argument and not argument.startswith("-")]
+    """A name of the run, the output root, and devices in place of those recorded."""
+    runs = [argument for argument in arguments if is_reference(argument) and not argument.startswith("-")]
     options = read_options([argument for argument in arguments if argument not in runs], ("root", *DEVICES))
     if len(runs) != 1:
-        raise ConfigurationError("rerun takes one run id and, where it is not paribus_runs, root=...")
-    try:
-        root = output_root(proper_path(options.pop("root", "paribus_runs")))
-        return proper_run_id(runs[0]), root, options
-    except ValueError as error:
-        raise ConfigurationError(f"rerun: {error}") from error
+        raise ConfigurationError(
+            "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
+        )
+    return runs[0], named_root(options.pop("root", None)), options
 
 
 def _on(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:

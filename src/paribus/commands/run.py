@@ -6,7 +6,7 @@ A sweep has no state of its own. What a launcher lost is found by its record and
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -29,6 +29,7 @@ from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import RETRIED
 from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
+from paribus.pipeline.record.sweep_record import write_sweep
 from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
@@ -61,9 +62,11 @@ def run_command(command: Command, console: Console) -> int:
     failures: list[str] = []
     left = [run for run in runs if not is_made(run, root)]
     if not left:
+        _remember_if_possible(root, sweep, command, runs)
         _show_done(runs, console)
     else:
         root.require_writable()
+        write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)
         with _shown_sweep(sweep, runs, root, failures) if composition.multirun else nullcontext():
             stopped = _Launches(command, runs, sweep, root, console).carry_out(left)
@@ -73,6 +76,12 @@ def run_command(command: Command, console: Console) -> int:
     if composition.multirun and not failures and not stopped_early(runs, root):
         show_table(composition, runs, console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
+
+
+def _remember_if_possible(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
+    """Let this be the last sweep of its root, unless that may only be read, which keeps nothing from being shown."""
+    with suppress(OSError):
+        write_sweep(root, sweep, command, runs)
 
 
 def _show_done(runs: Sequence[PreparedRun], console: Console) -> None:

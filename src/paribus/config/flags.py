@@ -32,6 +32,14 @@ OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Verb -> flags of ours that it alone has -> what each asks for. No two of them go together."""
+_EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "status": ("paribus status", "paribus status 01234567", "paribus status -m tokenizer=bpe,scaffold_bpe"),
+    "report": ("paribus report last", 'paribus report "bpe merge_rank"', "paribus report --why root=my/runs"),
+}
+"""Verbs that take a name in place of overrides -> how they are called."""
+_NAMES = """  RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`.
+  Without it, and without overrides but root=..., it is the last sweep.
+"""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 _SAID_OTHERWISE = {
     **dict.fromkeys(
@@ -61,10 +69,12 @@ def known_flags(verb: str) -> list[str]:
 
 
 def usage(verb: str) -> str:
-    """How a verb is called, with the flags that it alone has."""
-    own = OF_A_VERB.get(verb, {})
-    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}[overrides]"]
-    return "\n".join([*lines, *(f"  {flag:<10} {meaning}" for flag, meaning in own.items())])
+    """How a verb is called, with the flags that it alone has; of one that takes names, what they are and examples."""
+    own, examples = OF_A_VERB.get(verb, {}), _EXAMPLES.get(verb, ())
+    taken = "RUNS | [overrides]" if examples else "[overrides]"
+    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}{taken}"]
+    lines += [f"  {flag:<10} {meaning}" for flag, meaning in own.items()]
+    return "\n".join([*lines, *([_NAMES] if examples else []), *(f"  {example}" for example in examples)])
 
 
 def no_flag(name: str, value: str | None, verb: str) -> str:

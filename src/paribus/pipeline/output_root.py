@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from paribus.config.identity import digest
+from paribus.config.names import proper_path
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import Node
@@ -90,6 +91,14 @@ def output_root(text: str) -> Path:
     if wrong:
         raise ConfigurationError(f"root: {str(path)!r} {wrong}; name the output root with root=...")
     return path
+
+
+def named_root(text: str | None) -> Path:
+    """The output root that somebody named, the usual one for None; ConfigurationError where it can be none."""
+    try:
+        return output_root(proper_path(RunConfig.root if text is None else text))
+    except ValueError as error:
+        raise ConfigurationError(f"root: {error}") from error
 
 
 def run_id(nodes: dict[str, Node]) -> str:

@@ -17,6 +17,7 @@ from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
+from paribus.pipeline.record.references import is_reference
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync
@@ -70,6 +71,8 @@ def of_makefile() -> list[tuple[str, str]]:
     return [("Makefile", line.replace("\\$$", "$")) for line in lines]
 
 
+NAMING_VERBS = ("status", "report")
+"""Verbs that take a name, or nothing, in place of overrides."""
 OTHERS: dict[str, Callable[[list[str]], object]] = {
     "tokenize": lambda words: read_options(words, tokenize.OPTIONS),
     "sync": lambda words: read_options([word.strip("[]") for word in words], sync._OPTIONS),
@@ -89,6 +92,10 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
             OTHERS[words[0]](words[1:])
             continue
         command = parse(overrides_of(words), words[0])
+        if words[0] in NAMING_VERBS and (not command.overrides or any(map(is_reference, command.overrides))):
+            assert sum(map(is_reference, command.overrides)) <= 1
+            assert all(is_reference(word) or word.startswith("root=") for word in command.overrides)
+            continue
         if words[0] in COMPOSED and not command.shows:
             composition = compose_command(command)
             assert undeclared(prepare(composition, tolerate_missing=True)) is None

@@ -118,7 +118,7 @@ def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path
     assert rerun_command(["--help"], console) == 0
     assert "1 some differ or were not made" in console.file.getvalue()  # type: ignore[attr-defined]
     for arguments in (["a", "b"], []):
-        with pytest.raises(ConfigurationError, match="one run id"):
+        with pytest.raises(ConfigurationError, match="one run, by"):
             rerun_command(arguments, console)
     with pytest.raises(ConfigurationError, match=r"'--scores' is none of root=\.\.\., training\.device="):
         rerun_command(["--scores", f"root={tmp_path}"], console)

@@ -94,3 +94,11 @@ def duration(seconds: float) -> str:
         return f"{seconds:.0f} s" if seconds >= 10 else f"{seconds:.1f} s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def age(seconds: float) -> str:
+    """How long ago something was, in one unit: `12 s`, `3 min`, `5 h`, `8 d`."""
+    for unit, length, most in (("s", 1, 60), ("min", 60, 3600), ("h", 3600, 86_400)):
+        if seconds < most:
+            return f"{max(0, int(seconds / length))} {unit}"
+    return f"{int(seconds / 86_400)} d"

@@ -1,0 +1,80 @@
+"""What a verb is asked about: runs given by their overrides, a sweep or run by a short name, or the last sweep."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import Command
+from paribus.config.compose import Composition
+from paribus.errors import ConfigurationError
+from paribus.pipeline.output_root import named_root
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep
+from paribus.pipeline.show.display import age
+
+ROOT = "root"
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The runs that a verb is asked about."""
+
+    command: Command
+    """As it would be typed with overrides."""
+    composition: Composition
+    runs: list[PreparedRun]
+
+
+def choose(command: Command, say: Callable[[str], None]) -> Chosen:
+    """The runs of a command; of one without overrides but `root`, those of the last sweep of the output root.
+
+    `say` is told which sweep that is. Raises ConfigurationError for a name that is none or stands for several things.
+    """
+    reference = _named(command)
+    whole = command if reference is None else _with_flags(reference.command, command)
+    composition = compose_command(whole)
+    runs = prepare(composition, tolerate_missing=True)
+    if reference is not None:
+        say(_described(reference, runs))
+    return Chosen(whole, composition, runs)
+
+
+def _root_of(overrides: Sequence[str]) -> Path:
+    given = [text.partition("=")[2].strip("'\"") for text in overrides if text.startswith(f"{ROOT}=")]
+    return named_root(given[-1] if given else None)
+
+
+def _named(command: Command) -> Reference | None:
+    names = [text for text in command.overrides if is_reference(text)]
+    others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
+    if len(names) > 1:
+        raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep, arm or run at a time")
+    if names and (others or command.multirun):
+        more = " ".join([*others, *(["-m"] if command.multirun else [])])
+        raise ConfigurationError(f"{names[0]} names runs as they were given; leave {more} out, or give all overrides")
+    if names:
+        return find(names[0], _root_of(command.overrides))
+    if others or command.multirun or command.config_directories:
+        return None
+    return last_sweep(_root_of(command.overrides))
+
+
+def _with_flags(found: Command, given: Command) -> Command:
+    """The command that was found, in the output root that is given now, with the flags that are given now."""
+    own = [text for text in found.overrides if not text.startswith(f"{ROOT}=")]
+    roots = [text for text in given.overrides if text.startswith(f"{ROOT}=")]
+    return Command((*found.flags, *given.flags), (*own, *roots))
+
+
+def _described(reference: Reference, runs: Sequence[PreparedRun]) -> str:
+    what = f"{reference.shown}, given {age(time.time() - reference.sweep.given)} ago"
+    changed = {run.run_id for run in reference.runs} - {run.run_id for run in runs}
+    if not changed:
+        return what
+    return (
+        f"{what}\n{len(changed)} of its runs would be others now, as files, configuration or code changed since; "
+        "this is how those stand that the same command makes now"
+    )

@@ -1,0 +1,187 @@
+"""What somebody means by a short name: runs, arms and sweeps of an output root by identifier, its start, or name.
+
+An arm is the runs of a sweep that differ in nothing but the seed. Of the ways in which a text may name something the
+first that finds anything counts: the whole identifier, the whole name, the start of an identifier, the start of a name.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from paribus.config.arguments import Command
+from paribus.errors import ConfigurationError
+from paribus.pipeline.record.sweep_record import SweepRecord, SweptRun, command_of, read_sweeps
+from paribus.store.file_names import RUN_RECORD
+
+LAST = "last"
+LONGEST = 60
+"""Characters of a name that an error repeats."""
+SHOWN = 12
+"""Candidates that an error lists."""
+_REFERENCE = re.compile(r"[^~=-][^=]*|[^-=\s][^=\s]*\s[^=]*=.*", re.DOTALL)
+_SEED = re.compile(r"(?:^|[- ])seed=?\d+$")
+_SEPARATORS = re.compile(r"[\s,·/-]+")
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What a text names: a sweep, or runs of one that differ in nothing but the seed."""
+
+    sweep: SweepRecord
+    runs: tuple[SweptRun, ...]
+    whole: bool
+    """Whether the sweep itself is meant."""
+
+    @property
+    def id(self) -> str:
+        """The identifier of what is meant; of an arm the sweep's and its name."""
+        return self.sweep.id if self.whole else " ".join(run.run_id for run in self.runs)
+
+    @property
+    def shown(self) -> str:
+        """What is meant, for people."""
+        if self.whole:
+            return f"{self.sweep.id}  sweep {self.sweep.name}, {_counted(len(self.runs))}"
+        if len(self.runs) == 1:
+            return f"{self.runs[0].run_id}  run {self.runs[0].label}"
+        return f"{_arm(self.runs[0].label)!r}  arm of {_counted(len(self.runs))} of sweep {self.sweep.id}"
+
+    @property
+    def command(self) -> Command:
+        """The command that makes the runs."""
+        if self.whole:
+            return self.sweep.command
+        own = [run.overrides for run in self.runs]
+        if len(own) == 1:
+            return command_of(self.sweep, own[0], multirun=False)
+        common = [text for text in own[0] if not _is_seed(text)]
+        seeds = ",".join(text.partition("=")[2] for texts in own for text in texts if _is_seed(text))
+        return command_of(self.sweep, [*common, f"seed={seeds}"], multirun=True)
+
+
+def is_reference(word: str) -> bool:
+    """Whether a word of a command is a name, and no override or flag: it has no equals sign, or a space before it."""
+    return _REFERENCE.fullmatch(word) is not None
+
+
+def last_sweep(root: Path) -> Reference | None:
+    """The sweep of an output root whose command was given last; None where there is none."""
+    sweeps = read_sweeps(root)
+    return Reference(sweeps[0], sweeps[0].runs, whole=True) if sweeps else None
+
+
+def find(text: str, root: Path) -> Reference:
+    """The sweep, arm or run that `text` names; ConfigurationError, with candidates, for none and for several."""
+    return _only(text, root, lambda known: True)
+
+
+def find_run(text: str, root: Path) -> SweptRun:
+    """The one run that `text` names; `last` is the one of the last sweep whose record was written last.
+
+    ConfigurationError as of `find`, and where it names several.
+    """
+    sweeps = read_sweeps(root) if text == LAST else []
+    if sweeps:
+        return max(sweeps[0].runs, key=lambda run: _written(root / "runs" / run.run_id))
+    found = _only(text, root, lambda known: len(known.runs) == 1)
+    if len(found.runs) > 1:
+        raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs_of(found))}")
+    return found.runs[0]
+
+
+def _written(directory: Path) -> float:
+    """When the record of a run was written; 0 for a run that has none."""
+    path = directory / RUN_RECORD
+    return path.stat().st_mtime if path.is_file() else 0.0
+
+
+def _only(text: str, root: Path, preferred: Callable[[Reference], bool]) -> Reference:
+    sweeps = read_sweeps(root)
+    if text == LAST and sweeps:
+        return Reference(sweeps[0], sweeps[0].runs, whole=True)
+    known, shown = list(_known(sweeps)), repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
+    for names in (_by_identifier, _by_name, _by_start_of_identifier, _by_start_of_name):
+        matching = [one for one in known if names(text, one)]
+        found = _distinct([one for one in matching if preferred(one)] or matching)
+        if len(found) > 1:
+            raise ConfigurationError(f"{text!r} may be several things; name one:\n{_listed(found)}")
+        if found:
+            return found[0]
+    if not known:
+        raise ConfigurationError(f"no run {shown} below {root}, where nothing has run; name the root with root=...")
+    newest = list({one.id: one for one in known if one.whole or len(one.runs) == 1}.values())
+    raise ConfigurationError(f"no run, arm or sweep {shown} below {root}; there are\n{_listed(newest)}")
+
+
+def _known(sweeps: Sequence[SweepRecord]) -> Iterator[Reference]:
+    """All that can be named: sweeps, their runs, and their arms; what is newer first."""
+    for sweep in sweeps:
+        yield Reference(sweep, sweep.runs, whole=True)
+        arms: dict[tuple[str, ...], list[SweptRun]] = {}
+        for run in sweep.runs:
+            yield Reference(sweep, (run,), whole=False)
+            arms.setdefault(tuple(text for text in run.overrides if not _is_seed(text)), []).append(run)
+        yield from (Reference(sweep, tuple(runs), whole=False) for runs in arms.values() if len(runs) > 1)
+
+
+def _distinct(found: Sequence[Reference]) -> list[Reference]:
+    """Each sweep, arm and run once, as the newest sweep has it; none of the runs and arms that are part of another."""
+    once = list({(one.whole, one.id): one for one in reversed(found)}.values())[::-1]
+    parts = [(one, {run.run_id for run in one.runs}) for one in once if not one.whole]
+    covered = {one.id for one, runs in parts if any(runs < others for _, others in parts)}
+    return [one for one in once if one.whole or one.id not in covered]
+
+
+def _by_identifier(text: str, one: Reference) -> bool:
+    return text == one.id
+
+
+def _by_start_of_identifier(text: str, one: Reference) -> bool:
+    return (one.whole or len(one.runs) == 1) and one.id.startswith(text)
+
+
+def _by_name(text: str, one: Reference) -> bool:
+    return _plain(text) in _names(one)
+
+
+def _by_start_of_name(text: str, one: Reference) -> bool:
+    return any(name.startswith(_plain(text)) for name in _names(one))
+
+
+def _names(one: Reference) -> set[str]:
+    """Names of a sweep; of a run those with its seed, of an arm and of a run that is one those without."""
+    if one.whole:
+        return {_plain(one.sweep.name)}
+    run = one.runs[0]
+    alone = sum(_arm(other.label) == _arm(run.label) for other in one.sweep.runs) == 1
+    whole = {run.name, run.label} if len(one.runs) == 1 else set()
+    arm = {_arm(run.name), _arm(run.label)} if alone or len(one.runs) > 1 else set()
+    return {_plain(name) for name in whole | arm if name}
+
+
+def _plain(name: str) -> str:
+    """A name with one kind of separator, however it was copied from a table or a list."""
+    return _SEPARATORS.sub(" ", name.strip())
+
+
+def _arm(name: str) -> str:
+    return _SEED.sub("", name)
+
+
+def _is_seed(override: str) -> bool:
+    return override.startswith("seed=")
+
+
+def _runs_of(found: Reference) -> list[Reference]:
+    return [Reference(found.sweep, (run,), whole=False) for run in found.runs]
+
+
+def _counted(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
+def _listed(found: Sequence[Reference]) -> str:
+    lines = [f"  {one.shown}" for one in found[:SHOWN]]
+    more = len(found) - SHOWN
+    return "\n".join([*lines, *([f"  and {more} more"] if more > 0 else [])])

@@ -1,0 +1,31 @@
+"""Sweeps on record without anything having run: what their commands were, and which runs these made."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import Command, parse
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.sweep_record import write_sweep
+
+OVERRIDES = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
+
+
+def record(root: Path, *words: str) -> tuple[str, list[PreparedRun]]:
+    """Write down that this command was given in `root`; the identifier of its sweep, and its runs."""
+    command = parse([*OVERRIDES, f"root={root}", *words])
+    return record_command(command)
+
+
+def record_command(command: Command) -> tuple[str, list[PreparedRun]]:
+    composition = compose_command(command)
+    runs = prepare(composition)
+    sweep = describe_sweep(composition, runs)
+    write_sweep(OutputRoot.of(runs[0].job.config), sweep, command, runs)
+    return sweep.id, runs
+
+
+def identifiers(runs: Sequence[PreparedRun]) -> list[str]:
+    return [run.run_id for run in runs]

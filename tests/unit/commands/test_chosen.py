@@ -1,0 +1,72 @@
+"""What `status` and `report` are asked about: overrides, a name, or nothing, which is the last sweep."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.cli import main
+from support.recorded_sweeps import OVERRIDES, record
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "texts.txt").write_text("some text", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def test_status_without_arguments_is_that_of_the_last_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "root", "seed=7")
+    identifier, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe")
+    assert main(["status", "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert shown.startswith(f"{identifier}  sweep tokenizer, 2 runs, given 0 s ago\n")
+    assert [run.run_id in shown for run in runs] == [True, True]
+    assert main(["status", "scaffold_bpe", "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert [run.run_id in shown for run in runs] == [False, True]
+
+
+def test_status_of_a_root_without_sweeps_is_that_of_the_usual_configuration(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["status", "root=nothing"]) == 1
+    assert "not started" in capsys.readouterr().out
+
+
+def test_a_report_without_arguments_is_that_of_the_last_sweep(capsys: pytest.CaptureFixture[str]) -> None:
+    identifier, _ = record(Path("root").resolve(), "-m", "tokenizer=bpe,scaffold_bpe")
+    assert main(["report", "root=root"]) == 2
+    told = capsys.readouterr()
+    assert told.out.startswith(f"{identifier}  sweep tokenizer, 2 runs")
+    assert "not started" in told.err
+
+
+def test_a_root_that_was_moved_is_looked_at_where_it_is_now(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "root", "seed=1")
+    (tmp_path / "root").rename(tmp_path / "moved")
+    assert main(["status", "last", "root=moved"]) == 1
+    assert "not started" in capsys.readouterr().out
+    assert not (tmp_path / "root").exists()
+
+
+@pytest.mark.parametrize("more", [["seed=3"], ["-m"], ["first"]])
+def test_a_name_is_given_alone(tmp_path: Path, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", "last", *more]) == 2
+    assert ("two names" if more == ["first"] else f"leave {more[0]} out") in capsys.readouterr().err
+
+
+def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")
+    assert main(["status"]) == 1
+    assert "1 of its runs would be others now" in capsys.readouterr().out
+
+
+def test_overrides_are_composed_as_ever(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    _, other = record(tmp_path / "other", "seed=2")
+    _, recorded = record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", *OVERRIDES, "seed=2"]) == 1
+    shown = capsys.readouterr().out
+    assert other[0].run_id in shown
+    assert recorded[0].run_id not in shown

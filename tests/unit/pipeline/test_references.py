@@ -1,0 +1,165 @@
+"""Short names of sweeps, arms and runs: what each stands for, and what an unknown or ambiguous one is told."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.config.arguments import parse
+from paribus.errors import ConfigurationError
+from paribus.pipeline.prepare import prepare
+from paribus.pipeline.record.references import find, find_run, is_reference, last_sweep
+from paribus.pipeline.record.sweep_record import SWEEP_RECORD, read_sweeps
+from support.recorded_sweeps import OVERRIDES, identifiers, record, record_command
+
+ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")
+
+
+@pytest.fixture(scope="module", name="directory")
+def _directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("sweeps")
+    (directory / "texts.txt").write_text("some text", encoding="utf-8")
+    return directory
+
+
+@pytest.fixture(scope="module", name="sweep")
+def _sweep(directory: Path) -> tuple[Path, str, list[str]]:
+    """Root, identifier and runs of a sweep of four arms with two seeds each."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        identifier, runs = record(directory / "root", *ARMS)
+    return directory / "root", identifier, identifiers(runs)
+
+
+def test_whole_identifiers_their_starts_and_last_name_sweeps_and_runs(sweep: tuple[Path, str, list[str]]) -> None:
+    root, identifier, runs = sweep
+    for name in (identifier, identifier[:9], "last", "tokenizer-encoder", "tokenizer-enc"):
+        assert (find(name, root).sweep.id, find(name, root).whole) == (identifier, True)
+    for run in runs:
+        found = find(run[:12], root)
+        assert ([one.run_id for one in found.runs], found.whole) == ([run], False)
+        assert find_run(run[:12], root).run_id == run
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("bpe merge_rank", [0, 1]),
+        ("bpe-merge_rank", [0, 1]),
+        ("bpe, merge_rank", [0, 1]),
+        ("bpe-merge_rank-standard", [0, 1]),
+        ("scaffold_bpe longest", [6, 7]),
+        ("scaffold_bpe longest_first seed=1", [7]),
+        ("bpe-longest_first-standard-seed0", [2]),
+    ],
+)
+def test_names_as_lists_and_reports_show_them_are_arms_and_runs(
+    sweep: tuple[Path, str, list[str]], name: str, places: list[int]
+) -> None:
+    root, _, runs = sweep
+    assert [run.run_id for run in find(name, root).runs] == [runs[place] for place in places]
+
+
+@pytest.mark.parametrize("name", ["bpe merge_rank", "scaffold_bpe longest_first seed=1", "last"])
+def test_the_command_of_what_is_named_makes_the_same_runs(
+    sweep: tuple[Path, str, list[str]], directory: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(directory)
+    found = find(name, sweep[0])
+    made = prepare(compose_command(found.command), tolerate_missing=True)
+    assert identifiers(made) == [run.run_id for run in found.runs]
+
+
+def test_an_ambiguous_name_lists_what_it_may_be(sweep: tuple[Path, str, list[str]]) -> None:
+    with pytest.raises(ConfigurationError) as raised:
+        find("bpe", sweep[0])
+    lines = str(raised.value).splitlines()
+    assert lines[0] == "'bpe' may be several things; name one:"
+    assert [line.split("'")[1] for line in lines[1:]] == ["bpe merge_rank", "bpe longest_first"]
+
+
+def test_a_verb_of_one_run_lists_the_runs_of_an_arm(sweep: tuple[Path, str, list[str]]) -> None:
+    root, _, runs = sweep
+    with pytest.raises(ConfigurationError, match="is several runs; name one:") as raised:
+        find_run("bpe merge_rank", root)
+    assert [line.split()[0] for line in str(raised.value).splitlines()[1:]] == runs[:2]
+
+
+def test_an_unknown_name_lists_what_there_is_and_an_empty_root_says_so(
+    sweep: tuple[Path, str, list[str]], tmp_path: Path
+) -> None:
+    root, identifier, _ = sweep
+    with pytest.raises(ConfigurationError, match=rf"no run, arm or sweep 'nothing' below .*\n  {identifier}  sweep"):
+        find("nothing", root)
+    with pytest.raises(ConfigurationError, match=r"no run 'last' below .*, where nothing has run"):
+        find("last", tmp_path)
+    with pytest.raises(ConfigurationError, match=r"'x{60}\.\.\.'"):
+        find("x" * 500, root)
+
+
+def test_an_arm_of_one_seed_is_its_run(directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(directory)
+    _, runs = record(tmp_path, "-m", "tokenizer=bpe,scaffold_bpe")
+    assert find_run("scaffold_bpe", tmp_path).run_id == runs[1].run_id
+
+
+def test_the_same_run_in_two_sweeps_is_one_run_and_last_is_the_command_given_last(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    first, runs = record(tmp_path, "-m", "tokenizer=bpe,scaffold_bpe")
+    second, _ = record(tmp_path, "tokenizer=bpe")
+    last = last_sweep(tmp_path)
+    assert last is not None
+    assert last.sweep.id == second != first
+    assert find(runs[0].run_id[:8], tmp_path).runs[0].run_id == runs[0].run_id
+    record(tmp_path, "-m", "tokenizer=bpe,scaffold_bpe")
+    assert [sweep.id for sweep in read_sweeps(tmp_path)] == [first, second]
+
+
+def test_the_run_that_is_last_is_that_whose_record_was_written_last(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    _, runs = record(tmp_path, "-m", "seed=0,1,2")
+    for place, when in ((0, 100), (1, 300), (2, 200)):
+        path = tmp_path / "runs" / runs[place].run_id / "run.json"
+        path.parent.mkdir(parents=True)
+        path.write_text("{}", encoding="utf-8")
+        os.utime(path, (when, when))
+    assert find_run("last", tmp_path).run_id == runs[1].run_id
+
+
+def test_a_torn_record_of_a_sweep_hides_that_sweep_alone(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    kept, _ = record(tmp_path, "seed=1")
+    torn, _ = record(tmp_path, "seed=2")
+    (tmp_path / "sweeps" / torn / SWEEP_RECORD).write_text('{"id": 1', encoding="utf-8")
+    assert [sweep.id for sweep in read_sweeps(tmp_path)] == [kept]
+
+
+def test_no_password_of_a_tracker_is_written_down(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(directory)
+    uri = "tracking.uri='http://me:secret-word@localhost:5000'"
+    words = [text for text in OVERRIDES if text != "tracking=none"]
+    words += [f"root={tmp_path}", "tracking=mlflow", uri, "hydra.launcher.a=secret-word"]
+    identifier, _ = record_command(parse([word for word in words if "hydra" not in word]))
+    text = (tmp_path / "sweeps" / identifier / SWEEP_RECORD).read_text(encoding="utf-8")
+    assert "secret-word" not in text
+    assert "tracking.uri='http://localhost:5000'" in json.loads(text)["overrides"]
+
+
+@pytest.mark.parametrize("word", ["last", "0123", "bpe merge_rank seed=0", "bpe-merge_rank"])
+def test_names_are_told_from_overrides(word: str) -> None:
+    assert is_reference(word)
+
+
+@pytest.mark.parametrize("word", ["seed=1", "+a.b=c d", "~tokenizer", "corpus.paths=[a b]", "--why", "-m"])
+def test_overrides_and_flags_are_no_names(word: str) -> None:
+    assert not is_reference(word)
