@@ -10,6 +10,7 @@ VERBS = {
     "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
+    "list": "the sweeps and runs of an output root: state, scores, age, size",
     "order": "what orderings do to contexts, when a document is read, and what is near to it",
     "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",
     "tokenize": "encode standard input with a trained tokenizer",

@@ -8,7 +8,7 @@ from paribus.config.arguments import Command, parse
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.sweep_record import write_sweep
+from paribus.pipeline.record.sweep_recorder import write_sweep
 
 OVERRIDES = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
 

@@ -44,7 +44,7 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
 
 def _root_of(overrides: Sequence[str]) -> Path:
     given = [text.partition("=")[2].strip("'\"") for text in overrides if text.startswith(f"{ROOT}=")]
-    return named_root(given[-1] if given else None)
+    return named_root(given[-1] if given else None).path
 
 
 def _named(command: Command) -> Reference | None:

@@ -5,9 +5,7 @@ from functools import partial
 
 from rich.console import Console
 
-from paribus.checks.command import compose_command
 from paribus.config.arguments import Command, parse
-from paribus.config.compose import show_with_hydra
 from paribus.config.flags import usage
 from paribus.errors import ConfigurationError
 from paribus.pipeline.show.display import open_console
@@ -21,6 +19,8 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
         if command.helps:
             open_console().print(usage(name), end="\n\n", markup=False, highlight=False, soft_wrap=True)
         if command.shows:
+            from paribus.config.compose import show_with_hydra
+
             show_with_hydra(command)
             return 0
         return function(command, open_console())
@@ -37,6 +37,7 @@ def _run(command: Command, console: Console) -> int:
 
 
 def _plan(command: Command, console: Console) -> int:
+    from paribus.checks.command import compose_command
     from paribus.pipeline.prepare import prepare
     from paribus.planning.limit import check_limit
     from paribus.planning.plan import make_plan
@@ -63,6 +64,7 @@ def _report(command: Command, console: Console) -> int:
 
 
 def _doctor(command: Command, console: Console) -> int:
+    from paribus.checks.command import compose_command
     from paribus.pipeline.output_root import OutputRoot
     from paribus.store.doctor import examine
 
@@ -96,11 +98,18 @@ def _rerun(arguments: Sequence[str]) -> int:
     return rerun_command(arguments, open_console())
 
 
+def _list(arguments: Sequence[str]) -> int:
+    from paribus.commands.kept.list_runs import list_command
+
+    return list_command(arguments, open_console())
+
+
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _with_overrides("run", _run),
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
     "report": _with_overrides("report", _report),
+    "list": _list,
     "doctor": _with_overrides("doctor", _doctor),
     "order": _order,
     "tokens": _tokens,

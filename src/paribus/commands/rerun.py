@@ -105,7 +105,7 @@ def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:
         raise ConfigurationError(
             "rerun takes one run, by identifier or name, and, where it is not paribus_runs, root=..."
         )
-    return runs[0], named_root(options.pop("root", None)), options
+    return runs[0], named_root(options.pop("root", None)).path, options
 
 
 def _on(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:

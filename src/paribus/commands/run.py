@@ -29,7 +29,7 @@ from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import RETRIED
 from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
-from paribus.pipeline.record.sweep_record import write_sweep
+from paribus.pipeline.record.sweep_recorder import write_sweep
 from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from paribus.config.groups.execution import EngineConfig
 from paribus.config.identity import digest
 from paribus.config.names import proper_path
 from paribus.config.schema import RunConfig
@@ -93,10 +94,14 @@ def output_root(text: str) -> Path:
     return path
 
 
-def named_root(text: str | None) -> Path:
-    """The output root that somebody named, the usual one for None; ConfigurationError where it can be none."""
+def named_root(text: str | None) -> OutputRoot:
+    """The output root that somebody named, the usual one for None; ConfigurationError where it can be none.
+
+    Its lease, which a claim names itself, is the usual one.
+    """
     try:
-        return output_root(proper_path(RunConfig.root if text is None else text))
+        path = output_root(proper_path(RunConfig.root if text is None else text))
+        return OutputRoot(path, EngineConfig.lease_seconds)
     except ValueError as error:
         raise ConfigurationError(f"root: {error}") from error
 

@@ -4,27 +4,17 @@ It is for people, who then name a sweep or a run in place of its overrides. What
 the records of runs say; nothing is decided by this.
 """
 
-import dataclasses
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from paribus.config.arguments import Command, Flag
 from paribus.config.flags import CONFIG_DIR
-from paribus.config.groups.execution import SweepConfig
-from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import labels, run_name
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.store import atomic
 from paribus.store.json_file import read_object_if_any
-from paribus.tracking.destination import public_uri
 
 SWEEP_RECORD = "sweep.json"
 MULTIRUN = "--multirun"
-_OF_A_LAUNCHER = "hydra.launcher."
-"""Settings that make no run another one, and may hold what is nobody's to read: `setup` of submitit."""
 
 
 @dataclass(frozen=True)
@@ -64,31 +54,6 @@ def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) 
     return Command((*([Flag(MULTIRUN)] if multirun else []), *flags), tuple(overrides))
 
 
-def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
-    """Write down by which command a sweep was given, now. Passwords of a tracker stay out of it."""
-    named = zip(labels(runs), runs, strict=True)
-    record = SweepRecord(
-        id=sweep.id,
-        name=sweep.name,
-        given=time.time(),
-        multirun=command.multirun,
-        overrides=_public(command.overrides, runs[0]),
-        config_directories=tuple(str(Path(directory).resolve()) for directory in command.config_directories),
-        runs=tuple(
-            SweptRun(
-                run.run_id,
-                run_name(dataclasses.replace(run.job.config, sweep=sweep)),
-                label,
-                _public(run.job.overrides, run),
-            )
-            for label, run in named
-        ),
-    )
-    path = root.sweep(sweep.id) / SWEEP_RECORD
-    path.parent.mkdir(parents=True, exist_ok=True)
-    atomic.write_json(path, dataclasses.asdict(record))
-
-
 def read_sweeps(root: Path) -> list[SweepRecord]:
     """The sweeps of an output root, the one that was given last first; records that cannot be read are left out."""
     found = (_record(read_object_if_any(path)) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
@@ -112,17 +77,3 @@ def _record(fields: Mapping[str, Any]) -> SweepRecord | None:
         )
     except (KeyError, TypeError, ValueError):
         return None
-
-
-def _public(overrides: Sequence[str], run: PreparedRun) -> tuple[str, ...]:
-    """Overrides without what is no business of whoever reads the record."""
-    return tuple(_shown(overrides, run.job.config.tracking.uri))
-
-
-def _shown(overrides: Sequence[str], uri: str | None) -> Iterator[str]:
-    for override in overrides:
-        key = override.lstrip("+~").partition("=")[0]
-        if key == "tracking.uri" and uri:
-            yield f"tracking.uri='{public_uri(uri)}'"
-        elif not key.startswith(_OF_A_LAUNCHER):
-            yield override

@@ -1,0 +1,222 @@
+"""The verb `paribus list`: the sweeps and runs of an output root, the newest first."""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from paribus.commands.json_output import JSON, print_json
+from paribus.commands.kept.main_scores import BITS, main_scores
+from paribus.config.flags import HELP_FLAGS
+from paribus.config.options import read_options
+from paribus.config.units import format_size
+from paribus.pipeline.output_root import OutputRoot, named_root
+from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, NOT_STARTED, RUNNING, Inventory, take_inventory
+from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
+from paribus.pipeline.show.display import age
+
+HELP = """usage: paribus list [root=paribus_runs] [--json]
+
+The sweeps and runs of an output root, the newest first: state, scores of the last checkpoint, age, and the size of the
+artefacts that nothing else uses (own) and that other runs use too (shared). A run is listed below the newest sweep that
+has it; one that was given alone has a line of its own. Sweep, arm and run names are what other verbs take.
+
+  paribus list
+  paribus list root=my/runs
+  paribus list --json | jq '.runs[] | select(.state == "failed") | .id'
+
+exit status: 0; 2 refused
+"""
+STYLES = {DONE: "green", FAILED: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
+HEADINGS = ("name", "id", "state", "bits/byte", "scores", "age", "own", "shared")
+LEFT = ("name", "id", "state", "scores")
+LEAST_NAME = 16
+LEAST_IDENTIFIER = 8
+
+
+@dataclass(frozen=True)
+class Line:
+    """A sweep or a run as it is listed."""
+
+    kind: str
+    """`sweep` or `run`."""
+    cells: Mapping[str, str]
+    state: str
+    within: bool
+    """Whether it is a run below its sweep."""
+
+
+def list_command(arguments: Sequence[str], console: Console) -> int:
+    """`paribus list [root=...] [--json]`; ConfigurationError for anything else."""
+    if HELP_FLAGS & set(arguments):
+        console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
+        return 0
+    root = parse(arguments)
+    inventory, sweeps = take_inventory(root), read_sweeps(root.path)
+    if JSON in arguments:
+        print_json(_document(inventory, sweeps))
+        return 0
+    lines = list(_lines(inventory, sweeps))
+    if not lines:
+        console.print(
+            f"nothing has run below {root.path}; name the output root with root=...", markup=False, soft_wrap=True
+        )
+        return 0
+    console.print(_table(lines, console.width), end="", soft_wrap=True)
+    return 0
+
+
+def parse(arguments: Sequence[str]) -> OutputRoot:
+    """The output root that is listed; ConfigurationError for unknown arguments."""
+    options = read_options([argument for argument in arguments if argument != JSON], ("root",))
+    return named_root(options.get("root"))
+
+
+def sweep_state(states: Sequence[str]) -> str:
+    """How a sweep stands: as all of its runs do, else the worst that is to be known of it."""
+    if len(set(states)) == 1:
+        return states[0]
+    if RUNNING in states:
+        return RUNNING
+    return FAILED if FAILED in states else "partly"
+
+
+def _states(sweep: SweepRecord, inventory: Inventory) -> list[str]:
+    return [inventory.runs[run.run_id].state if run.run_id in inventory.runs else NOT_STARTED for run in sweep.runs]
+
+
+def _lines(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> Iterator[Line]:
+    listed: set[str] = set()
+    for sweep in sweeps:
+        new = [run for run in sweep.runs if run.run_id not in listed]
+        listed |= {run.run_id for run in new}
+        if len(sweep.runs) > 1:
+            yield _sweep_line(sweep, inventory)
+            yield from (_run_line(run.run_id, run.label, inventory, within=True) for run in new)
+        else:
+            yield from (_run_line(run.run_id, run.name, inventory, within=False) for run in new)
+    others = (run for run in inventory.runs.values() if run.run_id not in listed)
+    yield from (_run_line(run.run_id, run.name, inventory, within=False) for run in others)
+
+
+def _sweep_line(sweep: SweepRecord, inventory: Inventory) -> Line:
+    states = _states(sweep, inventory)
+    state, done = sweep_state(states), states.count(DONE)
+    own, shared = inventory.sizes(run.run_id for run in sweep.runs)
+    cells = {
+        "name": sweep.name,
+        "id": sweep.id,
+        "state": f"{state}, {done} of {len(states)}" if state != DONE else f"{DONE}, {done} runs",
+        "age": age(time.time() - sweep.given),
+        "own": format_size(own),
+        "shared": format_size(shared),
+    }
+    return Line("sweep", cells, state, within=False)
+
+
+def _run_line(run_id: str, name: str, inventory: Inventory, *, within: bool) -> Line:
+    run = inventory.runs.get(run_id)
+    if run is None:
+        return Line("run", {"name": name, "id": run_id, "state": NOT_STARTED}, NOT_STARTED, within)
+    scores = main_scores(inventory.scores(run_id))
+    own, shared = inventory.sizes([run_id])
+    when = run.ended or run.started
+    cells = {
+        "name": name,
+        "id": run_id,
+        "state": run.state,
+        "bits/byte": f"{scores[BITS]:.4f}" if BITS in scores else "",
+        "scores": ", ".join(f"{name} {value:.4g}" for name, value in scores.items() if name != BITS),
+        "age": age(time.time() - when) if when else "",
+        "own": format_size(own),
+        "shared": format_size(shared),
+    }
+    return Line("run", cells, run.state, within)
+
+
+def _table(lines: Sequence[Line], width: int) -> Text:
+    """Columns with what they hold, none that is empty throughout; names and scores are cut where the line is full."""
+    lines = _with_short_identifiers(lines)
+    headings = [name for name in HEADINGS if any(line.cells.get(name) for line in lines)]
+    shown = [{**line.cells, "name": f"  {line.cells['name']}" if line.within else line.cells["name"]} for line in lines]
+    widths = {name: max(len(name), *(len(cells.get(name, "")) for cells in shown)) for name in headings}
+    over = sum(widths.values()) + 2 * (len(headings) - 1) - width
+    for name, least in (("scores", len("scores")), ("name", LEAST_NAME)):
+        taken = min(max(over, 0), widths.get(name, least) - least)
+        if taken > 0:
+            widths[name] -= taken
+            over -= taken
+    text = Text(_row({name: name for name in headings}, widths) + "\n", style="bold")
+    for line, cells in zip(lines, shown, strict=True):
+        row = Text(f"{_row(cells, widths)}\n", style="bold" if line.kind == "sweep" else "default")
+        row.highlight_words([line.state], STYLES.get(line.state, "default"))
+        text.append_text(row)
+    return text
+
+
+def _with_short_identifiers(lines: Sequence[Line]) -> list[Line]:
+    """As many characters of each identifier as tell all of them apart, which is what verbs need."""
+    whole = {line.cells["id"] for line in lines}
+    length = LEAST_IDENTIFIER
+    while len({name[:length] for name in whole}) < len(whole):
+        length += 1
+    return [replace(line, cells={**line.cells, "id": line.cells["id"][:length]}) for line in lines]
+
+
+def _row(cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
+    return "  ".join(_cell(cells.get(name, ""), name, width) for name, width in widths.items()).rstrip()
+
+
+def _cell(value: str, name: str, width: int) -> str:
+    fitted = value if len(value) <= width else f"{value[: width - 1]}…"
+    return fitted.ljust(width) if name in LEFT else fitted.rjust(width)
+
+
+def _document(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> dict[str, Any]:
+    of_run: dict[str, list[SweepRecord]] = {}
+    for sweep in sweeps:
+        for run in sweep.runs:
+            of_run.setdefault(run.run_id, []).append(sweep)
+    begun = [*inventory.runs, *(name for name in of_run if name not in inventory.runs)]
+    return {
+        "root": str(inventory.root.path),
+        "sweeps": [_sweep_object(sweep, inventory) for sweep in sweeps],
+        "runs": [_run_object(name, of_run.get(name, []), inventory) for name in begun],
+    }
+
+
+def _sweep_object(sweep: SweepRecord, inventory: Inventory) -> dict[str, Any]:
+    states = _states(sweep, inventory)
+    own, shared = inventory.sizes(run.run_id for run in sweep.runs)
+    return {
+        "id": sweep.id,
+        "name": sweep.name,
+        "state": sweep_state(states),
+        "given": sweep.given,
+        "runs": [run.run_id for run in sweep.runs],
+        "done": states.count(DONE),
+        "own_bytes": own,
+        "shared_bytes": shared,
+    }
+
+
+def _run_object(run_id: str, sweeps: Sequence[SweepRecord], inventory: Inventory) -> dict[str, Any]:
+    run = inventory.runs.get(run_id)
+    own, shared = inventory.sizes([run_id])
+    swept = next((one for sweep in sweeps for one in sweep.runs if one.run_id == run_id), None)
+    return {
+        "id": run_id,
+        "name": run.name if run else swept.name if swept else run_id,
+        "label": swept.label if swept else None,
+        "sweeps": [sweep.id for sweep in sweeps],
+        "state": run.state if run else NOT_STARTED,
+        "why": run.why or None if run else None,
+        "started": run.started if run else None,
+        "ended": run.ended if run else None,
+        "scores": main_scores(inventory.scores(run_id)) if run else {},
+        "own_bytes": own,
+        "shared_bytes": shared,
+    }

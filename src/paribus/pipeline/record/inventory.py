@@ -1,0 +1,140 @@
+"""What an output root holds: its runs, how they stand, and the size of what they use.
+
+It is read from records alone, a thousand runs in about a second: nothing is hashed, and of an artefact only whether its
+directory is there. `paribus status` looks closer.
+"""
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.record.run_record import read_run_record
+from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.store.artifact import NOT_STAGES
+from paribus.store.claim import is_held
+from paribus.store.record import RECORD
+
+DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
+
+Place = tuple[str, str]
+"""Stage and key of an artefact."""
+
+
+@dataclass(frozen=True)
+class KeptRun:
+    """A run that was begun."""
+
+    run_id: str
+    name: str
+    state: str
+    """As `paribus status` has it, but that an artefact is only looked for and not verified."""
+    why: str
+    """The message of its failure; empty without one."""
+    started: float | None
+    """Seconds since 1970; None where the record cannot be read."""
+    ended: float | None
+    artefacts: frozenset[Place]
+    """All that its record names, whether they are still there or not."""
+    record: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Inventory:
+    """The runs of an output root, and its artefacts."""
+
+    root: OutputRoot
+    runs: Mapping[str, KeptRun]
+    """By identifier, the one that began last first."""
+    artefacts: frozenset[Place]
+
+    @cached_property
+    def users(self) -> Mapping[Place, frozenset[str]]:
+        """The runs whose records name an artefact."""
+        found: dict[Place, set[str]] = {}
+        for run in self.runs.values():
+            for place in run.artefacts:
+                found.setdefault(place, set()).add(run.run_id)
+        return {place: frozenset(names) for place, names in found.items()}
+
+    @cached_property
+    def records(self) -> Mapping[Place, Mapping[str, Any]]:
+        """The record of each artefact that a run uses, empty where it cannot be read."""
+        store = self.root.store
+        return {place: _read(store.path(*place) / RECORD) for place in self.users if place in self.artefacts}
+
+    def sizes(self, runs: Iterable[str]) -> tuple[int, int]:
+        """Bytes of the artefacts that only these runs use, and of those that others use too."""
+        names = {name for name in runs if name in self.runs}
+        own = shared = 0
+        for place in {place for name in names for place in self.runs[name].artefacts} & self.artefacts:
+            size = self._size(place)
+            own, shared = (own + size, shared) if self.users[place] <= names else (own, shared + size)
+        return own, shared
+
+    def scores(self, run_id: str) -> dict[str, float]:
+        """Numbers of the last checkpoint as its evaluation logged them: `eval/bits_per_byte`; none before that."""
+        keys = {stage: key for stage, key in self.runs[run_id].artefacts if stage in (EVALUATION, FINETUNING)}
+        results = [self.records.get(place, {}).get("result", {}) for place in keys.items()]
+        return {name: float(value) for result in results for name, value in result.get("metrics", {}).items()}
+
+    def _size(self, place: Place) -> int:
+        return sum(int(file["bytes"]) for file in self.records[place].get("files", {}).values())
+
+
+def take_inventory(root: OutputRoot) -> Inventory:
+    """Everything that is recorded below an output root; of one that is not there, nothing."""
+    there = frozenset(_artefacts(root))
+    found = [_kept(path, root, there) for path in (root.path / "runs").glob("*") if path.is_dir()]
+    newest = sorted((run for run in found if run is not None), key=lambda run: (-(run.started or 0.0), run.run_id))
+    return Inventory(root, {run.run_id: run for run in newest}, there)
+
+
+def _artefacts(root: OutputRoot) -> Iterable[Place]:
+    store = root.store.root
+    for stage in store.iterdir() if store.is_dir() else ():
+        if stage.name not in NOT_STAGES and stage.is_dir():
+            yield from ((stage.name, path.name) for path in stage.iterdir())
+
+
+def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> KeptRun | None:
+    record = read_run_record(directory)
+    if record is None:
+        return None
+    named = frozenset((stage, str(about["key"])) for stage, about in record["stages"].items())
+    failure = record["failure"] or {}
+    return KeptRun(
+        run_id=directory.name,
+        name=str(record.get("name", directory.name)),
+        state=_state(record, root, directory.name, named <= there),
+        why=str(failure.get("message", "")),
+        started=record.get("started"),
+        ended=record.get("ended"),
+        artefacts=named,
+        record=record,
+    )
+
+
+def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool) -> str:
+    """As `read_state` judges; a finished run is done whoever holds it."""
+    status = str(record["status"])
+    if status == DONE and whole:
+        return DONE
+    if is_held(root.run_claim(run_id), root.lease_seconds):
+        return RUNNING
+    if status == DONE:
+        return INCOMPLETE
+    if status == RUNNING:
+        return FAILED
+    return f"stopped after {record['until']}" if status == "stopped" else status
+
+
+def _read(path: Path) -> Mapping[str, Any]:
+    try:
+        content = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return content if isinstance(content, dict) else {}

@@ -1,0 +1,178 @@
+"""What `paribus list` tells of an output root, from records alone."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.cli import main
+from paribus.commands.kept.list_runs import sweep_state
+from paribus.commands.kept.main_scores import main_scores
+from paribus.config.arguments import parse
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepare import describe_sweep, prepare
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.sweep_recorder import write_sweep
+from support.finished_runs import finish
+from support.recorded_sweeps import OVERRIDES, record
+
+
+@pytest.fixture(name="runs")
+def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRun]:
+    """A sweep of two finished arms below `paribus_runs`, which share what is made of the text alone."""
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    command = parse(["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe"])
+    composition = compose_command(command)
+    runs = prepare(composition)
+    for number, run in enumerate(runs):
+        finish(run, number, tmp_path / "made")
+    write_sweep(OutputRoot.of(runs[0].job.config), describe_sweep(composition, runs), command, runs)
+    return runs
+
+
+def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    assert main(["list", "--json"]) == 0
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
+
+
+def test_a_sweep_is_listed_with_its_runs_below(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert main(["list"]) == 0
+    heading, sweep, *below = capsys.readouterr().out.splitlines()
+    assert heading.split() == ["name", "id", "state", "age", "own", "shared"]
+    assert sweep.startswith("tokenizer ")
+    assert "done, 2 runs" in sweep
+    assert [(line.split()[0], line.split()[1]) for line in below] == [
+        ("bpe", runs[0].run_id[:8]),
+        ("scaffold_bpe", runs[1].run_id[:8]),
+    ]
+
+
+@pytest.mark.parametrize("width", [40, 60, 120])
+def test_no_line_is_wider_than_the_terminal_down_to_sixty(
+    runs: list[PreparedRun], width: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Below that, names keep sixteen characters: what is cut further says nothing."""
+    record(Path("paribus_runs").resolve(), "-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank", "seed=0,1")
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert main(["list"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 7
+    assert max(map(len, lines)) <= max(width, 70)
+
+
+def test_sizes_are_of_what_one_run_alone_uses_and_of_what_others_use_too(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    store = OutputRoot.of(runs[0].job.config).store
+    weighed = {}
+    for node in runs[0].nodes.values():
+        artefact = store.find(node.name, node.key)
+        assert artefact is not None
+        weighed[node.name] = sum(file["bytes"] for file in artefact.record()["files"].values())
+    shared = {name for name in weighed if runs[0].nodes[name].key == runs[1].nodes[name].key}
+    assert shared
+    (sweep,) = listed(capsys)["sweeps"]
+    (first, second) = (
+        run for name in (runs[0].run_id, runs[1].run_id) for run in listed(capsys)["runs"] if run["id"] == name
+    )
+    assert first["own_bytes"] == sum(size for name, size in weighed.items() if name not in shared) > 0
+    assert first["shared_bytes"] == sum(weighed[name] for name in shared)
+    assert sweep["own_bytes"] == first["own_bytes"] + second["own_bytes"] + first["shared_bytes"]
+    assert sweep["shared_bytes"] == 0
+
+
+def test_states_are_told_apart(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
+    root = OutputRoot.of(runs[0].job.config)
+    record(root.path, "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
+    path = root.run(runs[1].run_id) / "run.json"
+    content = json.loads(path.read_text(encoding="utf-8"))
+    content |= {"status": "interrupted", "failure": {"class": "interrupted", "message": "stopped by a signal"}}
+    path.write_text(json.dumps(content), encoding="utf-8")
+    document = listed(capsys)
+    states = {run["id"]: run["state"] for run in document["runs"]}
+    assert [states.pop(run.run_id) for run in runs] == ["done", "interrupted"]
+    assert set(states.values()) == {"not started"}
+    assert [(sweep["state"], sweep["done"]) for sweep in document["sweeps"]] == [("partly", 1), ("partly", 1)]
+    why = {run["id"]: run["why"] for run in document["runs"]}
+    assert why[runs[1].run_id] == "stopped by a signal"
+
+
+def test_a_run_in_hand_is_running_and_one_whose_process_is_gone_has_failed(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    root, run_id = OutputRoot.of(runs[0].job.config), runs[0].run_id
+    path = root.run(run_id) / "run.json"
+    path.write_text(path.read_text(encoding="utf-8").replace('"status": "done"', '"status": "running"'), "utf-8")
+    states = {run["id"]: run["state"] for run in listed(capsys)["runs"]}
+    assert states[run_id] == "failed"
+    claim = root.store.claim("a", "b")
+    assert claim is not None
+    with claim:
+        root.run_claim(run_id).parent.mkdir(exist_ok=True)
+        shutil.copy(claim.path, root.run_claim(run_id))
+        states = {run["id"]: run["state"] for run in listed(capsys)["runs"]}
+    assert states[run_id] == "running"
+
+
+def test_a_run_whose_artefact_is_gone_is_incomplete(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    node = runs[0].nodes["training"]
+    shutil.rmtree(OutputRoot.of(runs[0].job.config).store.path(node.name, node.key))
+    states = {run["id"]: run["state"] for run in listed(capsys)["runs"]}
+    assert (states[runs[0].run_id], states[runs[1].run_id]) == ("incomplete", "done")
+
+
+def test_a_run_of_two_sweeps_is_listed_once_below_the_newest(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    newest, _ = record(Path("paribus_runs").resolve(), "-m", "tokenizer=bpe", "seed=0,1")
+    document = listed(capsys)
+    assert document["sweeps"][0]["id"] == newest
+    run = next(run for run in document["runs"] if run["id"] == runs[0].run_id)
+    assert len(run["sweeps"]) == 2
+    assert main(["list"]) == 0
+    assert capsys.readouterr().out.count(runs[0].run_id[:8]) == 1
+
+
+def test_an_empty_root_is_told_with_how_to_name_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["list"]) == 0
+    assert "nothing has run below" in capsys.readouterr().out
+    assert main(["list", "--jsn"]) == 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_scores_are_those_that_a_table_takes_averaged_over_shots() -> None:
+    logged = {
+        "eval/bits_per_byte": 0.75,
+        "eval/heldout_concatenated/bits_per_byte": 0.7,
+        "eval/boolq/0shot/acc": 0.5,
+        "eval/boolq/5shot/acc": 0.75,
+        "eval/boolq/0shot/choice_bits": 3.0,
+    }
+    assert main_scores(logged) == {"bits_per_byte": 0.75, "boolq": 0.625}
+
+
+@pytest.mark.parametrize(
+    ("states", "state"),
+    [
+        (["done", "done"], "done"),
+        (["done", "not started"], "partly"),
+        (["done", "failed", "running"], "running"),
+        (["done", "failed", "not started"], "failed"),
+        (["not started", "not started"], "not started"),
+    ],
+)
+def test_a_sweep_stands_as_its_runs(states: list[str], state: str) -> None:
+    assert sweep_state(states) == state
