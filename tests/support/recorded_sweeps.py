@@ -9,6 +9,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.sweep_recorder import write_sweep
+from support.finished_runs import finish
 
 OVERRIDES = ("scale=tiny", "corpus=files", "corpus.paths=[texts.txt]", "tracking=none")
 
@@ -25,6 +26,15 @@ def record_command(command: Command) -> tuple[str, list[PreparedRun]]:
     sweep = describe_sweep(composition, runs)
     write_sweep(OutputRoot.of(runs[0].job.config), sweep, command, runs)
     return sweep.id, runs
+
+
+def finished_sweep(made: Path, *words: str) -> list[PreparedRun]:
+    """A sweep in the usual root of this directory whose runs are all finished; their scores are made in `made`."""
+    command = parse([*OVERRIDES, *words])
+    _, runs = record_command(command)
+    for number, run in enumerate(runs):
+        finish(run, number, made)
+    return runs
 
 
 def identifiers(runs: Sequence[PreparedRun]) -> list[str]:

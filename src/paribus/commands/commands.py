@@ -5,6 +5,7 @@ from functools import partial
 
 from rich.console import Console
 
+from paribus.commands.json_output import print_json
 from paribus.config.arguments import Command, parse
 from paribus.config.flags import usage
 from paribus.errors import ConfigurationError
@@ -23,7 +24,8 @@ def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> C
 
             show_with_hydra(command)
             return 0
-        return function(command, open_console())
+        # With --json standard output is for the document alone.
+        return function(command, open_console(stderr=command.asks_json))
 
     return verb
 
@@ -39,22 +41,32 @@ def _run(command: Command, console: Console) -> int:
 def _plan(command: Command, console: Console) -> int:
     from paribus.checks.command import compose_command
     from paribus.pipeline.prepare import prepare
+    from paribus.planning.document import plan_document
     from paribus.planning.limit import check_limit
     from paribus.planning.plan import make_plan
     from paribus.planning.show import show_plan
 
     say = partial(console.print, markup=False, soft_wrap=True)
-    plan = make_plan(prepare(compose_command(command), tolerate_missing=True), say)
-    show_plan(plan, console)
+    runs = prepare(compose_command(command), tolerate_missing=True)
+    plan = make_plan(runs, say)
+    if command.asks_json:
+        print_json(plan_document(plan, runs))
+    else:
+        show_plan(plan, console)
     check_limit(plan)
     return 0
 
 
 def _status(command: Command, console: Console) -> int:
     from paribus.commands.chosen import choose
-    from paribus.commands.status import show_status
+    from paribus.commands.status import show_status, status_document
 
-    return show_status(choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs, console)
+    runs = choose(command, partial(console.print, style="dim", markup=False, soft_wrap=True)).runs
+    if not command.asks_json:
+        return show_status(runs, console)
+    document = status_document(runs)
+    print_json(document)
+    return 0 if document["done"] else 1
 
 
 def _report(command: Command, console: Console) -> int:

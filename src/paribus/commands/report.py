@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.commands.chosen import choose
+from paribus.commands.json_output import print_json
 from paribus.commands.more_seeds import with_more_seeds
 from paribus.commands.rest import show_rest
 from paribus.config.arguments import Command
@@ -52,7 +53,8 @@ def report_command(command: Command, console: Console) -> int:
         if command.asks_null:
             return compare_arms_with_themselves(chosen.command, composition, runs, console)
         show_rest(chosen.command, composition, runs, console)
-        return 0 if compare(composition, runs, console) else EXIT_INCOMPLETE
+        show = _print_plain if command.asks_json else None
+        return 0 if compare(composition, runs, console, show) else EXIT_INCOMPLETE
 
 
 def show_table(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> None:
@@ -101,24 +103,28 @@ def compare_arms_with_themselves(
     return EXIT_INCOMPLETE if missing else 0
 
 
-def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console) -> bool:
-    """Write the report, print the table and show it in the tracker; whether every run was there.
+Show = Callable[["Report"], None]
+
+
+def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console, show: Show | None = None) -> bool:
+    """Write the report, `show` it (print the table) and put it into the tracker; whether every run was there.
 
     Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
     the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
     config = composition.jobs[0].config
     root = OutputRoot.of(config)
+    show = show or partial(_show, console=console)
     sweep = describe_sweep(composition, runs)
     if not (root.path.is_dir() and os.access(root.path, os.W_OK)):
-        return _compare_aside(composition, runs, sweep, console)
+        return _compare_aside(composition, runs, sweep, console, show)
     events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
         directory = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
         report, missing, numbers = _write(composition, runs, directory)
         _tell(report, numbers, sweep, config, events)
-    _show(report, console)
+    show(report)
     message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
     if config.tracking.kind == "mlflow":
@@ -127,7 +133,9 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     return _is_complete(report, missing)
 
 
-def _compare_aside(composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console) -> bool:
+def _compare_aside(
+    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console, show: Show
+) -> bool:
     """`compare` without anything written below the output root, and so without the tracker."""
     directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
     try:
@@ -135,7 +143,7 @@ def _compare_aside(composition: Composition, runs: Sequence[PreparedRun], sweep:
     except BaseException:
         shutil.rmtree(directory)
         raise
-    _show(report, console)
+    show(report)
     root = OutputRoot.of(composition.jobs[0].config).path
     console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
     return _is_complete(report, missing)
@@ -146,6 +154,10 @@ def _show(report: "Report", console: Console) -> None:
     console.print(
         f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
     )
+
+
+def _print_plain(report: "Report") -> None:
+    print_json(report.plain)
 
 
 def _is_complete(report: "Report", missing: Sequence["MissingRun"]) -> bool:

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -43,6 +44,32 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
     for name, state in states.items():
         _show_tail(name, state, console)
     return 1 if left else 0
+
+
+def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:
+    """What `show_status` prints as plain data: the keys are described in docs/json.md."""
+    found = [_status(name, run) for name, run in zip(labels(runs), runs, strict=True)]
+    return {"done": all(one["made"] for one in found), "runs": found}
+
+
+def _status(name: str, run: PreparedRun) -> dict[str, Any]:
+    root = OutputRoot.of(run.job.config)
+    state = read_state(root, run)
+    unknown = away(run.nodes) if state is NOT_STARTED else None
+    stages = {
+        node.name: {"key": node.key, "there": root.store.find(node.name, node.key) is not None}
+        for node in run.nodes.values()
+    }
+    return {
+        "id": None if unknown else run.run_id,
+        "label": name,
+        "state": "unknown" if unknown else state.shown,
+        "made": is_made(run, root),
+        "why": unknown or _why(state) or None,
+        "failure": state.failure.to_json() if state.failure else None,
+        "stages": stages,
+        "directory": str(root.run(run.run_id)),
+    }
 
 
 def show_failures(states: Mapping[str, RunState], console: Console) -> None:

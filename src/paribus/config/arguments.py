@@ -57,6 +57,11 @@ class Command:
         return "--null" in self._names
 
     @property
+    def asks_json(self) -> bool:
+        """Whether --json was given, for which a verb prints one JSON document and no tables."""
+        return "--json" in self._names
+
+    @property
     def is_dry(self) -> bool:
         """Whether --dry-run was given, for which `paribus run` only plans."""
         return "--dry-run" in self._names

@@ -24,9 +24,13 @@ INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchp
 """What may follow --info, which does without."""
 ONLY_BESIDE = {"--package": {"--cfg"}, "--resolve": {"--cfg", HELP}}
 """Flag -> those of which one must be there for it to mean something."""
+_AS_JSON = "one JSON document on standard output in place of tables, with the keys of docs/json.md"
 OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     "run": {"--dry-run": "say what `paribus plan` says, and run nothing"},
+    "plan": {"--json": _AS_JSON},
+    "status": {"--json": _AS_JSON},
     "report": {
+        "--json": _AS_JSON,
         "--why": "in place of the table, every setting in which the runs differ, declared or not",
         "--null": "in place of the table, how often its tests find a difference between halves of one arm's runs",
     },
@@ -34,7 +38,7 @@ OF_A_VERB: Mapping[str, Mapping[str, str]] = {
 """Verb -> flags of ours that it alone has -> what each asks for. No two of them go together."""
 _EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "status": ("paribus status", "paribus status 01234567", "paribus status -m tokenizer=bpe,scaffold_bpe"),
-    "report": ("paribus report last", 'paribus report "bpe merge_rank"', "paribus report --why root=my/runs"),
+    "report": ("paribus report last", 'paribus report "bpe merge_rank"', "paribus report --json root=my/runs"),
 }
 """Verbs that take a name in place of overrides -> how they are called."""
 _NAMES = """  RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`.

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -17,6 +18,7 @@ from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.latex import latex_document, latex_table
 from paribus.reporting.formats.markdown import markdown_report
 from paribus.reporting.formats.page import page
+from paribus.reporting.formats.plain import report_document
 from paribus.reporting.formats.terminal import lines_table, terminal_table
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
 from paribus.reporting.notes.notes import notes
@@ -42,6 +44,8 @@ class Report:
     """`report.html`, `report.md`, `report.csv`, `report.parquet`, `report.tex` (a document), `tables.tex` (its tables)
     and `plots/<name>.png`."""
     terminal: RenderableType
+    plain: Mapping[str, Any]
+    """The table as plain data, for programs."""
 
 
 def write_report(
@@ -91,13 +95,14 @@ def write_report(
         beside=numbers,
         directory=directory,
     )
-    files = {name: _write(directory / name, content) for name, content in _contents(document).items()}
+    tidy = tidy_table(comparison, numbers)
+    files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
     _remove_others(directory / PLOTS, files)
-    return Report(comparison, files, _terminal(document))
+    plain = report_document(comparison, tidy, title=title, notes=document.notes, files=files, missing=missing)
+    return Report(comparison, files, _terminal(document), plain)
 
 
-def _contents(document: ReportDocument) -> dict[str, bytes]:
-    tidy = tidy_table(document.comparison, document.beside)
+def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
     texts = {
         "report.html": page(document),
         "report.md": markdown_report(document),

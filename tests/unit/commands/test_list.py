@@ -7,17 +7,12 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
 from paribus.cli import main
 from paribus.commands.kept.list_runs import sweep_state
 from paribus.commands.kept.main_scores import main_scores
-from paribus.config.arguments import parse
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.sweep_recorder import write_sweep
-from support.finished_runs import finish
-from support.recorded_sweeps import OVERRIDES, record
+from support.recorded_sweeps import finished_sweep, record
 
 
 @pytest.fixture(name="runs")
@@ -25,13 +20,7 @@ def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRun]:
     """A sweep of two finished arms below `paribus_runs`, which share what is made of the text alone."""
     monkeypatch.chdir(tmp_path)
     Path("texts.txt").write_text("some text", encoding="utf-8")
-    command = parse(["-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe"])
-    composition = compose_command(command)
-    runs = prepare(composition)
-    for number, run in enumerate(runs):
-        finish(run, number, tmp_path / "made")
-    write_sweep(OutputRoot.of(runs[0].job.config), describe_sweep(composition, runs), command, runs)
-    return runs
+    return finished_sweep(tmp_path / "made", "-m", "tokenizer=bpe,scaffold_bpe")
 
 
 def listed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

@@ -1,0 +1,53 @@
+"""A comparison as plain data, for programs: the keys are described in docs/json.md."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.frame import MissingRun
+
+_OF_A_ROW = ("row", "measure", "run_ids", "run_seeds", "missing")
+
+
+def report_document(
+    comparison: Comparison,
+    tidy: pa.Table,
+    *,
+    title: str,
+    notes: Sequence[str],
+    files: Mapping[str, Path],
+    missing: Sequence[MissingRun],
+) -> dict[str, Any]:
+    """Rows with their cells as `report.csv` has them, what is said below the table, and where the report is."""
+    return {
+        "title": title,
+        "factors": list(comparison.factors),
+        "primary": sorted(comparison.primary),
+        "rows": _rows(comparison, tidy.to_pylist()),
+        "notes": list(notes),
+        "missing": [{"factors": dict(run.factors), "reason": run.reason} for run in missing],
+        "files": {name: str(path) for name, path in sorted(files.items())},
+    }
+
+
+def _rows(comparison: Comparison, cells: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    left_out = {*_OF_A_ROW, *comparison.factors}
+    found = []
+    for place, row in enumerate(comparison.rows, start=1):
+        own = [cell for cell in cells if cell["row"] == place]
+        found.append(
+            {
+                "factors": dict(zip(comparison.factors, row.labels, strict=True)),
+                "runs": [run.run_id for run in row.runs],
+                "seeds": [run.seed for run in row.runs],
+                "missing": list(row.missing),
+                "cells": {
+                    cell["measure"]: {name: value for name, value in cell.items() if name not in left_out}
+                    for cell in own
+                },
+            }
+        )
+    return found
