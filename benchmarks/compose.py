@@ -15,7 +15,7 @@ from omegaconf import OmegaConf
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import configuration_directory
+from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig
 from paribus.config.validate import build_run
 

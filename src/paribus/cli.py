@@ -17,6 +17,8 @@ VERBS = {
     "sync": "replay what MLflow has not seen yet",
     "rerun": "run a recorded run again from nothing and compare every artefact and score",
     "doctor": "verify the artefacts and clean what killed processes left",
+    "explain": "what a field, a group, one of its options or an experiment is",
+    "completion": "print what completes commands in bash, zsh or fish",
 }
 
 USAGE = """paribus: compare tokenizers, encodings and document orders, all else being equal
@@ -26,7 +28,8 @@ usage: paribus VERB [overrides]
 {verbs}
 
 Overrides are Hydra's: tokenizer=scaffold_bpe budget.tokens=1B -m encoder=merge_rank,longest_first
-  paribus run --help         the configuration and its groups
+  paribus VERB --help        what a verb does, its flags and examples
+  paribus explain tokenizer  what there is to choose from, and what it means
   paribus run --cfg job      the composed configuration
   paribus run --dry-run ...  what `paribus plan ...` says
   paribus run experiment=demo
@@ -47,7 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments[0] not in VERBS:
         print(f"paribus: {_unknown_verb(arguments[0])}", file=sys.stderr)
         return EXIT_USAGE
-    return _guarded(arguments[0], arguments[1:])
+    verb, given = arguments[0], arguments[1:]
+    if asked := [argument.removeprefix("--help=") for argument in given if argument.startswith("--help=")]:
+        verb, given = "explain", asked
+    return _guarded(verb, given)
 
 
 def _told(text: str, status: int) -> int:
@@ -62,7 +68,7 @@ def _told(text: str, status: int) -> int:
 
 def usage() -> str:
     """The help text."""
-    lines = [f"  {name:<9} {text}" for name, text in VERBS.items()]
+    lines = [f"  {name:<10} {text}" for name, text in VERBS.items()]
     return USAGE.format(verbs="\n".join(lines))
 
 

@@ -15,8 +15,8 @@ from typing import Any
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import configuration_directory
 from paribus.config.identity import canonical, everything
+from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.errors import ConfigurationError
 

@@ -1,14 +1,11 @@
 """Flags: those that are known do what they say, and any other is refused with what was meant before anything runs."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from paribus.cli import VERBS, main
 from paribus.config.arguments import parse
-from paribus.config.flags import OF_A_VERB
 from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 
@@ -55,7 +52,7 @@ def test_an_unknown_flag_is_refused_with_what_was_meant_before_anything_runs(
         (("--config-dir", "seed=3"), "--config-dir needs a value"),
         (("--config-dir=",), "--config-dir needs a value"),
         (("--multirun=yes",), "--multirun has no value; leave =yes away"),
-        (("--resolve",), "--resolve goes with --cfg or --help only"),
+        (("--resolve",), "--resolve goes with --cfg only"),
         (("--cfg", "job", "--info"), "--cfg and --info do not go together"),
         (("--resume", "--seed=3"), "--resume is no flag of paribus run.*\n.*say seed=3"),
     ],
@@ -74,17 +71,6 @@ def test_each_spelling_of_a_flag_that_shows_something_runs_nothing(
     assert main(["run", *TINY, f"root={tmp_path}/root", "seed=7", *arguments]) == 0
     assert "seed: 7" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.parametrize("verb", ["run", "report"])
-def test_the_help_of_a_verb_begins_with_the_flags_that_it_alone_has(verb: str) -> None:
-    """In a process of its own, since Hydra ends the one that it shows its help in."""
-    command = [sys.executable, "-m", "paribus", verb, "--help"]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    first, rest = done.stdout.split("\n\n", maxsplit=1)
-    assert first.startswith(f"usage: paribus {verb} [--")
-    assert all(f"  {flag} " in first and f"[{flag}]" in first for flag in OF_A_VERB[verb])
-    assert "Configuration groups" in rest
 
 
 def test_two_things_are_not_reported_at_once() -> None:

@@ -10,10 +10,11 @@ from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import Composition, configuration_directory
+from paribus.config.compose import Composition
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.tokenization import ScaffoldBPETokenizer
+from paribus.config.reference.files import configuration_directory
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from paribus.checks.command import compose_command
 from paribus.commands.report import report_command
 from paribus.config.arguments import parse
-from paribus.config.compose import configuration_directory
+from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared

@@ -11,8 +11,8 @@ import yaml
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import configuration_directory
 from paribus.config.groups.experiment import ExperimentConfig
+from paribus.config.reference.files import configuration_directory
 
 DIRECTORY = configuration_directory() / "experiment"
 FILES = sorted(path for path in DIRECTORY.rglob("*.yaml") if not path.name.startswith("_"))

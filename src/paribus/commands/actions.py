@@ -18,10 +18,11 @@ def print_usage(usage: str, console: Console) -> None:
 
 
 def show(command: Command, usage: str, console: Console) -> int:
-    """What Hydra is asked to print, after the usage of the verb where that is the help."""
+    """The usage of the verb where the help is asked for, else what Hydra is asked to print."""
     if command.helps:
         print_usage(usage, console)
-    show_with_hydra(command)
+    else:
+        show_with_hydra(command)
     return 0
 
 

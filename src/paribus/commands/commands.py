@@ -5,20 +5,21 @@ from functools import partial
 
 from rich.console import Console
 
+from paribus.commands.help.verb_help import verb_help
 from paribus.commands.json_output import print_json
 from paribus.config.arguments import Command, parse
-from paribus.config.flags import usage
 from paribus.errors import ConfigurationError
 from paribus.pipeline.show.display import open_console
 
 
 def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
-    """A verb that lets Hydra answer --help and --cfg, and otherwise runs `function`."""
+    """A verb that lets Hydra answer --cfg and the like, and otherwise runs `function`."""
 
     def verb(arguments: Sequence[str]) -> int:
         command = parse(arguments, name)
         if command.helps:
-            open_console().print(usage(name), end="\n\n", markup=False, highlight=False, soft_wrap=True)
+            open_console().print(verb_help(name), markup=False, highlight=False, soft_wrap=True)
+            return 0
         if command.shows:
             from paribus.config.compose import show_with_hydra
 
@@ -110,6 +111,18 @@ def _rerun(arguments: Sequence[str]) -> int:
     return rerun_command(arguments, open_console())
 
 
+def _explain(arguments: Sequence[str]) -> int:
+    from paribus.commands.help.explain import explain_command
+
+    return explain_command(arguments, open_console())
+
+
+def _completion(arguments: Sequence[str]) -> int:
+    from paribus.commands.help.completion import completion_command
+
+    return completion_command(arguments, open_console())
+
+
 def _list(arguments: Sequence[str]) -> int:
     from paribus.commands.kept.list_runs import list_command
 
@@ -127,4 +140,6 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "tokens": _tokens,
     "sync": _sync,
     "rerun": _rerun,
+    "explain": _explain,
+    "completion": _completion,
 }

@@ -25,6 +25,11 @@ USAGE = """usage: paribus order statistics [overrides]        -m ordering=... fo
 DOCUMENT is an id of the corpus, or #N where that is no id: document number N, from 0, of the training split.
 An id that begins with a dash stands after --.
 What is missing of the artefacts before training is made; no model is trained.
+
+examples:
+  paribus order statistics -m experiment=demo ordering=standard,in_context
+  paribus order where '#0' experiment=demo ordering=in_context
+  paribus order near '#0' experiment=demo ordering=in_context
 """
 STATISTICS = "statistics"
 ORDERS = "orders"

@@ -31,6 +31,11 @@ Encode standard input, UTF-8, with a trained tokenizer: a directory that `Tokeni
 (paribus_runs/artifacts/vocabulary/KEY) or one of Hugging Face. Options that are not given are the tokenizer's own.
 
 output: ids on one line; tokens, one a line, escaped; statistics as JSON
+
+examples:
+  echo some text | paribus tokenize tokenizer=paribus_runs/artifacts/vocabulary/KEY
+  echo some text | paribus tokenize tokenizer=my/tokenizer.json output=tokens
+  paribus tokenize tokenizer=my/tokenizer.json encoder=longest_first output=statistics < text
 """
 
 

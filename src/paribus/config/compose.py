@@ -36,6 +36,7 @@ from omegaconf.errors import OmegaConfBaseException
 from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
+from paribus.config.reference.files import configuration_directory
 from paribus.config.schema import RunConfig, has_field, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
@@ -61,13 +62,6 @@ class Composition:
     multirun: bool
     launcher: str = "basic"
     """Name of the Hydra launcher that runs the jobs of a multirun."""
-
-
-def configuration_directory() -> Path:
-    """The directory of the config groups: in the installed package, or at the top of a checkout."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "conf"
-    return installed if installed.is_dir() else package.parents[1] / "conf"
 
 
 Build = Callable[[Mapping[str, Any]], RunConfig]

@@ -12,17 +12,16 @@ SHORT = {
     "-i": "--info",
     "-m": "--multirun",
     "-cd": "--config-dir",
-    "-sc": "--shell-completion",
 }
 HELP, CONFIG_DIR = "--help", "--config-dir"
 HELP_FLAGS = {HELP, "-h"}
-SHOWING = {HELP, "--hydra-help", "--cfg", "--info", "--shell-completion", "--version"}
+SHOWING = {HELP, "--hydra-help", "--cfg", "--info", "--version"}
 """Flags by which Hydra is only asked to print something."""
 VALUES: Mapping[str, str] = {"--cfg": "job, hydra or all", "--package": "a package", CONFIG_DIR: "a directory"}
 """Flag that needs a value -> what it is."""
 INFORMATION = ("all", "config", "defaults", "defaults-tree", "plugins", "searchpath")
 """What may follow --info, which does without."""
-ONLY_BESIDE = {"--package": {"--cfg"}, "--resolve": {"--cfg", HELP}}
+ONLY_BESIDE = {"--package": {"--cfg"}, "--resolve": {"--cfg"}}
 """Flag -> those of which one must be there for it to mean something."""
 _AS_JSON = "one JSON document on standard output in place of tables, with the keys of docs/json.md"
 OF_A_VERB: Mapping[str, Mapping[str, str]] = {
@@ -36,14 +35,6 @@ OF_A_VERB: Mapping[str, Mapping[str, str]] = {
     },
 }
 """Verb -> flags of ours that it alone has -> what each asks for. No two of them go together."""
-_EXAMPLES: Mapping[str, tuple[str, ...]] = {
-    "status": ("paribus status", "paribus status 01234567", "paribus status -m tokenizer=bpe,scaffold_bpe"),
-    "report": ("paribus report last", 'paribus report "bpe merge_rank"', "paribus report --json root=my/runs"),
-}
-"""Verbs that take a name in place of overrides -> how they are called."""
-_NAMES = """  RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`.
-  Without it, and without overrides but root=..., it is the last sweep.
-"""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 _SAID_OTHERWISE = {
     **dict.fromkeys(
@@ -59,6 +50,7 @@ _SAID_OTHERWISE = {
         "a launcher runs jobs beside each other: -m hydra/launcher=joblib hydra.launcher.n_jobs=N",
     ),
     **dict.fromkeys(("gpus", "gpu", "n_gpus"), "say training.processes=N, or training.device=cuda:N for one of them"),
+    **dict.fromkeys(("sc", "shell_completion"), "paribus completion bash (or zsh, fish) prints it"),
     **dict.fromkeys(
         ("config_name", "cn", "config_path", "cp"),
         "groups of your own stand below --config-dir, and an experiment is chosen with experiment=NAME",
@@ -70,15 +62,6 @@ _SAID_OTHERWISE = {
 def known_flags(verb: str) -> list[str]:
     """The long flags of a verb."""
     return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
-
-
-def usage(verb: str) -> str:
-    """How a verb is called, with the flags that it alone has; of one that takes names, what they are and examples."""
-    own, examples = OF_A_VERB.get(verb, {}), _EXAMPLES.get(verb, ())
-    taken = "RUNS | [overrides]" if examples else "[overrides]"
-    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}{taken}"]
-    lines += [f"  {flag:<10} {meaning}" for flag, meaning in own.items()]
-    return "\n".join([*lines, *([_NAMES] if examples else []), *(f"  {example}" for example in examples)])
 
 
 def no_flag(name: str, value: str | None, verb: str) -> str:

@@ -3,8 +3,8 @@
 import sys
 from collections.abc import Iterable, Sequence
 
-from paribus.config.compose import configuration_directory
 from paribus.config.groups.model import EncoderDecoderModel, ModelConfig
+from paribus.config.reference.files import configuration_directory
 from paribus.config.units import format_count
 from paribus.modeling.counts import (
     embedding_share,

@@ -28,6 +28,11 @@ Send to MLflow whatever it lacks of the runs, sweeps and reports below ROOT; wha
 goes where its own configuration wanted it, unless a URI is named.
 
 exit status: 0 all was sent or wants no tracker; 1 some failed, a line each says why; 2 refused
+
+examples:
+  paribus sync
+  paribus sync root=/data/paribus_runs
+  paribus sync tracking.uri=http://mlflow.example:5000 tracking.patience=60
 """
 _OPTIONS = ("root", "tracking.uri", "tracking.experiment", "tracking.patience")
 

@@ -7,7 +7,7 @@ import yaml
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
-from paribus.config.compose import configuration_directory
+from paribus.config.reference.files import configuration_directory
 from paribus.evaluation.suites.registry import unknown_task
 
 SETS = sorted((configuration_directory() / "evaluation").glob("*.yaml"))

@@ -13,8 +13,8 @@ from paribus.cli import VERBS, main
 from paribus.commands import rerun, tokenize
 from paribus.commands.kept import list_runs
 from paribus.config.arguments import parse
-from paribus.config.describe import describe
 from paribus.config.options import read_options
+from paribus.config.reference.describe import describe
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
@@ -157,7 +157,7 @@ def test_every_file_and_target_that_is_named_exists(page: Path) -> None:
 
 def test_the_configuration_reference_is_what_the_code_declares() -> None:
     written = (ROOT / "docs" / "configuration.md").read_text(encoding="utf-8")
-    assert written == describe(), "run: python -m paribus.config.describe > docs/configuration.md"
+    assert written == describe(), "run: python -m paribus.config.reference.describe > docs/configuration.md"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -36,6 +36,11 @@ well tokens agree with words. Candidates are of pretokenizer=spans; entropy is o
 needs a model and no corpus. In TOKEN and TEXT, where they are ASCII, \\n and the like are as in Python; what begins
 with a dash stands after --.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
+
+examples:
+  paribus tokens statistics -m scale=demo tokenizer=bpe,unigram
+  paribus tokens containing zona scale=demo
+  paribus tokens cut 'a longer word' -m scale=demo encoder=merge_rank,longest_first
 """
 STATISTICS, CONTAINING, CUT = "statistics", "containing", "cut"
 CANDIDATES, ENTROPY = "candidates", "entropy"

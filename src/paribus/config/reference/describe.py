@@ -2,13 +2,14 @@
 
 import dataclasses
 import sys
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, get_type_hints
 
+from paribus.config.reference.fields import plain, type_name
 from paribus.config.schema import RunConfig, dataclasses_of, kinds
 
 HEADER = """# Configuration reference
 
-Made from the declarations in `src/paribus/config/groups` by `python -m paribus.config.describe`.
+Made from the declarations in `src/paribus/config/groups` by `python -m paribus.config.reference.describe`.
 *identity* fields change what is computed and are part of artefact keys; *execution* fields change only how or where.
 Defaults are those of the classes; a `scale` and the files below `conf/` set others. `paribus run --cfg job` prints
 the configuration a command composes.
@@ -42,37 +43,16 @@ def _table(cls: type[Any], shown: Any) -> str:
     lines = ["| field | type | default | role | meaning |", "|---|---|---|---|---|"]
     for field in dataclasses.fields(cls):
         if shown(field.name):
-            default = "required" if field.default is dataclasses.MISSING else f"`{_plain(field.default)}`"
+            default = "required" if field.default is dataclasses.MISSING else f"`{plain(field.default)}`"
             cells = (
                 f"`{field.name}`",
-                _type(hints[field.name]),
+                type_name(hints[field.name]),
                 default,
                 field.metadata["role"],
                 field.metadata["doc"],
             )
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
-
-
-def _plain(value: Any) -> str:
-    if value is None:
-        return "null"
-    return "[" + ", ".join(map(str, value)) + "]" if isinstance(value, tuple) else str(value)
-
-
-def _type(hint: Any) -> str:
-    arguments = get_args(hint)
-    if get_origin(hint) is dict and arguments[1] is not Any:
-        return f"{_type(arguments[1])} by name"
-    if get_origin(hint) is tuple:
-        return f"list of {_type(arguments[0])}"
-    if arguments and all(isinstance(argument, str) for argument in arguments):
-        return ", ".join(f"`{argument}`" for argument in arguments)
-    if type(None) in arguments:
-        return " or ".join(_type(argument) for argument in arguments if argument is not type(None)) + " or null"
-    if dataclasses_of(hint):
-        return "group"
-    return getattr(hint, "__name__", str(hint))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""What the command line says about itself: `paribus VERB --help` and `paribus explain`."""

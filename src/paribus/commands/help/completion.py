@@ -1,0 +1,111 @@
+"""`paribus completion`: verbs, flags, groups with their options, and fields, completed by the shell."""
+
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+
+from paribus.cli import VERBS
+from paribus.config.flags import HELP_FLAGS, known_flags
+from paribus.config.reference.files import groups, options
+from paribus.errors import ConfigurationError
+
+USAGE = """usage: paribus completion bash|zsh|fish
+
+Print what makes a shell complete commands; for the running shell and, in its start-up file, for those that follow:
+
+examples:
+  eval "$(paribus completion bash)"      # ~/.bashrc
+  eval "$(paribus completion zsh)"       # ~/.zshrc, after compinit
+  paribus completion fish | source       # ~/.config/fish/config.fish
+"""
+# Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
+SCRIPTS = {
+    "bash": """_paribus() {
+  local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" head=""
+  COMPREPLY=($(paribus completion query "$line" 2>/dev/null))
+  [[ ${line##* } == *=* ]] && head="${line##* }" && head="${head%=*}="
+  COMPREPLY=("${COMPREPLY[@]#"$head"}")
+}
+complete -o nospace -o default -F _paribus paribus
+""",
+    "zsh": """_paribus() {
+  local -a found
+  found=("${(@f)$(paribus completion query "${(j: :)words[1,CURRENT]}" 2>/dev/null)}")
+  compadd -Q -S '' -- $found
+}
+compdef _paribus paribus
+""",
+    "fish": """complete -c paribus -f -a '(paribus completion query (commandline -cp) 2>/dev/null)'
+""",
+}
+_WITH_OVERRIDES = ("run", "plan", "status", "report", "doctor", "order", "tokens")
+_OF_ACTIONS = {
+    "order": ("statistics", "where", "near"),
+    "tokens": ("statistics", "containing", "cut", "candidates", "entropy"),
+    "completion": tuple(SCRIPTS),
+}
+
+
+def completion_command(arguments: Sequence[str], console: Console) -> int:
+    """Print the script of a shell, or what may follow `query LINE`; ConfigurationError for anything else."""
+    if arguments and arguments[0] in HELP_FLAGS:
+        text = USAGE
+    elif len(arguments) == 1 and arguments[0] in SCRIPTS:
+        text = SCRIPTS[arguments[0]]
+    elif len(arguments) == 2 and arguments[0] == "query":
+        text = "".join(f"{found}\n" for found in complete(arguments[1]))
+    else:
+        given = f"{' '.join(arguments)!r} is no shell of ours" if arguments else "which shell?"
+        raise ConfigurationError(f"{given}: {', '.join(SCRIPTS)}\n{USAGE}")
+    console.print(text, markup=False, end="", soft_wrap=True, highlight=False)
+    return 0
+
+
+def complete(line: str) -> list[str]:
+    """The words that the last word of a command may become; one that is whole ends with a space."""
+    *before, word = line.split(" ") or [""]
+    words = [each for each in before if each]
+    if len(words) <= 1:
+        return _beginning(word, (f"{verb} " for verb in VERBS))
+    verb = words[1]
+    if verb in _OF_ACTIONS and len(words) == 2:
+        return _beginning(word, (f"{action} " for action in _OF_ACTIONS[verb]))
+    if verb == "explain":
+        return _beginning(word, [*_values(word), *(f"{name} " for name in (*groups(), *_paths()))])
+    if verb not in _WITH_OVERRIDES:
+        return []
+    if word.startswith("-"):
+        return _beginning(word, (f"{flag} " for flag in [*known_flags(verb), "-m"]))
+    return _beginning(word, _values(word) if "=" in word else [f"{name}=" for name in (*groups(), *_paths())])
+
+
+def _values(word: str) -> list[str]:
+    """A group or field with each value that it may have, of a sweep with the values before it."""
+    name, equals, value = word.partition("=")
+    kept = f"{name}={value[: value.rfind(',') + 1]}"
+    if not equals:
+        return []
+    return [f"{kept}{choice}" for choice in _choices(name)]
+
+
+def _choices(name: str) -> list[str]:
+    from paribus.config.reference.fields import fields_of
+
+    if name in groups():
+        return [option.name for option in options(name)]
+    types = [field.type for field in fields_of() if field.path == name]
+    quoted = [part for text in types for part in text.split("`")[1::2]]
+    return list(dict.fromkeys([*quoted, *(["true", "false"] if "bool" in types else [])]))
+
+
+def _paths() -> list[str]:
+    """Fields that an override may set, the blocks of which have no options."""
+    from paribus.config.reference.fields import fields_of
+
+    hidden = ("experiment.", "scale.", "sweep")
+    found = (field.path for field in fields_of() if not field.group and not field.path.startswith(hidden))
+    return sorted({path for path in found if path.rpartition(".")[2] != "kind"})
+
+
+def _beginning(word: str, candidates: Iterable[str]) -> list[str]:
+    return [candidate for candidate in dict.fromkeys(candidates) if candidate.startswith(word)]

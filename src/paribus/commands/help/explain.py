@@ -1,0 +1,151 @@
+"""`paribus explain`: what a field, a group, one of its options or an experiment is."""
+
+import difflib
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+
+from paribus.config.reference.fields import Field, fields_of, summaries
+from paribus.config.reference.files import Option, groups, options
+from paribus.errors import ConfigurationError
+
+USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
+       paribus explain GROUP           its options and fields
+       paribus explain GROUP=OPTION    an option, and the file that it is
+
+examples:
+  paribus explain training.global_batch
+  paribus explain tokenizer
+  paribus explain experiment=lbpe/table_1
+"""
+_OURS = ("experiment",)
+"""Groups whose fields are for the files of options, and no one's command line."""
+
+
+def explain_command(arguments: Sequence[str], console: Console) -> int:
+    """Explain each argument; ConfigurationError for what is none of these, with what was probably meant."""
+    if {"-h", "--help"} & set(arguments):
+        console.print(USAGE, markup=False, end="", soft_wrap=True, highlight=False)
+        return 0
+    texts = [explain(argument) for argument in arguments] or [_overview()]
+    console.print("\n\n".join(texts), markup=False, soft_wrap=True, highlight=False)
+    return 0
+
+
+def explain(asked: str) -> str:
+    """The text about a field, a group or an option. ConfigurationError where there is none of that name."""
+    name, chosen, option = asked.lstrip("+~").partition("=")
+    found = [field for field in fields_of() if field.path == name]
+    if name in groups() and option:
+        return _option(name, option)
+    if name in groups():
+        return _group(name)
+    if not found:
+        raise ConfigurationError(f"{asked!r} is no field and no group; {_near(name)}")
+    blocks = [field for field in found if field.group]
+    return _block(blocks[0]) if blocks and not chosen else "\n\n".join(_field(*same) for same in _alike(found))
+
+
+def _overview() -> str:
+    """All groups, then the fields of the run itself."""
+    own = [field for field in fields_of() if "." not in field.path]
+    named = {field.path: field.doc for field in own}
+    lines = ["groups (paribus explain GROUP lists the options and fields of one):"]
+    lines += _columns([(name, named.get(name, "")) for name in groups()])
+    lines += ["", "fields of the run itself:"]
+    single = [field for field in own if not field.group]
+    return "\n".join([*lines, *_columns([(field.path, field.doc) for field in single])])
+
+
+def _group(name: str) -> str:
+    """Its options, a line each, then its fields."""
+    about = next((field.doc for field in fields_of() if field.path == name), "")
+    lines = [f"{name}: {about}" if about else name, "", f"options ({name}=OPTION):"]
+    lines += _columns([(option.name, _about(name, option)) for option in options(name)])
+    fields = [] if name in _OURS else [field for field in fields_of() if field.path.startswith(f"{name}.")]
+    return "\n".join([*lines, *(["", "fields:", *_listed(fields)] if fields else [])])
+
+
+def _block(field: Field) -> str:
+    """A block of fields that no group has options for."""
+    below = [other for other in fields_of() if other.path.startswith(f"{field.path}.")]
+    return "\n".join([f"{field.path}: {field.doc}", "", "fields:", *_listed(below)])
+
+
+def _listed(fields: Sequence[Field]) -> list[str]:
+    """Fields, a line each; `kind` is the option itself."""
+    shown = {field.path: field.doc for field in fields if not field.path.endswith(".kind")}
+    return _columns(list(shown.items()))
+
+
+def _option(group: str, name: str) -> str:
+    """What its file says, and the file."""
+    known = {option.name: option for option in options(group)}
+    if name not in known:
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {group}={close[0]}? " if close else ""
+        raise ConfigurationError(f"{group}={name} is no option of {group}; {hint}options: {', '.join(known)}")
+    option = known[name]
+    text = option.path.read_text(encoding="utf-8").rstrip()
+    said = "" if option.comment else _about(group, option)
+    title = f"{group}={name}: {said}" if said else f"{group}={name}"
+    return f"{title}\n({option.path})\n\n{text}"
+
+
+def _about(group: str, option: Option) -> str:
+    """What an option is: the first sentence of its file, else of the class of its kind."""
+    if option.comment:
+        return option.comment[0]
+    lines = option.path.read_text(encoding="utf-8").splitlines()
+    kind = next((line.partition(":")[2].strip(" '\"") for line in lines if line.startswith("kind:")), "")
+    return summaries(group).get(kind, "")
+
+
+def _field(field: Field, kinds: Sequence[str]) -> str:
+    """One field in full."""
+    group = field.path.partition(".")[0]
+    where = f" ({group}={'|'.join(kinds)})" if kinds and group in groups() else ""
+    default = (
+        f"default: {field.default}"
+        if field.default is not None
+        else "no default of its own: a file below conf/ sets it"
+    )
+    changes = {
+        "identity": "identity: another value is another result, and another key",
+        "execution": "execution: it changes how or where something is computed, and no result",
+    }
+    lines = [f"{field.path}{where}", f"  {field.doc}", f"  type: {field.type.replace('`', '')}", f"  {default}"]
+    return "\n".join([*lines, f"  {changes[field.role]}", *_set_by(field.path)])
+
+
+def _set_by(path: str) -> Iterator[str]:
+    """The options of its group that give it a value."""
+    group, _, name = path.partition(".")
+    if not name or "." in name or group not in groups() or group in _OURS:
+        return
+    for option in options(group):
+        for line in option.path.read_text(encoding="utf-8").splitlines():
+            if line.startswith(f"{name}:"):
+                yield f"  {group}={option.name} sets {line.partition(':')[2].partition(' #')[0].strip()}"
+
+
+def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
+    """Fields of one path that say the same, with the kinds of all of them."""
+    found: dict[tuple[str, str, str | None], tuple[Field, list[str]]] = {}
+    for field in fields:
+        _, kinds = found.setdefault((field.doc, field.type, field.default), (field, []))
+        kinds += field.kinds
+    return list(found.values())
+
+
+def _near(name: str) -> str:
+    paths = sorted({field.path for field in fields_of()})
+    last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
+    close = last[:3] or difflib.get_close_matches(name, [*paths, *groups()], n=3)
+    hint = f"did you mean {' or '.join(close)}? " if close else ""
+    return f"{hint}paribus explain lists the groups"
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> list[str]:
+    width = max((len(name) for name, _ in rows), default=0)
+    return [f"  {name:<{width}}  {text}".rstrip() for name, text in rows]

@@ -1,0 +1,71 @@
+"""`paribus VERB --help`: what a verb does, its flags, three examples and, of `run`, what there is to choose from.
+
+Without Hydra, whose own help composes a configuration first: `--cfg job` shows that, `paribus explain` what a field
+means.
+"""
+
+import textwrap
+from collections.abc import Mapping
+
+from paribus.config.flags import OF_A_VERB
+from paribus.config.reference.files import groups, options
+
+WIDTH = 120
+ABOUT: Mapping[str, str] = {
+    "run": "Make what a configuration lacks: tokenizer, tokens, order, training, scores, each once for all runs that "
+    "share it. After a sweep comes its table. Given again, it carries on where it stopped.",
+    "plan": "Say what `paribus run` with the same overrides would make and what that takes; make nothing.",
+    "status": "Say what has run, what failed and why, of the sweep that is named or composed; of the last one where "
+    "nothing is given.",
+    "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
+    "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given.",
+    "doctor": "Compare every artefact with its digests, and clean what killed processes left.",
+}
+"""Verbs that take overrides, in a sentence or two."""
+NAMED = ("status", "report")
+"""Verbs that take a name in place of overrides."""
+RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`."
+COMMON: Mapping[str, str] = {
+    "-m": "every combination of the values that commas part: -m seed=0,1,2 encoder=merge_rank,longest_first",
+    "--cfg job": "print the configuration that the overrides compose, and do nothing else",
+    "--config-dir DIR": "groups and experiments of your own, beside those of paribus",
+    "--hydra-help": "what else Hydra can be asked",
+}
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "run": (
+        "paribus run experiment=demo",
+        "paribus run scale=demo tokenizer=scaffold_bpe encoder=longest_first budget.tokens=1M",
+        "paribus run -m tokenizer=bpe,unigram seed=0,1,2 corpus=files 'corpus.paths=[my/*.jsonl.zst]'",
+    ),
+    "plan": (
+        "paribus plan experiment=demo",
+        "paribus plan experiment=lbpe/table_1 scale=paper plan=h800_128",
+        "paribus plan experiment=demo until=tokens",
+    ),
+    "status": ("paribus status", "paribus status experiment=demo", "paribus status 01234567 --json"),
+    "report": ("paribus report", "paribus report experiment=demo --why", 'paribus report "bpe merge_rank" --json'),
+    "doctor": ("paribus doctor", "paribus doctor root=/data/paribus_runs", "paribus doctor root=paribus_runs/reruns"),
+}
+"""Verb -> commands that somebody may give as they are, or with a name of their own in place."""
+
+
+def verb_help(verb: str) -> str:
+    """The help of a verb that takes overrides."""
+    own = OF_A_VERB.get(verb, {})
+    flags = {**own, **COMMON}
+    width = max(map(len, flags))
+    taken = "RUNS | [-m] [overrides]" if verb in NAMED else "[-m] [overrides]"
+    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}{taken}", ""]
+    lines += [*textwrap.wrap(ABOUT[verb], WIDTH), *([RUNS] if verb in NAMED else []), "", "flags:"]
+    lines += [f"  {flag:<{width}}  {meaning}" for flag, meaning in flags.items()]
+    lines += ["", "examples:", *(f"  {command}" for command in EXAMPLES[verb])]
+    return "\n".join([*lines, *(["", _choices()] if verb == "run" else [])])
+
+
+def _choices() -> str:
+    """All groups with their options."""
+    lines = ["groups, of which overrides choose (paribus explain GROUP, GROUP=OPTION or a field such as model.layers):"]
+    for group in groups():
+        names = ", ".join(option.name for option in options(group))
+        lines += textwrap.wrap(f"  {group}: {names}", WIDTH, subsequent_indent="    ", break_on_hyphens=False)
+    return "\n".join(lines)

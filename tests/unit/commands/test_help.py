@@ -1,0 +1,152 @@
+"""What the command line says about itself: help, `paribus explain` and what a shell completes."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paribus.cli import VERBS, main
+from paribus.commands.help.completion import SCRIPTS, complete
+from paribus.commands.help.explain import explain
+from paribus.commands.help.verb_help import EXAMPLES, verb_help
+from paribus.config.arguments import parse
+from paribus.config.compose import compose
+from paribus.config.flags import OF_A_VERB
+from paribus.config.reference.fields import fields_of
+from paribus.config.reference.files import groups, options
+from paribus.errors import ConfigurationError
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_each_verb_has_a_help_with_three_examples_of_its_own(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for flag in ("--help", "-h"):
+        assert main([verb, flag]) == 0
+        told = capsys.readouterr().out
+    assert told.startswith(f"usage: paribus {verb}")
+    commands = re.findall(rf"^  .*\bparibus {verb}\b.*$", told, flags=re.MULTILINE)
+    assert len(set(commands)) >= 3
+
+
+def test_a_help_without_a_configuration_imports_no_hydra() -> None:
+    code = (
+        "import sys\nfrom paribus.cli import main\n"
+        "for verb in ('run', 'plan', 'report'): assert main([verb, '--help']) == 0\n"
+        "print({'hydra', 'omegaconf', 'yaml'} & {name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("set()\n")
+
+
+@pytest.mark.parametrize("verb", OF_A_VERB)
+def test_the_flags_that_a_verb_alone_has_are_in_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([verb, "--help"]) == 0
+    told = capsys.readouterr().out
+    assert [flag for flag in OF_A_VERB[verb] if f"  {flag} " not in told or f"[{flag}]" not in told] == []
+
+
+def test_the_help_of_run_names_every_option_of_every_group() -> None:
+    told = verb_help("run").split("groups, of which")[1]
+    for group in groups():
+        listed = re.search(rf"^  {group}: ((?:.*\n?)(?:    .*\n?)*)", told, flags=re.MULTILINE)
+        assert listed is not None
+        assert re.split(r",\s+", listed[1].strip()) == [option.name for option in options(group)]
+
+
+@pytest.mark.parametrize("verb", ["run", "plan"])
+def test_the_examples_of_a_help_compose(verb: str) -> None:
+    for example in EXAMPLES[verb]:
+        words = shlex.split(example)
+        assert words[:2] == ["paribus", verb]
+        assert compose(parse(words[2:], verb)).jobs
+
+
+def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:
+    told = explain("training.precision")
+    assert "type: auto, fp32, bf16" in told
+    assert "identity: " in told
+    assert "training=ott_2018 sets 14336" in explain("training.global_batch")
+    assert "tokenizer=bpe|scaffold_bpe|wordpiece|unigram|words" in explain("tokenizer.vocab_size")
+    assert "execution: " in explain("root")
+
+
+def test_the_help_of_a_path_is_its_explanation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["run", "--help=model.layers"]) == 0
+    assert capsys.readouterr().out.strip() == explain("model.layers")
+
+
+@pytest.mark.parametrize("group", groups())
+def test_a_group_is_explained_with_each_option_in_words(group: str) -> None:
+    told = explain(group)
+    for option in options(group):
+        assert re.search(rf"^  {re.escape(option.name)}  +\S", told, flags=re.MULTILINE), f"{group}={option.name}"
+        assert option.path.read_text(encoding="utf-8").rstrip() in explain(f"{group}={option.name}")
+
+
+def test_every_field_and_the_whole_are_explained() -> None:
+    for path in {field.path for field in fields_of()}:
+        assert explain(path)
+    assert main(["explain"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"),
+    [
+        ("globalbatch", "training.global_batch"),
+        ("layers", "model.layers"),
+        ("training.layers", "model.layers"),
+        ("tokeniser", "tokenizer"),
+        ("tokenizer=scafold_bpe", "did you mean tokenizer=scaffold_bpe? options: bpe, bytes, existing"),
+    ],
+)
+def test_what_is_none_of_these_is_refused_with_what_was_meant(asked: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(meant)):
+        explain(asked)
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("paribus ru", ["run "]),
+        ("paribus run tokenizer=sc", ["tokenizer=scaffold_bpe"]),
+        ("paribus run -m tokenizer=bpe,un", ["tokenizer=bpe,unigram"]),
+        ("paribus run experiment=lbpe/table_1", ["experiment=lbpe/table_1"]),
+        ("paribus run  model.wid", ["model.width="]),
+        ("paribus run training.precision=b", ["training.precision=bf16"]),
+        ("paribus run --dr", ["--dry-run "]),
+        ("paribus tokens cu", ["cut "]),
+        ("paribus explain training.global_b", ["training.global_batch "]),
+        ("paribus sync ro", []),
+        ("paribus nothing ro", []),
+    ],
+)
+def test_a_line_is_completed(line: str, found: list[str]) -> None:
+    assert complete(line) == found
+
+
+def test_every_verb_is_completed() -> None:
+    assert [name.strip() for name in complete("paribus ")] == list(VERBS)
+    assert main(["completion", "tcsh"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("paribus run tok", "tokenizer="),
+        ("paribus run tokenizer=sc", "scaffold_bpe"),
+        ("paribus run -m seed=0,1 tokenizer=bpe,sc", "bpe,scaffold_bpe"),
+        ("paribus pl", "plan "),
+    ],
+)
+def test_bash_completes_as_printed(line: str, found: str, tmp_path: Path) -> None:
+    program = tmp_path / "paribus"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m paribus "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    typed = f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}"
+    script = f'{SCRIPTS["bash"]}\n{typed}\n_paribus\nprintf "%s|" "${{COMPREPLY[@]}}"'
+    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split("|")[0] == found
