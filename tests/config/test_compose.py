@@ -228,12 +228,22 @@ def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
     assert set(problems("-m", "tokenizer=bpe,scafold_bpe", "seed=0,1")) == {"tokenizer"}
 
 
+def test_a_value_of_a_field_that_is_typed_as_a_choice_is_told_where_it_belongs() -> None:
+    meant = "that is start=checkpoint start.optimizer=resumed"
+    assert problems("start=resumed") == {"start": f"'resumed' is unknown; known: checkpoint, scratch; {meant}"}
+    assert "; that is" not in problems("start=rezumed")["start"]
+
+
 def test_wrong_types_inside_lists_are_named_by_position() -> None:
     assert set(problems("evaluation.shots=[0,x]")) == {"evaluation.shots[1]"}
     found = problems("evaluation.shots_of={boolq: [0,x]}")
     assert found == {"evaluation.shots_of.boolq[1]": "should be a valid integer, not 'x'"}
     found = problems("evaluation.shots_of={boolq: 1.5}")
     assert found == {"evaluation.shots_of.boolq": "should be a valid list, not 1.5"}
+    found = problems("evaluation.tasks=my_task")
+    assert found == {
+        "evaluation.tasks": "should be a valid list, not 'my_task'; a list is typed evaluation.tasks=[my_task]"
+    }
     found = problems("evaluation.shots_of={boolq: [1.5]}")
     assert found == {"evaluation.shots_of.boolq[0]": "should be a valid integer, not 1.5"}
 

@@ -37,7 +37,7 @@ from paribus.config.arguments import Command
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
 from paribus.config.reference.files import configuration_directory
-from paribus.config.schema import RunConfig, has_field, kinds_with
+from paribus.config.schema import RunConfig, fields_taking, has_field, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
 
@@ -353,7 +353,17 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
-    return [Problem(group, unknown(value, known)) for value in wrong if value not in nested]
+    return [
+        Problem(group, unknown(value, known) + _as_field(group, value, options))
+        for value in wrong
+        if value not in nested
+    ]
+
+
+def _as_field(group: str, value: str, options: Sequence[str]) -> str:
+    """How a value is typed that is one of a field of the group and no choice of the group itself; else nothing."""
+    meant = [f"{group}={kind} {group}.{name}={value}" for kind, name in fields_taking(group, value) if kind in options]
+    return f"; that is {' or '.join(meant)}" if meant else ""
 
 
 def _reference(choices: list[Override], composer: _Composer, *more: str) -> DictConfig:

@@ -83,7 +83,8 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
             keys = value if isinstance(value, Mapping) else {}
             parts = [part for part in detail["loc"] if isinstance(part, int) or part in keys]
             where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts)
-            problems.append(Problem(prefix + name + where, _explain(detail, detail["input"])))
+            path = prefix + name + where
+            problems.append(Problem(path, _explain(detail, detail["input"]) + _in_brackets(detail, path)))
         return None
 
 
@@ -157,6 +158,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question for the nearest of the known names, with a space behind it; empty where none is near."""
     close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}? " if close else ""
+
+
+def _in_brackets(detail: Any, path: str) -> str:
+    """How a list of one text is typed that was given as the text; else nothing."""
+    value = detail["input"]
+    return f"; a list is typed {path}=[{value}]" if detail["type"] == "tuple_type" and isinstance(value, str) else ""
 
 
 def _explain(detail: Any, value: Any) -> str:

@@ -123,6 +123,9 @@ def test_names_that_nobody_knows_and_groups_are_told(tmp_path: Path) -> None:
     assert found[2].startswith("all_words is a group of tasks; name them")
     assert found[2].endswith("colours, colours_too")
     assert "nearest: mmlu_astronomy" in found[3]
+    assert "include_path" not in found[3]
+    ((_, unlike),) = problems(config(None, "colour"))
+    assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
 def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:

@@ -98,6 +98,7 @@ def test_too_few_documents_are_refused_with_the_number_needed() -> None:
     with pytest.raises(DataError, match=r"has 11 documents.*needs 12 or more.*corpus.heldout") as error:
         build(spaced_documents(11))
     assert "evaluation.continuation_items" in str(error.value)
+    assert "leave the task out, as evaluation=heldout does" in str(error.value)
     assert len(build(spaced_documents(12)).evaluated) == 4
 
 

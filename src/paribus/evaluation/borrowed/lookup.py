@@ -67,7 +67,8 @@ def _unknown(name: str, included: Names | None) -> str:
     known = list(dict.fromkeys([*ours, *(task for place in places for task in place.tasks)]))
     near = difflib.get_close_matches(name, known, n=_NEAREST, cutoff=0.6)
     hint = f"nearest: {', '.join(near)}; " if near else ""
-    return f"unknown task {name!r}; {hint}known: {', '.join(ours)}, and the tasks of lm-eval by its names"
+    own = "" if included else "; evaluation.include_path=DIR makes tasks of your own known, a YAML file each"
+    return f"unknown task {name!r}; {hint}known: {', '.join(ours)}, and the tasks of lm-eval by its names{own}"
 
 
 def _members(name: str, names: Names) -> Iterator[str]:

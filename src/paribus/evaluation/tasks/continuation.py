@@ -42,7 +42,8 @@ def _too_few(documents: int, usable: int) -> DataError:
     return DataError(
         f"the held-out part has {documents} documents, of which {usable} make a distinct passage; the continuation "
         f"task needs {SMALLEST} or more, and evaluation.continuation_items on top of that for its full number of "
-        "items: raise corpus.heldout, take a larger corpus, or remove continuation from evaluation.tasks"
+        "items: raise corpus.heldout, take a larger corpus, or leave the task out, as evaluation=heldout does, which "
+        "scores held-out text in bits per byte alone"
     )
 
 
