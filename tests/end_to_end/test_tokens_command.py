@@ -1,6 +1,7 @@
 """`paribus tokens`: statistics of several tokenizers without a model, and the tokens that contain another."""
 
 import csv
+import itertools
 import json
 import re
 import shutil
@@ -22,6 +23,11 @@ from support.command_line import OVERRIDES, paribus, write_corpus
 
 OPTIONS = (*OVERRIDES, "evaluation.data=benchmarks", "evaluation.tasks=[pku]")
 SWEEP = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first")
+ARMS = [
+    f"tokenizer={tokenizer} encoder={encoder}"
+    for tokenizer in ("bpe", "scaffold_bpe")
+    for encoder in ("merge_rank", "longest_first")
+]
 GOLD = "河流 把 水 和 泥沙 带到 大海\n经过 石头 和 芦苇\n"
 
 
@@ -32,8 +38,9 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_corpus(directory)
     (directory / "benchmarks/pku").mkdir(parents=True)
     (directory / "benchmarks/pku/test.seg.txt").write_text(GOLD, encoding="utf-8")
-    told = paribus(directory, "tokens", "statistics", *SWEEP, *OPTIONS).stdout
-    assert "scaffold_bpe · longest_first" in told and "tables, numbers and plots:" in told
+    told = paribus(directory, "tokens", "statistics", *SWEEP, *OPTIONS)
+    assert "scaffold_bpe · longest_first" in told.stdout and "tables, numbers and plots:" in told.stdout
+    (directory / "progress.txt").write_text(told.stderr, encoding="utf-8")
     return directory
 
 
@@ -80,6 +87,14 @@ def test_every_number_is_that_of_the_tokenizer_on_the_text(compared: Path) -> No
         )
         assert float(row["pku_f1"]) == pytest.approx(tokenizer_scores(made[arm], gold).f1)
         assert int(row["vocab_size"]) == made[arm].vocab_size
+
+
+def test_progress_names_the_row_that_stages_are_made_for_while_some_are_missing(own: Path) -> None:
+    said = (own / "progress.txt").read_text(encoding="utf-8").splitlines()
+    places = [said.index(f"row {number} of 4  {arm}") for number, arm in enumerate(ARMS, start=1)]
+    assert places == sorted(places)
+    assert all("tokens" in "".join(said[place:after]) for place, after in itertools.pairwise([*places, len(said)]))
+    assert "row 1 of 4" not in paribus(own, "tokens", "statistics", *SWEEP, *OPTIONS).stderr
 
 
 def test_the_numbers_keep_their_values(compared: Path) -> None:

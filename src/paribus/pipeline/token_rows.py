@@ -17,6 +17,7 @@ from paribus.pipeline.make import make
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.show.display import open_console
 from paribus.pipeline.vocabularies import overlap_matrix
 from paribus.reporting.table.arrangement import baselines, ordered
 from paribus.reporting.tokenizers.row import Replaced, TokenRow
@@ -72,13 +73,20 @@ class Counted:
 def count(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:
     """Make what is missing of each job's statistics, those alike once; and the jobs of which that failed, with why.
 
-    Logs of stages go into directory `asked_by` of the output root.
+    Logs of stages go into directory `asked_by` of the output root. Standard error is told which of several jobs the
+    stages are made for that follow.
     """
     counted: dict[str, Counted] = {}
     failed: list[tuple[Job, ParibusError]] = []
-    for job in jobs:
+    shared = set.intersection(*(set(job.overrides) for job in jobs))
+    for number, job in enumerate(jobs, start=1):
         try:
-            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+            root = OutputRoot.of(job.config)
+            nodes = build_graph(job.config, root.cache, targets=TARGETS)
+            if len(jobs) > 1 and any(root.store.find(name, node.key) is None for name, node in nodes.items()):
+                own = " ".join(override for override in job.overrides if override not in shared)
+                told = f"row {number} of {len(jobs)}  {own}"
+                open_console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)
             one = Counted(PreparedRun(job, nodes), make(job.config, TARGETS, asked_by=asked_by))
         except ParibusError as error:
             failed.append((job, error))
