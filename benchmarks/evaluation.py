@@ -32,10 +32,10 @@ from lm_eval.models.huggingface import HFLM
 
 import paribus.tokenization.interchange.huggingface  # noqa: F401 (AutoTokenizer learns of ParibusTokenizer)
 from paribus.config.groups.model import LlamaModel
+from paribus.evaluation.models.batch_tokens import SCORED
 from paribus.evaluation.models.checkpoints import load_checkpoint_model
 from paribus.evaluation.models.harness import HarnessModel, build_requests, load_task
 from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.models.shares import SCORED
 from paribus.evaluation.suites.files import benchmark_file, fewshot_file, read_benchmark
 from paribus.evaluation.suites.pool import split_pool
 from paribus.evaluation.suites.registry import BENCHMARKS

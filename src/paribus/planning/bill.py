@@ -25,6 +25,8 @@ def bill(plan: Plan) -> Iterator[str]:
     after, before = plan.others.after, plan.others.before
     if after.known or after.unknown:
         yield f"still to score: {_stages(after, 'device-hours', 'forward FLOPs at the speed of training')}"
+        if after.known and not after.timed and any(run.pairs for run in plan.runs):
+            yield "  translations are taken to be as long as their sources, and a token of each hypothesis to be a step"
     if before.known or before.unknown:
         yield f"before training: {_stages(before, 'hours of this machine', '')}"
     yield from _encoded(plan.others.encoded)

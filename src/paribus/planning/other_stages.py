@@ -11,6 +11,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.stages import EVALUATION
 from paribus.planning.hours import SECONDS, Hours
 from paribus.planning.length import corpus_text, known_text, known_vocabulary_size, sized
+from paribus.planning.machine import trains_on_gpu
 from paribus.planning.scoring import scoring_work
 from paribus.planning.stage_times import ITEMS_OF, StageTimes
 from paribus.planning.throughput import Throughput
@@ -155,6 +156,7 @@ def _after(run: PreparedRun, node: Node, times: StageTimes, speed: Throughput, r
     if tasks is None:
         return None
     vocabulary, text = known_vocabulary_size(config, run.nodes["vocabulary"], root), known_text(run, root)
-    work = scoring_work(sized(config, text), tasks.record(), vocabulary.value, text.bytes_per_token)
+    gpu = config.plan.device is not None or trains_on_gpu(config.training)
+    work = scoring_work(sized(config, text), tasks.record(), vocabulary.value, text.bytes_per_token, gpu=gpu)
     hours = speed.hours(work.flops)
-    return None if hours is None else _Estimate(hours.value, timed=False, whole=work.whole)
+    return None if hours is None else _Estimate(hours.value + work.seconds / SECONDS, timed=False, whole=work.whole)

@@ -7,16 +7,20 @@ from typing import Any
 import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.tokenization import DropoutEncoder
-from paribus.modeling.counts import flops_per_token
+from paribus.modeling.counts import flops_per_token, source_flops_per_token
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.other_stages import Encoded
 from paribus.planning.plan import Plan, make_plan
 from support.plans import MODEL, STATED, TRAINING, planned_run, store_record
 
+TRANSLATOR = EncoderDecoderModel(
+    width=32, encoder_layers=2, decoder_layers=3, heads=2, ffn_width=48, context_length=32, positions=32
+)
 CORPUS = {"train": {"documents": 10, "bytes": 1_000_000}}
 TRAINED = {
     "tokens": 1, "text_bytes": 1, "steps": 1, "epochs": 1.0, "flops": 5e9, "device_hours": 0.5, "parameters": 1000,
@@ -141,6 +145,34 @@ def test_answers_that_are_written_make_scoring_longer_than_is_said(tmp_path: Pat
     plan = make_plan([run])
     assert not plan.others.after.whole
     assert "still to score: at least ~" in "\n".join(bill(plan))
+
+
+def translating(root: Path, **evaluation: Any) -> Plan:
+    """A plan of scoring 10 held-out pairs of 24 bytes a side in the file, and a test set of 1,000."""
+    settings = EvaluationConfig(**{"tasks": ("multi30k_en_de",), "translations": 4} | evaluation)
+    run = planned_run(root, model=TRANSLATOR, packing=PairPacking(), evaluation=settings)
+    named = [name for name in settings.tasks if name == "multi30k_en_de"]
+    result = {"tasks": {name: {"items": 1_000} for name in named}, "heldout": {"documents": 10, "bytes": 100}}
+    files = {f"{name}.pairs.jsonl": 48_000 for name in named} | {"heldout.jsonl": 480}
+    store_record(run, "tasks", result, files=files)
+    return make_plan([run])
+
+
+def test_translations_are_written_a_token_at_a_time_by_every_hypothesis(tmp_path: Path) -> None:
+    plan = translating(tmp_path / "held", tasks=(), translations=4)
+    assert "a token of each hypothesis to be a step" in "\n".join(bill(plan))
+    held = plan.others.after
+    # In bytes a token is a byte: 25 tokens a side, of hypotheses half as many again, and the context has 32.
+    target, source = flops_per_token(TRANSLATOR, 257) / 3, source_flops_per_token(TRANSLATOR, 257) / 3
+    read = 10 * 25 * target + (10 + 4) * 25 * source
+    written = 3 * 4 * 4 * 32 * target
+    one_batch = 32 * 3 * 0.002
+    assert held.hours.value * 3600 == pytest.approx((read + written) / (0.4 * 989e12) + one_batch)
+    assert (held.known, held.timed, held.whole) == (("evaluation",), False, True)
+    test_set = translating(tmp_path / "test").others.after.hours.value * 3600
+    # On a GPU a batch has 32,768 tokens, of sources and of four hypotheses: 262 rows, so four batches.
+    assert test_set == pytest.approx(5 * one_batch, rel=0.01)
+    assert translating(tmp_path / "none", tasks=(), translations=0).others.after.hours.value < held.hours.value / 1000
 
 
 @pytest.mark.parametrize(("recorded", "devices"), [({}, 1), ({"gpus": 8}, 8)])

@@ -43,7 +43,9 @@ class EvaluationConfig:
     shots_of: ShotsOf | None = identity(
         None, doc="Tasks with numbers of their own: {ag_news: [32], squad: [2]}; null: all as in shots."
     )
-    limit: Positive | None = identity(None, doc="Items a task, from its start; null takes all.")
+    limit: Positive | None = identity(
+        None, doc="Items a task, and pairs of a test set of translation, from its start; null takes all."
+    )
     last_checkpoints: Positive = identity(1, doc="Checkpoints scored, the last ones; scores are averaged (papers: 5).")
     average_checkpoints: Positive = identity(
         1,
@@ -66,7 +68,9 @@ class EvaluationConfig:
         doc="heldout_clean has the held-out documents of which no training document has a larger share of the 8-grams.",
     )
     translations: NonNegative = identity(
-        3000, doc="Held-out pairs that an encoder_decoder translates for BLEU, the first of the sample; 0: none."
+        3000,
+        doc="Held-out pairs that an encoder_decoder translates for BLEU, the first of the sample; 0: none. How many "
+        "of a test set, limit says.",
     )
     beams: Positive = identity(4, doc="Hypotheses of a translation that are followed at once (Ott et al.: 4).")
     length_penalty: NonNegativeReal = identity(

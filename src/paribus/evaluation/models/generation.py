@@ -13,8 +13,9 @@ import torch
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
+from paribus.evaluation.models.batch_tokens import WRITTEN
 from paribus.evaluation.models.scoring import Scorer
-from paribus.evaluation.models.shares import WRITTEN, computed
+from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder
 from paribus.modeling.batching.batches import batches

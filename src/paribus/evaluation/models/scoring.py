@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from torch.nn.functional import linear
 
 from paribus.errors import NumericalError
-from paribus.evaluation.models.shares import SCORED, computed
+from paribus.evaluation.models.batch_tokens import SCORED
+from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import Progress
 from paribus.evaluation.prompts.branches import BranchBatch, Group, group_pairs, make_batch
 from paribus.evaluation.prompts.pairs import Pair

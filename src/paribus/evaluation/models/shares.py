@@ -5,8 +5,7 @@ process to the last bit. A process that halves a batch for want of memory moves 
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -17,10 +16,6 @@ from paribus.evaluation.prompts.pairs import Ids
 from paribus.modeling.batching.batch_memory import BatchMemory
 from paribus.training.processes.host import Host
 
-SCORED: Mapping[str, int] = MappingProxyType({"cpu": 2_048, "cuda": 32_768})
-"""Tokens of a batch by the kind of device, where nothing else is asked for."""
-WRITTEN: Mapping[str, int] = MappingProxyType({"cpu": 16_384, "cuda": 32_768})
-"""The same of texts, of which a forward pass computes one token each."""
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 

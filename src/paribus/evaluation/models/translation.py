@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from paribus.evaluation.models.shares import WRITTEN, computed
+from paribus.evaluation.models.batch_tokens import WRITTEN
+from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids
 from paribus.evaluation.text.target_bits import padded

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch.nn.functional import cross_entropy, linear
 
 from paribus.errors import NumericalError
+from paribus.evaluation.models.batch_tokens import SCORED
 from paribus.evaluation.models.scoring import LOGITS
-from paribus.evaluation.models.shares import SCORED, computed
+from paribus.evaluation.models.shares import computed
 from paribus.evaluation.progress import counter
 from paribus.evaluation.prompts.pairs import Ids, PromptEncoder, windows
 from paribus.evaluation.tasks.heldout_pairs import TextPair
