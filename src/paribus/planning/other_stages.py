@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.tokenization import draws_of
+from paribus.ordering.contexts.readings import SAMPLED
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
@@ -88,10 +89,10 @@ def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
 
 
 def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
-    """The arrays of `Measured` with an entry a pair of each draw; 0 where there is no corpus yet."""
+    """The arrays of `Measured`: of each draw an entry a pair and two a sampled byte; 0 where there is no corpus yet."""
     text = corpus_text(run, root)
-    pairs = int(text["documents"]) if text else 0
-    return draws_of(run.job.config.encoder) * pairs * PAIR_ARRAYS * INTEGER
+    entries = int(PAIR_ARRAYS * text["documents"] + 2 * min(SAMPLED, text["bytes"])) if text else 0
+    return draws_of(run.job.config.encoder) * entries * INTEGER
 
 
 @dataclass(frozen=True)

@@ -83,9 +83,10 @@ def test_draws_take_room_as_often_as_they_are(tmp_path: Path) -> None:
         told[draws] = "\n".join(bill(plan))
         # A byte is a token of two bytes; bounds, lengths of sources and four arrays of contexts are of eight.
         assert plan.others.encoded.tokens == draws * (2 * 100_000 + 2 * 8 * 1_000) + 8 * 1_000
-        assert plan.others.encoded.contexts == draws * 4 * 8 * 1_000
-    assert "still to encode: ~218.8 KiB of tokens and 31.2 KiB of contexts\n" in told[1] + "\n"
-    assert "~6.6 MiB of tokens and 1000.0 KiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
+        # All 100,000 bytes are sampled, two integers each.
+        assert plan.others.encoded.contexts == draws * 8 * (4 * 1_000 + 2 * 100_000)
+    assert "still to encode: ~218.8 KiB of tokens and 1.6 MiB of contexts\n" in told[1] + "\n"
+    assert "~6.6 MiB of tokens and 49.8 MiB of contexts, which 32 draws of BPE-dropout take 32 times" in told[32]
 
 
 def test_documents_take_the_room_of_their_tokens_and_no_draws_nothing_is_said_of_without_a_corpus(
