@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from paribus.reporting.notes.notes import notes as all_notes
+from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.frame import RunRecord
 from paribus.tracking.events import EventLog
 
@@ -162,3 +164,8 @@ def _write_events(run: RunRecord, noise: np.random.Generator) -> None:
             log.metric("train/loss", float(loss), step)
             for name in ("tokens", "text_bytes", "flops"):
                 log.metric(f"train/{name}", run.training[name] * step / 256, step)
+
+
+def notes(comparison: Comparison) -> list[str]:
+    """The sentences beside a table, all of them."""
+    return all_notes(comparison).lines

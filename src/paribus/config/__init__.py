@@ -9,4 +9,6 @@ What must hold: every field is declared `identity` or `execution` (`declare`); t
 as canonical JSON (`identity`), the second must not change a number. Nothing is taken from the environment, where
 secrets are, and nothing in a configuration names code to call. This room knows no stage: whether values of several
 groups go together is for `checks`.
+
+`reference` tells people what there is to configure.
 """

@@ -4,7 +4,7 @@ The same records give the same bytes: nothing of the moment or the machine goes 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from paribus.reporting.formats.latex import latex_document, latex_table
 from paribus.reporting.formats.markdown import markdown_report
 from paribus.reporting.formats.page import page
 from paribus.reporting.formats.plain import report_document
-from paribus.reporting.formats.terminal import lines_table, terminal_table
+from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
 from paribus.reporting.notes.notes import notes
+from paribus.reporting.notes.summary import summary
 from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import parse
 from paribus.reporting.plots.comparison import MOST_ROWS, plots
@@ -84,13 +85,18 @@ def write_report(
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
     shown = numbers if comparison.table.paper else {}
+    said = notes(comparison)
+    if reference:
+        said = replace(said, legend=(*said.legend, *papers.without_number(reference, comparison)))
+    head = summary(comparison, warned=any(line.startswith("Warning") for line in said.warnings))
     document = ReportDocument(
         title=title,
         question=question,
         comparison=comparison,
         tables=layouts(comparison, directory, shown),
-        notes=[*notes(comparison), *(papers.without_number(reference, comparison) if reference else [])],
-        plots=plots(comparison, curves, overlap),
+        summary=head,
+        notes=said,
+        plots=plots(comparison, curves, overlap, head.findings),
         paper=reference,
         beside=numbers,
         directory=directory,
@@ -98,26 +104,39 @@ def write_report(
     tidy = tidy_table(comparison, numbers)
     files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
     _remove_others(directory / PLOTS, files)
-    plain = report_document(comparison, tidy, title=title, notes=document.notes, files=files, missing=missing)
+    plain = report_document(
+        comparison, tidy, title=title, summary=document.summary, notes=said.lines, files=files, missing=missing
+    )
     return Report(comparison, files, _terminal(document), plain)
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
+    latex_notes = [*document.summary.lines, *document.notes.lines]
     texts = {
         "report.html": page(document),
         "report.md": markdown_report(document),
         "report.csv": tidy_csv(tidy),
-        "report.tex": latex_document(document.tables, document.title, document.notes),
-        "tables.tex": latex_table(document.tables, document.title, document.notes),
+        "report.tex": latex_document(document.tables, document.title, latex_notes),
+        "tables.tex": latex_table(document.tables, document.title, latex_notes),
     }
     contents = {name: text.encode() for name, text in texts.items()} | {"report.parquet": tidy_parquet(tidy)}
     return contents | {f"{PLOTS}/{plot.name}.png": plot.png for plot in document.plots}
 
 
 def _terminal(document: ReportDocument) -> RenderableType:
+    head, notes = document.summary, document.notes
     parts: list[RenderableType] = [Text(document.title, style="bold")]
-    parts += [Padding(terminal_table(table), (1, 0, 0, 0)) for table in document.tables]
-    parts += [Text(), *(Text(note, style="dim") for note in document.notes)]
+    parts += [Text(document.question)] if document.question else []
+    parts += [Text(" · ".join(head.setting), style="dim")] if head.setting else []
+    parts += [Text(), *map(terminal_finding, head.findings), *map(Text, head.rows)] if head.lines else []
+    parts += [Text(), *(Text(line, style="yellow") for line in notes.warnings)] if notes.warnings else []
+    parts += [Padding(TerminalTable(table), (1, 0, 0, 0)) for table in document.tables]
+    parts += [Text(), *(Text(note, style="dim") for note in notes.legend)]
+    if notes.details:
+        told = (
+            f"{len(notes.details)} more notes, of tests, overlap and what was equal, are in report.html and report.md."
+        )
+        parts.append(Text(told, style="dim"))
     if document.paper:
         parts += [Text(), Text(papers.sentence(document.paper), style="dim")]
     if document.paper and document.paper.numbers:

@@ -12,13 +12,12 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.corpus.artifact import CorpusArtifact
 from paribus.evaluation.preflight import wrong_names
 from paribus.evaluation.stage import build_scores, build_tasks
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.scores import load
 from paribus.tokenization import Tokenizer
 from support.corpora import build_corpus, files_corpus, write_jsonl
 from support.evaluations import WORDS, stage_context, write_checkpoints
-from support.tables import record
+from support.tables import notes, record
 
 EVALUATION = EvaluationConfig(tasks=(), heldout_text=100_000, clean_overlap=0.3, last_checkpoints=2)
 

@@ -9,10 +9,9 @@ import pytest
 
 from paribus.ordering.arrays import save_array
 from paribus.reporting.notes.common_text import in_words, warning
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
-from support.tables import record
+from support.tables import notes, record
 
 FACTORS = ("tokenizer",)
 

@@ -10,7 +10,6 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.significance.crossed import crossed_tests, pooled_variance
 from paribus.reporting.significance.items import holm
 from paribus.reporting.table.comparison import Comparison, compare
@@ -19,7 +18,7 @@ from paribus.reporting.table.layout import layouts
 from paribus.reporting.table.measures import perplexity
 from paribus.reporting.table.score_lines import Remembered
 from paribus.reporting.table.scores import load
-from support.tables import FACTORS, demo_runs, record, write_scores
+from support.tables import FACTORS, demo_runs, notes, record, write_scores
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}

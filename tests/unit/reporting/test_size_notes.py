@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.notes.sizes import other_sizes
 from paribus.reporting.table.comparison import Comparison, compare
-from support.tables import FACTORS, config_of, record
+from support.tables import FACTORS, config_of, notes, record
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 SCAFFOLD = {"tokenizer": "scaffold_bpe", "encoder": "merge_rank", "ordering": "standard"}

@@ -15,12 +15,11 @@ from scipy import stats
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.fairness.why import explanation
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import change, layouts
-from support.tables import config_of, record
+from support.tables import config_of, notes, record
 
 FACTORS = ("encoder", "ordering")
 COMBINATIONS = [(encoder, ordering) for encoder in ("merge_rank", "longest_first") for ordering in ("standard", "nn")]

@@ -8,11 +8,10 @@ import pytest
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.fairness.equality import FairnessError
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import RunRecord
 from paribus.reporting.table.layout import layouts, quantity
-from support.tables import FACTORS, record
+from support.tables import FACTORS, notes, record
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig, default_table
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import seeds_note
 from support.bits_tables import FACTORS, rows, run
-from support.tables import record, write_scores
+from support.tables import notes, record, write_scores
 
 
 def line(comparison: Comparison, start: str) -> str:

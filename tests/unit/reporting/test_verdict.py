@@ -9,21 +9,28 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import default_table
-from paribus.reporting.notes.notes import notes
+from paribus.reporting.notes.notes import notes as all_notes
+from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL, crossed_tests, pooled_variance
-from paribus.reporting.table.comparison import compare
+from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun
 from paribus.reporting.table.layout import size
 from paribus.reporting.table.measures import BITS_PER_BYTE, Column
 from support.bits_tables import FACTORS, rows
+from support.tables import notes
 
 STEADY = (0.001, -0.003, 0.002, -0.001, 0.004)
 BEGINNING = "What these numbers allow one to say: "
 
 
 def last(root: Path, shifts: Mapping[str, Sequence[float]], missing: Sequence[MissingRun] = ()) -> str:
-    return notes(compare(rows(root, shifts), FACTORS, missing))[-1]
+    return said(compare(rows(root, shifts), FACTORS, missing))
+
+
+def said(comparison: Comparison) -> str:
+    told = all_notes(comparison).warnings
+    return "".join(verdict(comparison, warned=any(line.startswith("Warning") for line in told)))
 
 
 def test_it_names_the_better_and_the_worse_row_and_what_could_go_unseen_of_the_others(tmp_path: Path) -> None:
@@ -70,10 +77,10 @@ def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:
 def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path) -> None:
     shifts = {"bpe": STEADY, "apart": [0.5 + each for each in STEADY]}
     runs = rows(tmp_path / "runs", shifts, accuracy={("boolq", 0): [0.0, 1.0] * 10})
-    found = notes(compare(runs, FACTORS, table=replace(default_table(), primary=("bits_per_byte", "boolq"))))[-1]
+    found = said(compare(runs, FACTORS, table=replace(default_table(), primary=("bits_per_byte", "boolq"))))
     assert "apart is worse than bpe" in found
     assert "; nothing is said of boolq" in found and "of 20 items and a judgement takes 30." in found
-    absent = notes(compare(runs, FACTORS, table=replace(default_table(), primary=("boolq/5_shot",))))[-1]
+    absent = said(compare(runs, FACTORS, table=replace(default_table(), primary=("boolq/5_shot",))))
     assert absent == f"{BEGINNING}not which row is better, since the table has no column that decides it."
 
 
@@ -110,7 +117,7 @@ def test_the_first_row_that_was_asked_for_stays_the_baseline_when_none_of_its_ru
 def test_warnings_are_pointed_to(tmp_path: Path) -> None:
     lost = [MissingRun({"tokenizer": "apart"}, "the loss is not finite", diverged=True)]
     shifts = {"bpe": STEADY, "apart": [0.5 + each for each in STEADY]}
-    assert last(tmp_path / "warned", shifts, lost).endswith(" Read this with the warnings above.")
+    assert last(tmp_path / "warned", shifts, lost).endswith(" Read this with the warnings below.")
     assert "warnings" not in last(tmp_path / "calm", shifts)
 
 

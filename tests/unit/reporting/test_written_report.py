@@ -18,7 +18,6 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.fairness.fairness import FairnessError
-from paribus.reporting.notes.notes import notes
 from paribus.reporting.plots.comparison import plots
 from paribus.reporting.plots.curves import read_curves
 from paribus.reporting.plots.vocabularies import OverlapMatrix
@@ -28,7 +27,7 @@ from paribus.reporting.table.frame import MissingRun
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking.batches import MAX_NAME_LENGTH
-from support.tables import FACTORS, demo_runs, record
+from support.tables import FACTORS, demo_runs, notes, record
 
 PAPER = {
     "title": "Table I",
@@ -182,16 +181,17 @@ def test_the_latex_has_as_many_cells_in_every_line(demo: Report) -> None:
 
 def test_the_notes_say_what_the_error_bar_is_and_what_was_equal(demo: Report) -> None:
     text = " ".join(text_of(demo).split())
+    details = " ".join(read(demo, "report.md").split())
     assert "± is half the 95 % interval over other items alone (documents for bits per byte): one seed cannot" in text
     assert "One seed: this cannot say which is better, so no score of these is marked and no number" in text
     assert "Three seeds a row take 14 more trainings" in text
     assert "p < 0.05" not in text
-    assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in text
-    assert "8.4M tokens in every run" in text
-    assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in text
+    assert "Declared to differ: tokenizer, encoder, ordering, and the seed (0)." in details
+    assert "8.4M tokens in every run" in details
+    assert "Computed: 9.60e+13 FLOPs in every run, 256 steps in every run." in details
     assert "Text was repeated" not in text
     assert "191 items of continuation, 120 held-out documents" in text
-    assert "continuation: 9 of 200 items are left out in all rows, since their prompt does not fit" in text
+    assert "continuation: 9 of 200 items are left out in all rows, since their prompt does not fit" in details
     assert "0-shot: the prompts" not in text
 
 
@@ -281,7 +281,7 @@ def test_three_seeds_are_judged(tmp_path: Path) -> None:
     assert len(tests) == 1
     adjusted = "two-sided, paired, the only test of Held-out text bits / byte."
     assert f"against the first row (bpe, merge_rank, standard): {adjusted}" in text
-    assert "tested over seeds and items, both taken as random" in text
+    assert "tested over seeds and items, both taken as random" in " ".join(read(report, "report.md").split())
     assert "† Exploratory: these measures do not decide the question" in text
     assert "mean †" in text
     assert "bits / byte †" not in text

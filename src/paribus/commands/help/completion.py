@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console
 
-from paribus.cli import VERBS
+from paribus.commands.help.verbs import VERBS
 from paribus.config.flags import HELP_FLAGS, known_flags
 from paribus.config.reference.files import groups, options
 from paribus.errors import ConfigurationError

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.reporting.notes.notes import Notes
+from paribus.reporting.notes.summary import Summary
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import Beside
 from paribus.reporting.plots.picture import Plot
@@ -19,7 +21,9 @@ class ReportDocument:
     question: str
     comparison: Comparison
     tables: Sequence[TableLayout]
-    notes: Sequence[str]
+    summary: Summary
+    notes: Notes
+    """`legend` has what is said of a paper's numbers."""
     plots: Sequence[Plot]
     paper: Paper | None
     beside: Beside

@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 
 from paribus.reporting.formats.document import ReportDocument
+from paribus.reporting.notes.summary import Finding
 from paribus.reporting.paper.paper import sentence, side_by_side
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import ComparisonRow
@@ -12,16 +13,30 @@ from paribus.reporting.table.layout import TableEntry, TableLayout, heading, lin
 
 def markdown_report(document: ReportDocument) -> str:
     """The whole report as text; plots are files beside it."""
+    head, notes = document.summary, document.notes
     parts = [f"# {markdown(document.title)}", *([markdown(document.question)] if document.question else [])]
+    parts += [f"*{markdown(' · '.join(head.setting))}*"] if head.setting else []
+    parts += ["\n".join(f"- {_finding(line)}" for line in head.findings)] if head.findings else []
+    parts += map(markdown, head.rows)
+    parts += ["\n".join(f"- {markdown(note)}" for note in notes.warnings)] if notes.warnings else []
     for table in document.tables:
         note = [f"*{markdown(table.note)}.*"] if table.note else []
         parts += [f"## {table.title}", *note, markdown_table(table).rstrip()]
-    parts.append("\n".join(f"- {markdown(note)}" for note in document.notes))
+    parts.append("\n".join(f"- {markdown(note)}" for note in notes.legend))
+    if notes.details:
+        listed = "\n".join(f"- {markdown(note)}" for note in notes.details)
+        parts.append(f"<details><summary>Tests, overlap and what was equal</summary>\n\n{listed}\n\n</details>")
     parts.append("Intervals, p-values and detectable effects are in [report.csv](report.csv), where a cell has them.")
     parts += _paper(document)
     parts += map(markdown_picture, document.plots)
     lines = [_runs(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
+
+
+def _finding(finding: Finding) -> str:
+    """Its sentence; what is beyond chance in bold."""
+    text = markdown(finding.text)
+    return text if finding.state in ("undecided", "unjudged") else f"**{text}**"
 
 
 def markdown_picture(plot: Plot) -> str:

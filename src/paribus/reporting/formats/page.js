@@ -28,6 +28,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
   };
   headings.forEach((heading) => heading.querySelector("button").addEventListener("click", () => sort(heading)));
 }
+// A click on a row marks it wherever it stands on the page; on what is marked, no more.
+const marked = [...document.querySelectorAll("[data-row]")];
+document.addEventListener("click", ({ target }) => {
+  const row = target.closest("tr[data-row]");
+  if (!row || target.closest("a")) return;
+  const now = !row.classList.contains("chosen");
+  marked.forEach((other) => { if (other.dataset.row === row.dataset.row) other.classList.toggle("chosen", now); });
+});
 // The theme is the reader's until another is chosen; the choice is forgotten with the page.
 const theme = document.querySelector(".theme");
 theme.hidden = false;

@@ -13,6 +13,8 @@ from markupsafe import Markup
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
+from paribus.reporting.plots.curves import LEARNING_CURVES
+from paribus.reporting.plots.factors import NAME as FACTORS
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import TableLayout, TableLine, change, heading, link
@@ -32,18 +34,21 @@ def page(document: ReportDocument) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    pictures = [
+        {"light": _embedded(plot.svg), "dark": _embedded(plot.dark), "plot": plot, "where": _where(plot.name)}
+        for plot in document.plots
+    ]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
     several = len(comparison.baseline_rows) > 1
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
         tables=[_table(table) for table in document.tables],
+        summary=document.summary,
         notes=document.notes,
         tests=_tests(comparison),
         baseline="each row's baseline" if several else f"the first row ({comparison.row_name(comparison.rows[0])})",
-        pictures=[
-            {"light": _embedded(plot.svg), "dark": _embedded(plot.dark), "plot": plot} for plot in document.plots
-        ],
+        pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},
         paper=_paper(document.paper, comparison) if document.paper else None,
         rows=_rows(comparison, document.directory),
         script=Markup(script),
@@ -82,8 +87,14 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
     plain = any(cell.plain_p is not None for _, _, cell in tested)
     header = ["measure", "row", "difference", *(["95 % interval", "p", "p (Holm)", "detectable"] if judged else [])]
     header += ["over these models' items alone", "p (items)", "test (items)", *(["p (plain t)"] if plain else [])]
+    numbers = {row.labels: number for number, row in enumerate(comparison.rows, start=1)}
     lines = [
-        {"measure": heading(column), "row": comparison.row_name(row), "cells": _test(cell, column, judged, plain)}
+        {
+            "measure": heading(column),
+            "row": comparison.row_name(row),
+            "number": numbers[row.labels],
+            "cells": _test(cell, column, judged, plain),
+        }
         for column, row, cell in tested
     ]
     return {"header": header, "lines": lines}
@@ -109,6 +120,11 @@ def _interval(low: float, high: float, column: Column) -> str:
 
 def _p(value: float | None) -> tuple[str, float | None]:
     return ("" if value is None else f"{value:.3g}"), value
+
+
+def _where(name: str) -> str:
+    """Whether a picture stands before the table, beside it or among what unfolds."""
+    return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
 
 
 def _embedded(svg: bytes) -> str:

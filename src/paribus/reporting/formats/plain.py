@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paribus.reporting.notes.summary import Finding, Summary
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.frame import MissingRun
 
@@ -17,6 +18,7 @@ def report_document(
     tidy: pa.Table,
     *,
     title: str,
+    summary: Summary,
     notes: Sequence[str],
     files: Mapping[str, Path],
     missing: Sequence[MissingRun],
@@ -26,10 +28,31 @@ def report_document(
         "title": title,
         "factors": list(comparison.factors),
         "primary": sorted(comparison.primary),
+        "setting": list(summary.setting),
+        "findings": [_finding(finding) for finding in summary.findings],
         "rows": _rows(comparison, tidy.to_pylist()),
-        "notes": list(notes),
+        "notes": [*summary.rows, *notes],
         "missing": [{"factors": dict(run.factors), "reason": run.reason} for run in missing],
         "files": {name: str(path) for name, path in sorted(files.items())},
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    effect = finding.effect
+    return {
+        "factors": list(effect.factors),
+        "values": list(effect.values),
+        "references": list(effect.references),
+        "measure": effect.column,
+        "state": finding.state,
+        "difference": effect.test.difference,
+        "low": effect.test.low,
+        "high": effect.test.high,
+        "p_value": effect.test.p_value,
+        "p_holm": effect.p_holm,
+        "seeds": effect.test.seeds,
+        "seeds_needed": effect.seeds_needed() if finding.state == "undecided" else None,
+        "text": finding.text,
     }
 
 

@@ -1,29 +1,59 @@
 """The comparison table for the terminal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
 from rich.box import SIMPLE_HEAD
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.table import Table
 from rich.text import Text
 
+from paribus.reporting.notes.summary import Finding, State
 from paribus.reporting.table.layout import TableEntry, TableLayout
 from paribus.reporting.table.measures import HELDOUT_SETS
 
-_TERMINAL_WIDTH, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
+_NARROW, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
 _STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})
 
 
-def terminal_table(whole: TableLayout) -> Table:
+_SIGNS: Mapping[State, tuple[str, str]] = MappingProxyType(
+    {
+        "better": ("✓", "green"),
+        "worse": ("✗", "red"),
+        "different": ("≠", "cyan"),
+        "undecided": ("?", ""),
+        "unjudged": ("–", "dim"),
+    }
+)
+
+
+@dataclass(frozen=True)
+class TerminalTable:
+    """A table as wide as the terminal that it is printed on."""
+
+    layout: TableLayout
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """The table, for the width that is there."""
+        yield terminal_table(self.layout, options.max_width)
+
+
+def terminal_finding(finding: Finding) -> Text:
+    """A sentence of the head of a report, with a sign for how it came out."""
+    sign, style = _SIGNS[finding.state]
+    return Text(f"{sign} ", style=style).append(finding.text, style="" if style == "dim" else "default")
+
+
+def terminal_table(whole: TableLayout, width: int = _NARROW) -> Table:
     """The table for a terminal; where measures or rows are many, the main and the first ones only."""
-    layout = _fitting(whole)
-    shown = _shown(layout)
+    layout = _fitting(whole, width)
+    shown = _shown(layout, width)
     table = Table(title=layout.caption, title_justify="left", title_style="bold", **_STYLE)
     table.caption, table.caption_justify = _left_out(len(shown), layout, whole), "left"
-    for factor, width in zip(layout.factors, _label_widths(layout), strict=True):
-        table.add_column(Text(factor), min_width=width, overflow="fold")
+    for factor, least in zip(layout.factors, _label_widths(layout), strict=True):
+        table.add_column(Text(factor), min_width=least, overflow="fold")
     cells = [_styled([line.entries[index] for line in layout.lines]) for index in shown]
     for index in shown:
         words = _heading_words(layout, index)
@@ -51,7 +81,7 @@ def bare_table(title: str, caption: str | None = None) -> Table:
 def lines_table(lines: Sequence[Sequence[str]]) -> Table:
     """Ready text for a terminal: a header line, then lines that begin with a label; turned on its side if too wide."""
     table = Table(**_STYLE)
-    if sum(2 + max(map(len, column)) for column in zip(*lines, strict=True)) > _TERMINAL_WIDTH:
+    if sum(2 + max(map(len, column)) for column in zip(*lines, strict=True)) > _NARROW:
         lines = list(zip(*lines, strict=True))
     for index, text in enumerate(lines[0]):
         table.add_column(Text(text), justify="right" if index else "left")
@@ -68,11 +98,11 @@ def unrepeated(labels: Sequence[str], previous: Sequence[str]) -> list[str]:
     return [""] * same + list(labels[same:])
 
 
-def _fitting(layout: TableLayout) -> TableLayout:
+def _fitting(layout: TableLayout, width: int) -> TableLayout:
     """The first rows; without the spread over checkpoints where that makes room for a column."""
     layout = replace(layout, lines=layout.lines[:_LONGEST_TABLE])
     everything = list(range(len(layout.columns)))
-    if _width(layout, everything) <= _TERMINAL_WIDTH:
+    if _width(layout, everything) <= width:
         return layout
     bare = [replace(line, entries=tuple(replace(e, checkpoints="") for e in line.entries)) for line in layout.lines]
     return replace(layout, lines=tuple(bare))
@@ -88,7 +118,7 @@ def _left_out(columns: int, layout: TableLayout, whole: TableLayout) -> str | No
     return f"{', '.join(fewer)}; the report's files have all" if fewer else None
 
 
-def _shown(layout: TableLayout) -> list[int]:
+def _shown(layout: TableLayout, width: int) -> list[int]:
     """All columns where they fit, else those that decide the question, with others as far as these fit.
 
     Parts of the held-out text give way first, then single numbers of shots, then tasks from the left.
@@ -100,9 +130,9 @@ def _shown(layout: TableLayout) -> list[int]:
     means = {column.key for column in layout.columns if column.key.endswith("/mean")}
     beside_means = [i for i in shown if _mean_of(layout.columns[i].key) in means - {layout.columns[i].key}]
     for less in (parts, minor, beside_means):
-        if _width(layout, shown) > _TERMINAL_WIDTH:
+        if _width(layout, shown) > width:
             shown = [i for i in shown if i not in less] or shown
-    while len(shown) > 1 and _width(layout, shown) > _TERMINAL_WIDTH:
+    while len(shown) > 1 and _width(layout, shown) > width:
         rest = [i for i in shown if i in giving] or shown
         shown.remove(rest[0] if layout.columns[rest[0]].scored else rest[-1])
     return shown

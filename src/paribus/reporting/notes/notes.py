@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
+from paribus.reporting.notes.summary import duration
 from paribus.reporting.notes.trainings import averaged_weights, goes_on_otherwise, warnings
-from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.significance.judgement import (
     ITEMS_TO_JUDGE,
     SEEDS_TO_JUDGE,
@@ -22,34 +23,54 @@ from paribus.reporting.table.layout import EXPLORATORY, heading, size, spread_sh
 from paribus.reporting.table.measures import CONCATENATED, HELDOUT_SETS, Column
 
 
-def notes(comparison: Comparison) -> list[str]:
-    """Sentences for under the table, in the order in which a reader needs them."""
-    lines = [
-        *_reading(comparison),
-        *_spread(comparison),
-        *_tests(comparison),
-        *_few_items(comparison),
-        *_detectable(comparison),
-        *_plain(comparison),
-        *_beside(comparison),
-        *_smaller(comparison),
-        *truncated(comparison),
-        *crossed(comparison),
-        *_overlap(comparison),
-        *_repeated(comparison),
-        *_redrawn(comparison),
-        *other_sizes(comparison),
-        *_gaps(comparison),
-    ]
+@dataclass(frozen=True)
+class Notes:
+    """Sentences for beside a table."""
+
+    warnings: tuple[str, ...]
+    """What has to be read with every number."""
+    legend: tuple[str, ...]
+    """What numbers and marks mean, and what is missing."""
+    details: tuple[str, ...]
+    """How it was tested, what was equal, and what else a careful reader asks for."""
+
+    @property
+    def lines(self) -> list[str]:
+        """All of them, in the order in which a reader needs them."""
+        return [*self.warnings, *self.legend, *self.details]
+
+
+def notes(comparison: Comparison) -> Notes:
+    """All that is to be said of a table beside its numbers."""
     names = [_name(comparison, row) for row in comparison.rows]
-    warned = [*warning(comparison.common_text, names), *warnings(comparison)]
-    return [
-        *warned,
-        *lines,
-        *comparison.proof.sentences(),
-        *in_words(comparison.common_text),
-        *verdict(comparison, warned=any(line.startswith("Warning") for line in warned)),
-    ]
+    tests = _tests(comparison)
+    marks = [line for line in tests if line == tests[0] or line.startswith(EXPLORATORY)]
+    return Notes(
+        warnings=(*warning(comparison.common_text, names), *warnings(comparison)),
+        legend=(
+            *_reading(comparison),
+            *_spread(comparison),
+            *marks,
+            *(_few_seeds(comparison) if any(cell.test for _, _, cell in _cells(comparison)) else []),
+            *_few_items(comparison),
+            *_repeated(comparison),
+            *_redrawn(comparison),
+            *_gaps(comparison),
+        ),
+        details=(
+            *(line for line in tests if line not in marks),
+            *_detectable(comparison),
+            *_plain(comparison),
+            *_beside(comparison),
+            *_smaller(comparison),
+            *truncated(comparison),
+            *crossed(comparison),
+            *_overlap(comparison),
+            *other_sizes(comparison),
+            *comparison.proof.sentences(),
+            *in_words(comparison.common_text),
+        ),
+    )
 
 
 def _smaller(comparison: Comparison) -> list[str]:
@@ -206,7 +227,7 @@ def _tests(comparison: Comparison) -> list[str]:
         )
     if kinds := sorted({cell.test.test for cell in judged if cell.test and not cell.crossed}):
         lines.append(f"What no training has part in is tested over items alone: {' or '.join(kinds)}.")
-    return [*lines, *_few_seeds(comparison), *_without_baseline(comparison)]
+    return [*lines, *_without_baseline(comparison)]
 
 
 def _adjustment(tests: int) -> str:
@@ -267,7 +288,7 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * _device_hours(row) for row in few)
     where = "" if len(few) == len(comparison.finished) else " in some rows"
     cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
-    cost += f", about {_duration(hours)} of training as these took." if hours else "."
+    cost += f", about {duration(hours)} of training as these took." if hours else "."
     scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
     return [
         f"{seeds}{where}: this cannot say which is better, so no score of these is marked and no number of their "
@@ -306,12 +327,6 @@ def _device_hours(row: ComparisonRow) -> float:
     """Of one training, in the mean of the row's."""
     hours = [float(run.training.get("device_hours") or 0.0) for run in row.runs]
     return sum(hours) / len(hours)
-
-
-def _duration(hours: float) -> str:
-    if hours >= 1:
-        return f"{hours:,.1f} device-hours"
-    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 60 else f"{3600 * hours:.0f} device-seconds"
 
 
 def _baseline(comparison: Comparison) -> str:

@@ -30,7 +30,7 @@ def verdict(comparison: Comparison, *, warned: bool) -> list[str]:
     untold = [measure for measure in measures if not measure.judged]
     if told:
         told += [f"nothing is said of {heading(each.column)}{each.why_nothing()}" for each in untold]
-        return [f"{_BEGINNING}{'; '.join(some(told))}.{' Read this with the warnings above.' if warned else ''}"]
+        return [f"{_BEGINNING}{'; '.join(some(told))}.{' Read this with the warnings below.' if warned else ''}"]
     why = untold[0].why_nothing() if untold else ", since the table has no column that decides it"
     return [f"{_BEGINNING}not which row is better{why}."]
 

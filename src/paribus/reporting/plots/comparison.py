@@ -9,10 +9,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.notes.summary import Finding
 from paribus.reporting.plots.checkpoints import checkpoints_plot
 from paribus.reporting.plots.curves import Curve, learning_curves
 from paribus.reporting.plots.embeddings import embedding_plot
 from paribus.reporting.plots.examples import examples_plot
+from paribus.reporting.plots.factors import factors_plot
 from paribus.reporting.plots.picture import COLOURS, MARKERS, Plot, picture, style
 from paribus.reporting.plots.scaling import scaling_plots
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
@@ -28,16 +30,22 @@ MOST_ROWS = 24
 """Rows that a picture has room for."""
 
 
-def plots(comparison: Comparison, curves: Mapping[str, Curve], overlap: OverlapMatrix | None = None) -> list[Plot]:
+def plots(
+    comparison: Comparison,
+    curves: Mapping[str, Curve],
+    overlap: OverlapMatrix | None = None,
+    findings: Sequence[Finding] = (),
+) -> list[Plot]:
     """All plots for which there is something to show.
 
-    Accuracy and bits per byte, effects with their intervals, both by budget, size and checkpoint, accuracy by examples
-    in the prompt, learning curves, tokens, vocabularies, embeddings. Of a table with more than 24 rows the first 24 are
-    shown.
+    What each factor does, accuracy and bits per byte, effects with their intervals, both by budget, size and
+    checkpoint, accuracy by examples in the prompt, learning curves, tokens, vocabularies, embeddings. Of a table with
+    more than 24 rows the first 24 are shown.
     """
     rows = comparison.finished[:MOST_ROWS]
     with mpl.rc_context(style()):
         made = [
+            factors_plot(comparison, findings),
             *(_scores(comparison, rows, column) for column in main_columns(comparison)),
             _effects(comparison, rows),
             *scaling_plots(comparison, main_columns(comparison)),

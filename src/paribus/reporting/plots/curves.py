@@ -21,6 +21,9 @@ _AXES = {
 _POINTS = 400
 """Points of a curve that a picture can show."""
 
+LEARNING_CURVES = "learning_curves"
+"""Name of the picture."""
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -78,7 +81,7 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
         for row, run, curve in shown
     )
     height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
-    return picture("learning_curves", caption, f"{caption} {ends}.", (9.2, height), draw)
+    return picture(LEARNING_CURVES, caption, f"{caption} {ends}.", (9.2, height), draw)
 
 
 def _read(run: RunRecord) -> Curve | None:

@@ -56,11 +56,11 @@ def over_seeds(
 
     What seeds do to a row is taken from all rows of `values`. None for fewer than two common seeds.
     """
-    pools = {key: _pooled([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
+    pools = {key: pooled_by_row([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
     shared = [sorted(values[row][key].keys() & values[base][key].keys()) for row, base, key in places]
     enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
     pairs = [
-        (_by_seed(values[row][key], shared[index]), _by_seed(values[base][key], shared[index]))
+        (by_seed(values[row][key], shared[index]), by_seed(values[base][key], shared[index]))
         for index, (row, base, key) in ((index, places[index]) for index in enough)
     ]
     pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
@@ -121,7 +121,7 @@ def with_best(
     return found
 
 
-def _pooled(rows: Sequence[Values]) -> list[SeedVariance | None]:
+def pooled_by_row(rows: Sequence[Values]) -> list[SeedVariance | None]:
     """By row, what seeds do to single rows, from all that they move alike; None for the others."""
     means = seed_means(rows)
     if not means.size:
@@ -131,7 +131,7 @@ def _pooled(rows: Sequence[Values]) -> list[SeedVariance | None]:
     return [pooled if each else None for each in kept]
 
 
-def _by_seed(found: Values, seeds: Sequence[int]) -> Matrix:
+def by_seed(found: Values, seeds: Sequence[int]) -> Matrix:
     """(seeds, items), averaged over checkpoints."""
     return np.stack([found[seed].mean(axis=0) for seed in seeds])
 

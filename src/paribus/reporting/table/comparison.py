@@ -11,6 +11,7 @@ from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.fairness import fairness
 from paribus.reporting.notes.common_text import CommonText, common_text
+from paribus.reporting.significance.effects import Effect, effects
 from paribus.reporting.significance.judgement import tested, with_best
 from paribus.reporting.table.arrangement import Labels, baselines, factors_of, ordered
 from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
@@ -59,6 +60,8 @@ class Comparison:
     """What rows read in training that the rows they are compared with read too."""
     left_out: Mapping[str, LeftOut]
     """By task the items with a prompt that some run cut, where not all cut the same at the same place."""
+    effects: tuple[Effect, ...] = ()
+    """What each factor does to the measures that decide, and how two depend on each other."""
 
     @property
     def exploratory(self) -> bool:
@@ -134,9 +137,12 @@ def compare(
     values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
     averages = item_averages(values)
     compared = [row.baseline for row in rows]
+    references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
     cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
     cells = _with_starts(cells, rows)
     cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
+    deciding = [column for column in columns if column.scored and column.key in primary]
+    found = effects([row.labels for row in rows], references, deciding, cells, values)
     cells = with_best(shown(cells, columns), [row.labels for row in rows], columns, table)
     return Comparison(
         factors=factors,
@@ -155,6 +161,7 @@ def compare(
             for text in common_text(place, row.runs, rows[row.baseline].runs)
         ],
         left_out=left_out,
+        effects=tuple(found),
     )
 
 

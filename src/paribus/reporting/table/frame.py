@@ -46,6 +46,10 @@ class RunRecord:
     """What the record names and is there no longer, in words."""
     corpus: Mapping[str, Any] = field(default_factory=dict)
     """Result of the corpus; `overlap` of its held-out documents with training text, and what `moved` there."""
+    commit: str | None = None
+    """Of the code that trained it."""
+    ended: float | None = None
+    """When it ended, in seconds since 1970."""
     harmless: Mapping[str, str] = field(default_factory=dict)
     """Versions of packages that can change no number, by package."""
 

@@ -1,0 +1,17 @@
+"""The verbs of the command line, a line each."""
+
+VERBS = {
+    "run": "run one configuration, or with -m every combination of several",
+    "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
+    "status": "show what has run, what failed and why",
+    "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
+    "list": "the sweeps and runs of an output root: state, scores, age, size",
+    "order": "what orderings do to contexts, when a document is read, and what is near to it",
+    "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",
+    "tokenize": "encode standard input with a trained tokenizer",
+    "sync": "replay what MLflow has not seen yet",
+    "rerun": "run a recorded run again from nothing and compare every artefact and score",
+    "doctor": "verify the artefacts and clean what killed processes left",
+    "explain": "what a field, a group, one of its options or an experiment is",
+    "completion": "print what completes commands in bash, zsh or fish",
+}

@@ -1,0 +1,227 @@
+"""What each factor of a table does, over the values of the others, and the head of a report that says it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.reporting.notes.summary import Finding, summary
+from paribus.reporting.report import write_report
+from paribus.reporting.significance.crossed import LEVEL
+from paribus.reporting.significance.effects import Effect, effects
+from paribus.reporting.table.cells import Cell, Values
+from paribus.reporting.table.comparison import Comparison, compare
+from paribus.reporting.table.frame import MissingRun, RunRecord
+from paribus.reporting.table.measures import BITS_PER_BYTE
+from support.bits_tables import rows as bits_rows
+from support.tables import config_of, record
+
+LABELS = [(one, two) for one in ("a", "b") for two in ("x", "y")]
+STANDARD = {"first": "a", "second": "x"}
+BITS = BITS_PER_BYTE
+
+
+def table(
+    generator: np.random.Generator, means: Sequence[float], seeds: int = 5, items: int = 60, luck: float = 0.004
+) -> list[Values]:
+    """Scores of rows: by seed (1, items), with what a seed does to all, to one row, and what an item does to all."""
+    of_seed, of_item = generator.normal(scale=0.02, size=seeds), generator.normal(scale=0.5, size=items)
+    found = []
+    for mean in means:
+        own, item_luck = generator.normal(scale=luck, size=seeds), generator.normal(scale=0.01, size=items)
+        found.append(
+            {
+                seed: (mean + of_seed[seed] + own[seed] + of_item + item_luck)[None, :]
+                + generator.normal(scale=0.01, size=(1, items))
+                for seed in range(seeds)
+            }
+        )
+    return found
+
+
+def found_in(
+    values: Sequence[Values], labels: Sequence[tuple[str, ...]] = LABELS, standard: Mapping[str, str] = STANDARD
+) -> list[Effect]:
+    cells = [{BITS.key: Cell(value=1.0, items=60, fewest=60, seeds=len(each))} for each in values]
+    return effects(labels, standard, [BITS], cells, [{BITS.key: each} for each in values])
+
+
+def mean_of(values: Values) -> float:
+    return float(np.mean([array.mean() for array in values.values()]))
+
+
+def test_a_main_effect_is_the_mean_of_the_differences_and_an_interaction_their_difference() -> None:
+    values = table(np.random.default_rng(0), (2.0, 2.1, 1.9, 1.7))
+    first, second, both = found_in(values)
+    ax, ay, bx, by = map(mean_of, values)
+    assert (first.factors, first.values, first.references, first.rows) == (("first",), ("b",), ("a",), 2)
+    assert first.test.difference == pytest.approx(((bx - ax) + (by - ay)) / 2)
+    assert second.test.difference == pytest.approx(((ay - ax) + (by - bx)) / 2)
+    assert both.is_interaction
+    assert both.test.difference == pytest.approx((by - bx) - (ay - ax))
+    assert [effect.tests for effect in (first, second, both)] == [3, 3, 3]
+    assert all(effect.p_holm is not None and effect.p_holm >= effect.test.p_value for effect in (first, second, both))
+
+
+def test_the_effect_of_an_only_factor_is_the_test_of_its_row(tmp_path: Path) -> None:
+    comparison = compare(bits_rows(tmp_path, {"bpe": (0.0, 0.01, -0.01), "apart": (0.1, 0.12, 0.09)}), ("tokenizer",))
+    (effect,) = comparison.effects
+    assert effect.test == comparison.rows[1].cells[BITS_PER_BYTE.key].crossed
+    assert effect.p_holm == comparison.rows[1].cells[BITS_PER_BYTE.key].p_holm
+
+
+def test_three_factors_are_averaged_over_whatever_both_have() -> None:
+    labels = [(one, two, three) for one in ("a", "b") for two in ("x", "y") for three in ("m", "n")][:-1]
+    values = table(np.random.default_rng(1), [0.1 * place for place in range(7)])
+    found = found_in(values, labels, STANDARD | {"third": "m"})
+    by_name = {effect.values: effect for effect in found}
+    assert by_name["b",].rows == 3
+    means = dict(zip(labels, map(mean_of, values), strict=True))
+    contexts = (("x", "m"), ("x", "n"), ("y", "m"))
+    expected = np.mean([means["b", *context] - means["a", *context] for context in contexts])
+    assert by_name["b",].test.difference == pytest.approx(expected)
+    assert by_name["b", "y"].rows == 2
+    assert set(by_name) == {("b",), ("y",), ("n",), ("b", "y"), ("b", "n"), ("y", "n")}
+
+
+def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:
+    values = table(np.random.default_rng(2), (2.0, 2.1, 1.9, 1.7), seeds=3)
+    apart = {seed + 10: array for seed, array in values[3].items()}
+    assert found_in([*values[:3], apart]) == []
+    pairs = [{seed: each[seed] for seed in (0, 1)} for each in values]
+    assert all(effect.p_holm is None and effect.test.seeds == 2 for effect in found_in(pairs))
+    cells = [{BITS.key: Cell(value=1.0, items=20, fewest=20, seeds=3)} for _ in values]
+    assert effects(LABELS, STANDARD, [BITS], cells, [{BITS.key: each} for each in values]) == []
+    starts = [{BITS.key: Cell(value=1.0, items=60, fewest=60, seeds=3, start=str(at))} for at in range(4)]
+    assert effects(LABELS, STANDARD, [BITS], starts, [{BITS.key: each} for each in values]) == []
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_where_no_factor_does_anything_few_are_called_more_than_chance(seeds: int) -> None:
+    generator = np.random.default_rng(seeds)
+    trials = 300
+    found = [found_in(table(generator, (2.0,) * 4, seeds=seeds)) for _ in range(trials)]
+    for place in range(3):
+        share = np.mean([each[place].test.p_value < LEVEL for each in found])
+        assert share < 0.05 + 3 * np.sqrt(0.05 * 0.95 / trials)
+    covered = np.mean([each[0].test.low < 0 < each[0].test.high for each in found])
+    assert covered > 0.95 - 3 * np.sqrt(0.05 * 0.95 / trials)
+    assert np.mean([any((effect.p_holm or 1) < LEVEL for effect in each) for each in found]) < 0.09
+
+
+def test_as_many_seeds_as_are_said_to_be_needed_show_the_effect_four_times_in_five() -> None:
+    generator = np.random.default_rng(7)
+    true, luck, items = 0.004, 0.008, 400
+    means = (2.0, 2.0, 2.0 - true, 2.0 - true)
+    first = [found_in(table(generator, means, seeds=4, items=items, luck=luck))[0] for _ in range(40)]
+    at_truth = [replace(each, test=replace(each.test, difference=-true)) for each in first]
+    needed = [each.seeds_needed() for each in at_truth]
+    seeds = int(np.median([number for number in needed if number is not None]))
+    assert 5 <= seeds <= 60
+    again = [found_in(table(generator, means, seeds=seeds, items=items, luck=luck))[0] for _ in range(120)]
+    power = np.mean([(each.p_holm or 1) < LEVEL for each in again])
+    assert 0.6 < power < 0.97
+
+
+def test_what_items_hide_is_not_shown_by_more_seeds() -> None:
+    values = table(np.random.default_rng(3), (2.0,) * 4, items=30, luck=1e-6)
+    assert found_in(values)[0].seeds_needed() is None
+
+
+def factorial(root: Path, shifts: Mapping[tuple[str, str], float], seeds: int = 4) -> list[RunRecord]:
+    """Runs of two tokenizers and two encoders, whose held-out documents take so many more bits per byte."""
+    sizes = np.random.default_rng(3).integers(500, 4000, 60)
+    found = []
+    for (tokenizer, encoder), shift in shifts.items():
+        for seed in range(seeds):
+            noise = np.random.default_rng([len(tokenizer), len(encoder), seed]).normal(size=60)
+            bits = [float(size * (2.5 + shift + 0.02 * each)) for size, each in zip(sizes, noise, strict=True)]
+            labels = {"tokenizer": tokenizer, "encoder": encoder}
+            heldout = list(zip(bits, map(int, sizes), strict=True))
+            config = config_of(labels, seed) | {"budget": {"kind": "equal_tokens", "tokens": 2_000_000}}
+            made = record(root, f"{tokenizer}-{encoder}-{seed}", labels, {}, seed=seed, heldout=heldout, config=config)
+            training = {**made.training, "steps": 100, "device_hours": 0.5, "parameters": 1_400_000}
+            found.append(replace(made, training=training, commit="0123456789abcdef", ended=1_795_000_000.0 + seed))
+    return found
+
+
+WHOLE = {
+    ("bpe", "merge_rank"): 0.0,
+    ("bpe", "longest_first"): -0.1,
+    ("scaffold_bpe", "merge_rank"): 0.001,
+    ("scaffold_bpe", "longest_first"): -0.1,
+}
+
+
+def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tuple[Comparison, dict[str, Finding]]:
+    comparison = compare(factorial(root, WHOLE, seeds), ("tokenizer", "encoder"), missing)
+    return comparison, {"".join(each.effect.values): each for each in summary(comparison, warned=False).findings}
+
+
+def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Path) -> None:
+    comparison, findings = head(tmp_path)
+    told = summary(comparison, warned=False)
+    assert told.setting == (
+        "16 runs: 4 rows, 4 seeds",
+        "corpus pydocs",
+        "1.4M parameters",
+        "budget 2.0M tokens",
+        "2026-11-18",
+        "code 012345678",
+    )
+    longest, scaffold = findings["longest_first"], findings["scaffold_bpe"]
+    assert told.findings[0] == longest
+    assert longest.state == "better"
+    assert longest.text.startswith("encoder: longest_first is better than merge_rank: −0.1")
+    assert "beyond chance (p = less than 0.0001, adjusted)." in longest.text
+    assert scaffold.state == "undecided"
+    assert scaffold.text.startswith("tokenizer: scaffold_bpe against bpe: ")
+    assert "undecided; " in scaffold.text
+    assert "tokenizer × encoder" in findings["scaffold_bpelongest_first"].text
+    assert told.rows[0].startswith("What these numbers allow one to say: ")
+
+
+def test_what_is_undecided_says_how_many_seeds_it_takes_and_what_these_cost(tmp_path: Path) -> None:
+    _, findings = head(tmp_path)
+    needed = {name: finding.effect.seeds_needed() for name, finding in findings.items() if finding.state == "undecided"}
+    for name, seeds in needed.items():
+        text = findings[name].text
+        if seeds is None:
+            assert "takes more documents or items to score on" in text
+        else:
+            more = 4 * (seeds - 4)
+            assert f"some {seeds:,} seeds a row ({more:,} more trainings, about {more / 2:,.1f} device-hours)" in text
+    assert needed
+
+
+def test_two_seeds_judge_no_factor(tmp_path: Path) -> None:
+    _, findings = head(tmp_path, seeds=2)
+    assert {finding.state for finding in findings.values()} == {"unjudged"}
+    assert all("a judgement takes 3 seeds a row, and 2 are shared" in each.text for each in findings.values())
+
+
+def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
+    runs = factorial(tmp_path / "runs", WHOLE)
+    report = write_report(
+        runs,
+        title="Encoders",
+        question="Does it help?",
+        factors=("tokenizer", "encoder"),
+        directory=tmp_path / "report",
+    )
+    page = report.files["report.html"].read_text(encoding="utf-8")
+    text = report.files["report.md"].read_text(encoding="utf-8")
+    for written, table_at in ((page, page.index("<table")), (text, text.index("## Scores"))):
+        assert written.index("Does it help?") < written.index("16 runs: 4 rows") < table_at
+        assert written.index("longest") < table_at
+    assert (
+        page.index("What each factor does") < page.index("<table") < page.index("Training loss")
+        if "Training loss" in page
+        else True
+    )
+    assert page.index("<details>") > page.index("<table")
+    assert (tmp_path / "report/plots/factors.png").is_file()
+    assert report.plain["findings"][0]["state"] == "better"
+    assert "<details><summary>Tests, overlap and what was equal</summary>" in text
