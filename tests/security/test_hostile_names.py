@@ -131,6 +131,9 @@ def test_artefacts_of_any_experiment_stay_below_the_root(name: str, tmp_path: Pa
 VERBS = (
     ("rerun", "{}"),
     ("rerun", "0123456789abcdef", "root={}"),
+    ("export", "{}", "mine"),
+    ("export", "last", "{}"),
+    ("list", "root={}"),
     ("sync", "root={}"),
     ("sync", "tracking.experiment={}"),
     ("sync", "{}"),

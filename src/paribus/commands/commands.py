@@ -129,12 +129,19 @@ def _list(arguments: Sequence[str]) -> int:
     return list_command(arguments, open_console())
 
 
+def _export(arguments: Sequence[str]) -> int:
+    from paribus.commands.kept.export import export_command
+
+    return export_command(arguments, open_console())
+
+
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _with_overrides("run", _run),
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
     "report": _with_overrides("report", _report),
     "list": _list,
+    "export": _export,
     "doctor": _with_overrides("doctor", _doctor),
     "order": _order,
     "tokens": _tokens,

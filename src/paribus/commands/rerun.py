@@ -4,7 +4,6 @@ import dataclasses
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,6 @@ from rich.text import Text
 from paribus.checks.command import checked_run
 from paribus.commands.matches import TOLERANCE, Match, Mismatch, match
 from paribus.config.flags import HELP_FLAGS
-from paribus.config.names import proper_run_id
 from paribus.config.options import read_options
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
@@ -25,7 +23,7 @@ from paribus.pipeline.job import JobFunction
 from paribus.pipeline.make import check
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
-from paribus.pipeline.record.references import find_run, is_reference
+from paribus.pipeline.record.references import find_run_id, is_reference
 from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.reporting.fairness.equality import flatten
@@ -65,7 +63,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
     name, root, devices = _parse(arguments)
-    run_id = _identifier(name, root)
+    run_id = find_run_id(name, root)
     record = read_run_record(root / "runs" / run_id)
     if record is None:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
@@ -87,14 +85,6 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         raise
     JobFunction(loaded_code())(again)
     return _report(original, again, console)
-
-
-def _identifier(name: str, root: Path) -> str:
-    """Of the run that a name stands for; one whose sweep is not on record is named by its whole identifier."""
-    with suppress(ValueError):
-        if (root / "runs" / proper_run_id(name)).is_dir():
-            return name
-    return find_run(name, root).run_id
 
 
 def _parse(arguments: Sequence[str]) -> tuple[str, Path, dict[str, str]]:

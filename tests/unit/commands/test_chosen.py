@@ -56,6 +56,15 @@ def test_a_name_is_given_alone(tmp_path: Path, more: list[str], capsys: pytest.C
     assert ("two names" if more == ["first"] else f"leave {more[0]} out") in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("name", ["../x", "a;touch x", "a\0b", "x\x1b[2J", "x" * 300, "", " ", "\udcff", "*"])
+def test_a_name_of_no_file_names_nothing(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    record(tmp_path / "paribus_runs", "seed=1")
+    assert main(["status", name]) == 2
+    told = capsys.readouterr().err
+    assert "Traceback" not in told
+    assert "\x1b" not in told
+
+
 def test_a_sweep_that_would_be_another_now_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     record(tmp_path / "paribus_runs", "seed=1")
     (tmp_path / "texts.txt").write_text("another text", encoding="utf-8")

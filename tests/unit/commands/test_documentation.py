@@ -11,7 +11,7 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands import rerun, tokenize
-from paribus.commands.kept import list_runs
+from paribus.commands.kept import export, list_runs
 from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe
@@ -79,6 +79,7 @@ OTHERS: dict[str, Callable[[list[str]], object]] = {
     "sync": lambda words: read_options([word.strip("[]") for word in words], sync._OPTIONS),
     "rerun": rerun._parse,
     "list": list_runs.parse,
+    "export": export.parse,
 }
 """What reads the arguments of verbs without a configuration."""
 
@@ -173,7 +174,7 @@ def test_every_verb_is_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-@pytest.mark.parametrize("verb", ["list", "order", "tokenize", "sync", "rerun"])
+@pytest.mark.parametrize("verb", ["export", "list", "order", "tokenize", "sync", "rerun"])
 def test_verbs_without_a_configuration_print_their_own_help(
     verb: str, flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,6 +6,7 @@ VERBS = {
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
     "list": "the sweeps and runs of an output root: state, scores, age, size",
+    "export": "write the model of a run as a Hugging Face directory with a model card",
     "order": "what orderings do to contexts, when a document is read, and what is near to it",
     "tokens": "what tokenizers do with a corpus, without a model: compression, lengths, entropy, overlap",
     "tokenize": "encode standard input with a trained tokenizer",

@@ -5,11 +5,15 @@ first that finds anything counts: the whole identifier, the whole name, the star
 """
 
 import re
+import shlex
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from paribus.config.arguments import Command
+from paribus.config.flags import CONFIG_DIR
+from paribus.config.names import proper_run_id
 from paribus.errors import ConfigurationError
 from paribus.pipeline.record.sweep_record import SweepRecord, SweptRun, command_of, read_sweeps
 from paribus.store.file_names import RUN_RECORD
@@ -74,6 +78,28 @@ def last_sweep(root: Path) -> Reference | None:
 def find(text: str, root: Path) -> Reference:
     """The sweep, arm or run that `text` names; ConfigurationError, with candidates, for none and for several."""
     return _only(text, root, lambda known: True)
+
+
+def find_run_id(text: str, root: Path) -> str:
+    """The identifier of the run that `text` names; one whose sweep is not on record is named by its whole identifier.
+
+    ConfigurationError as of `find_run`.
+    """
+    with suppress(ValueError):
+        if (root / "runs" / proper_run_id(text)).is_dir():
+            return text
+    return find_run(text, root).run_id
+
+
+def command_line(run_id: str, root: Path) -> str | None:
+    """The command that makes one run, as it would be typed; None where no sweep has it on record."""
+    for sweep in read_sweeps(root):
+        for run in sweep.runs:
+            if run.run_id == run_id:
+                directories = [word for name in sweep.config_directories for word in (CONFIG_DIR, name)]
+                own = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in run.overrides]
+                return shlex.join(["paribus", "run", *directories, *own])
+    return None
 
 
 def find_run(text: str, root: Path) -> SweptRun:

@@ -1,0 +1,109 @@
+"""The card of a model that leaves an output root: its scores, how to load it, and how it was made."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+
+from paribus.config.units import format_count, format_size
+
+CARD = "README.md"
+_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
+_BITS = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What is known of a checkpoint."""
+
+    run_id: str
+    record: Mapping[str, Any]
+    step: int
+    command: str | None
+    """As it would be typed; None where the sweep of the run is not on record."""
+    training: Mapping[str, Any]
+    """Record of its artefact."""
+    scores: Mapping[str, float]
+    """Numbers of this checkpoint, as they were logged."""
+
+
+def model_card(origin: Origin, directory: Path, name: str) -> str:
+    """The card of the model in `directory`, which is to be called `name`."""
+    parts = (_head(origin, name), _loading(directory, name), _scores(origin), _making(origin))
+    return "\n".join(line for part in parts for line in part) + "\n"
+
+
+def _head(origin: Origin, name: str) -> Iterator[str]:
+    result = origin.training["result"]
+    yield from ("---", "library_name: transformers", "tags:", "- paribus", "---", "", f"# {name}", "")
+    yield (
+        f"Step {origin.step:,} of {result['steps']:,} of paribus run `{origin.run_id}` "
+        f"(`{origin.record['name']}`): {format_count(result['parameters'])} parameters, trained on "
+        f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, in all."
+    )
+    yield from ("", "No licence is given here: whoever publishes the model says which.", "")
+
+
+def _loading(directory: Path, name: str) -> Iterator[str]:
+    """The lines that load it, which a test runs."""
+    architecture = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architectures"][0]
+    model = "AutoModelForCausalLM" if architecture.endswith("ForCausalLM") else "AutoModelForSeq2SeqLM"
+    alone = (directory / "tokenizer.json").is_file()
+    yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
+    if not alone:
+        yield "import paribus.tokenization.interchange.huggingface  # AutoTokenizer learns of ParibusTokenizer"
+    yield from ("", f'tokenizer = AutoTokenizer.from_pretrained("{name}")')
+    yield from (f'model = {model}.from_pretrained("{name}")', "```", "")
+    if not alone:
+        yield (
+            "`tokenizer.json` cannot say what this tokenizer does, so `AutoTokenizer` alone refuses it: it needs the "
+            "package paribus and the import above. No code is in this directory, and nothing needs `trust_remote_code`."
+        )
+        yield "Without transformers, the same tokenizer is read by these two lines:"
+        yield from ("", "```python", "from paribus.tokenization import Tokenizer")
+        yield from (f'tokenizer = Tokenizer.load("{name}/tokenizer")', "```", "")
+
+
+def _scores(origin: Origin) -> Iterator[str]:
+    yield from ("## Scores", "")
+    if not origin.scores:
+        yield from ("This checkpoint was not scored.", "")
+        return
+    yield from ("| measure | value |", "|---|---|")
+    yield from (f"| {_measure(name)} | {value:.6g} |" for name, value in origin.scores.items())
+    yield ""
+
+
+def _measure(name: str) -> str:
+    """A logged name for people; as it is where it is of another kind."""
+    if match := _SCORE.fullmatch(name):
+        return f"{match['task']}, {match['shots']}-shot, {match['metric']}"
+    if match := _BITS.fullmatch(name):
+        return f"bits per byte, {match['text'] or 'held-out text'}"
+    return name
+
+
+def _making(origin: Origin) -> Iterator[str]:
+    provenance = origin.training["provenance"]
+    git = provenance["git"] or {}
+    changed = " with uncommitted changes" if git.get("diff") or git.get("changes") or git.get("untracked") else ""
+    yield from ("## How it was made", "")
+    if origin.command is not None:
+        yield from ("```bash", origin.command, "```", "")
+    yield f"- paribus {provenance['paribus']}, commit {git.get('commit', 'unknown')}{changed}"
+    yield f"- Python {provenance['python']}, " + ", ".join(
+        f"{name} {provenance['packages'][name]}" for name in ("torch", "transformers") if name in provenance["packages"]
+    )
+    yield f"- computed on {', then '.join(origin.training['result'].get('computed_on', ['an unknown device']))}"
+    yield f"- `paribus rerun {origin.run_id}` in its output root makes the run again and compares every byte"
+    yield from (
+        "",
+        "The configuration, as far as it may decide a number, with the digests of the files that it was made from:",
+        "",
+    )
+    yield from ("```yaml", yaml.safe_dump(dict(origin.record["identity"]), sort_keys=True, allow_unicode=True).rstrip())
+    yield "```"

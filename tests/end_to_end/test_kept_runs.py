@@ -1,0 +1,150 @@
+"""What becomes of finished runs: a model that leaves its root is the one that was trained."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from paribus.cli import main
+from paribus.tokenization import Tokenizer
+from support.command_line import OVERRIDES, paribus, write_corpus
+
+TEXTS = ["The river carries silt.", "An engine burns 12345 fuel", "河流把水 and  stones\n", "🙂 <|endoftext|>"]
+SWEEP = ("-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first")
+ARMS = {"bpe merge_rank": True, "scaffold_bpe longest_first": False}
+"""Arm -> whether `tokenizer.json` holds its tokenizer."""
+
+
+@pytest.fixture(scope="module", name="finished")
+def _finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory in which four arms have run."""
+    directory = tmp_path_factory.mktemp("finished")
+    write_corpus(directory)
+    paribus(directory, "run", *SWEEP)
+    return directory
+
+
+@pytest.fixture(name="here")
+def _here(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The finished sweep, which models are exported from to this directory."""
+    monkeypatch.chdir(tmp_path)
+    return finished / "paribus_runs"
+
+
+def trained(root: Path, arm: str) -> Path:
+    """The last checkpoint of an arm."""
+    sweep = json.loads(next((root / "sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
+    (run,) = (run for run in sweep["runs"] if run["label"] == arm)
+    record = json.loads((root / "runs" / run["run_id"] / "run.json").read_text(encoding="utf-8"))
+    return max((root / "artifacts" / "training" / record["stages"]["training"]["key"]).glob("step_*"))
+
+
+def python_blocks(card: Path) -> list[str]:
+    return re.findall(r"```python\n(.*?)```", card.read_text(encoding="utf-8"), flags=re.DOTALL)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(here: Path, arm: str) -> None:
+    assert main(["export", arm, "models/mine", f"root={here}"]) == 0
+    blocks = python_blocks(Path("models/mine/README.md"))
+    tell = f"found = [tokenizer(text)['input_ids'] for text in {TEXTS!r}] + [model.num_parameters()]"
+    code = f"{blocks[0]}\n{tell}\nimport json\nprint(json.dumps(found))"
+    done = subprocess.run([sys.executable, "-c", code], cwd="models", capture_output=True, text=True, check=True)
+    *ids, parameters = json.loads(done.stdout)
+    tokenizer = Tokenizer.load(trained(here, arm) / "tokenizer")
+    assert ids == [tokenizer.encode(text).tolist() for text in TEXTS]
+    assert parameters > 10_000
+    for name in ("model.safetensors", "config.json"):
+        assert (Path("models/mine") / name).read_bytes() == (trained(here, arm) / name).read_bytes()
+
+
+def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(here: Path) -> None:
+    assert main(["export", "scaffold_bpe longest_first", "mine", f"root={here}"]) == 0
+    assert not Path("mine/tokenizer.json").exists()
+    loading, alone = python_blocks(Path("mine/README.md"))
+    assert "import paribus.tokenization.interchange.huggingface" in loading
+    without = "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('mine')"
+    assert subprocess.run([sys.executable, "-c", without], capture_output=True, check=False).returncode
+    found: dict[str, Tokenizer] = {}
+    exec(alone, found)  # type: ignore[arg-type]
+    expected = Tokenizer.load(trained(here, "scaffold_bpe longest_first") / "tokenizer")
+    assert all(np.array_equal(found["tokenizer"].encode(text), expected.encode(text)) for text in TEXTS)
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_no_code_is_exported(here: Path, arm: str) -> None:
+    assert main(["export", arm, "mine", f"root={here}"]) == 0
+    names = {path.relative_to("mine").as_posix() for path in Path("mine").rglob("*") if path.is_file()}
+    assert {Path(name).suffix for name in names} == {".json", ".md", ".safetensors"}
+    assert ("tokenizer.json" in names) == ARMS[arm]
+    assert not any("auto_map" in Path("mine", name).read_text("utf-8") for name in names if name.endswith(".json"))
+
+
+def test_the_card_has_the_scores_the_command_and_the_configuration(here: Path) -> None:
+    assert main(["export", "bpe merge_rank", "mine", f"root={here}"]) == 0
+    card = Path("mine/README.md").read_text(encoding="utf-8")
+    (run,) = re.findall(r"paribus run `([0-9a-f]{16})`", card)
+    (evaluation,) = (path for path in (here / "artifacts" / "evaluation").iterdir() if path.name.startswith(run))
+    logged = json.loads((evaluation / "record.json").read_text(encoding="utf-8"))["result"]["metrics"]
+    assert f"| bits per byte, held-out text | {logged['eval/bits_per_byte']:.6g} |" in card
+    assert f"| continuation, 0-shot, acc | {logged['eval/continuation/0shot/acc']:.6g} |" in card
+    assert "paribus run tokenizer=bpe encoder=merge_rank scale=tiny corpus=files" in card
+    assert "vocab_size: 512" in card
+    assert "licence" in card
+
+
+def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_scored(here: Path) -> None:
+    first = min(trained(here, "bpe merge_rank").parent.glob("step_*"))
+    step = int(first.name.removeprefix("step_"))
+    assert main(["export", "bpe merge_rank", "mine", f"step={step}", f"root={here}"]) == 0
+    assert Path("mine/model.safetensors").read_bytes() == (first / "model.safetensors").read_bytes()
+    assert "This checkpoint was not scored." in Path("mine/README.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["last"], "export takes a run and a directory"),
+        (["last", "mine", "step=x"], "a step is a whole number"),
+        (["last", "mine", "step=7"], "no such checkpoint; there are those of steps"),
+        (["bpe", "mine"], "may be several things"),
+        (["nothing", "mine"], "no run, arm or sweep 'nothing'"),
+        (["last", "full"], "is there and not empty"),
+        (["last", "full/file"], "is there and not empty"),
+        (["last", "mine", "stp=1"], "did you mean step=1?"),
+    ],
+)
+def test_what_cannot_be_exported_is_refused_and_leaves_nothing(
+    here: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("full").mkdir()
+    Path("full/file").write_text("mine", encoding="utf-8")
+    assert main(["export", *arguments, f"root={here}"]) == 2
+    assert told in capsys.readouterr().err
+    assert sorted(path.as_posix() for path in Path().rglob("*")) == ["full", "full/file"]
+
+
+def test_a_failure_leaves_nothing_half_written(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(path: Path) -> str:
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr("paribus.commands.kept.export.sha256", full)
+    assert main(["export", "last", "new/mine", f"root={here}"]) == 1
+    assert "No space left" in capsys.readouterr().err
+    assert sorted(path.name for path in Path().iterdir()) == []
+
+
+def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    shutil.copytree(here, "copy")
+    weights = trained(Path("copy"), "bpe merge_rank") / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:-1] + b"x")
+    assert main(["export", "bpe merge_rank", "mine", "root=copy"]) == 1
+    assert "model.safetensors differs from its digest" in capsys.readouterr().err
+    assert not Path("mine").exists()
