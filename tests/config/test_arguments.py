@@ -106,8 +106,8 @@ def test_a_flag_of_another_verb_is_refused_with_that_verb(verb: str, flag: str) 
 @pytest.mark.parametrize("verb", [verb for verb in VERBS if verb not in WITH_CONFIGURATION])
 def test_verbs_of_their_own_arguments_refuse_unknown_flags_too(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     words = {"order": ["statistics"], "rerun": ["0123456789abcdef"]}.get(verb, [])
-    assert main([verb, *words, "--yes"]) == 2
-    assert "--yes" in capsys.readouterr().err
+    assert main([verb, *words, "--force"]) == 2
+    assert "--force" in capsys.readouterr().err
 
 
 def test_short_options_are_refused_by_what_is_wrong_with_them() -> None:

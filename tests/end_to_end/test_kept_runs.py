@@ -148,3 +148,101 @@ def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys
     assert main(["export", "bpe merge_rank", "mine", "root=copy"]) == 1
     assert "model.safetensors differs from its digest" in capsys.readouterr().err
     assert not Path("mine").exists()
+
+
+@pytest.fixture(name="mine")
+def _mine(finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished sweep, to prune."""
+    return Path(shutil.copytree(finished, tmp_path / "mine"))
+
+
+def files_below(directory: Path, *names: str) -> dict[str, bytes]:
+    found = (path for name in names for path in (directory / name).rglob("*") if path.is_file())
+    return {path.relative_to(directory).as_posix(): path.read_bytes() for path in found}
+
+
+def weights(directory: Path) -> list[Path]:
+    return sorted((directory / "paribus_runs/artifacts/training").glob("*/step_*/model.safetensors"))
+
+
+def optimizers(directory: Path) -> list[Path]:
+    return sorted((directory / "paribus_runs/artifacts/training").glob("*/state/*"))
+
+
+def records(directory: Path) -> dict[str, int]:
+    """When each artefact and run was recorded: what is made again has another time."""
+    root = directory / "paribus_runs"
+    paths = [*root.glob("artifacts/*/*/record.json"), *root.glob("runs/*/run.json")]
+    return {path.relative_to(root).as_posix(): path.stat().st_mtime_ns for path in paths}
+
+
+def test_pruning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> None:
+    before = files_below(mine, "paribus_runs")
+    said = paribus(mine, "prune").stdout
+    assert re.search(r"MiB can go; --yes removes it:\n +[\d.]+ \w+  optimizer states \(4\): only start", said)
+    assert re.search(
+        r"stays unless its runs are named, as in paribus prune last:\n +[\d.]+ \w+  checkpoints \(4\)", said
+    )
+    assert "checkpoints (4): new scores" in paribus(mine, "prune", "last").stdout
+    after = files_below(mine, "paribus_runs")
+    changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
+    assert {name.split("/")[2] for name in changed} <= {"verified", "claims"}
+
+
+def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path) -> None:
+    paribus(mine, "report", *SWEEP)
+    before, recorded = files_below(mine / "paribus_runs", "reports"), records(mine)
+    assert "freed" in paribus(mine, "prune", "--yes").stdout
+    assert (len(weights(mine)), optimizers(mine)) == (4 * 4, [])
+    assert "checkpoints (4)" in paribus(mine, "prune", "last", "--yes").stdout
+    assert weights(mine) == []
+    paribus(mine, "report", *SWEEP)
+    assert files_below(mine / "paribus_runs", "reports") == before
+    assert paribus(mine, "run", *SWEEP).stdout.startswith("4 of 4 runs done already")
+    assert paribus(mine, "status").stdout.count("9 of 9") == 4
+    assert ", 0 damaged, 0 unfinished" in paribus(mine, "doctor").stdout
+    assert records(mine) == recorded
+    assert "nothing can go" in paribus(mine, "prune", "last").stdout
+    assert "were pruned; `paribus rerun" in paribus(mine, "export", "last", "model", expect=1).stderr
+
+
+def test_new_scores_take_training_again_where_checkpoints_went_and_none_where_optimizers_did(mine: Path) -> None:
+    new = (*(text for text in OVERRIDES if "shots" not in text), "evaluation.shots=[0]")
+    paribus(mine, "prune", "--yes")
+    paribus(mine, "prune", "scaffold_bpe longest_first", "--yes")
+    plan = json.loads(paribus(mine, "plan", "--json", *SWEEP[:1], *new, *SWEEP[-2:]).stdout)
+    states = [run["training"]["state"] for run in plan["runs"]]
+    assert states == ["cached", "cached", "cached", "missing"]
+    kept, pruned = (trained_by(mine, name) for name in ("bpe merge_rank", "scaffold_bpe longest_first"))
+    before = json.loads((pruned / "record.json").read_text(encoding="utf-8"))["files"]
+    done = paribus(mine, "run", "-m", *new, "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first").stdout
+    assert len(re.findall(r"training +cached", done)) == 3
+    assert len(re.findall(r"training +done", done)) == 1
+    again = json.loads((pruned / "record.json").read_text(encoding="utf-8"))["files"]
+    assert again["metrics.jsonl"]["bytes"] > 0
+    same = [name for name in before if name.endswith("model.safetensors")]
+    assert [again[name] for name in same] == [before[name] for name in same]
+    assert (len(list(pruned.glob("step_*"))), len(list(kept.glob("step_*")))) == (4, 4)
+
+
+def trained_by(directory: Path, arm: str) -> Path:
+    sweep = json.loads(next((directory / "paribus_runs/sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
+    (run,) = (run for run in sweep["runs"] if run["label"] == arm)
+    record = json.loads((directory / "paribus_runs/runs" / run["run_id"] / "run.json").read_text(encoding="utf-8"))
+    return directory / "paribus_runs/artifacts/training" / record["stages"]["training"]["key"]
+
+
+def test_a_checkpoint_that_another_run_starts_from_stays_even_where_its_run_is_named(mine: Path) -> None:
+    first = json.loads(paribus(mine, "status", "bpe merge_rank", "--json").stdout)["runs"][0]["id"]
+    start = ("tokenizer=bpe", "start=checkpoint", f"start.run={first}", "budget.tokens=2000")
+    paribus(mine, "run", *OVERRIDES, *start)
+    said = paribus(mine, "prune", first, "--yes").stdout
+    assert "starts from it" in said
+    training = trained_by_id(mine, first)
+    assert len(list(training.glob("step_*"))) == 4
+    assert paribus(mine, "run", *OVERRIDES, *start).stdout.startswith("1 of 1 run done already")
+
+
+def trained_by_id(directory: Path, run_id: str) -> Path:
+    record = json.loads((directory / "paribus_runs/runs" / run_id / "run.json").read_text(encoding="utf-8"))
+    return directory / "paribus_runs/artifacts/training" / record["stages"]["training"]["key"]

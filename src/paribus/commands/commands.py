@@ -135,6 +135,12 @@ def _export(arguments: Sequence[str]) -> int:
     return export_command(arguments, open_console())
 
 
+def _prune(arguments: Sequence[str]) -> int:
+    from paribus.commands.kept.prune import prune_command
+
+    return prune_command(arguments, open_console())
+
+
 VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "run": _with_overrides("run", _run),
     "plan": _with_overrides("plan", _plan),
@@ -142,6 +148,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "report": _with_overrides("report", _report),
     "list": _list,
     "export": _export,
+    "prune": _prune,
     "doctor": _with_overrides("doctor", _doctor),
     "order": _order,
     "tokens": _tokens,

@@ -24,7 +24,7 @@ from paribus.pipeline.make import check
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.environment import environment_changes, recorded_provenance
 from paribus.pipeline.record.references import find_run_id, is_reference
-from paribus.pipeline.record.run_record import UNREADABLE, read_run_record
+from paribus.pipeline.record.run_record import UNREADABLE, moved_config, read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.reporting.fairness.equality import flatten
 from paribus.store.code import loaded_code
@@ -69,7 +69,7 @@ def rerun_command(arguments: Sequence[str], console: Console) -> int:
         raise ConfigurationError(f"no run {run_id!r} below {root / 'runs'}; paribus status lists the runs of a command")
     if record["status"] == UNREADABLE:
         raise DataError(record["failure"]["message"])
-    original = checked_run(_on(devices, _moved(record["config"], root)) | {"sweep": None})
+    original = checked_run(_on(devices, moved_config(record["config"], root)) | {"sweep": None})
     changes = _changes(record, OutputRoot.of(original))
     _refuse_changed(record, original, changes)
     for change in changes:
@@ -106,13 +106,6 @@ def _on(devices: Mapping[str, str], config: dict[str, Any]) -> dict[str, Any]:
             raise ConfigurationError(f"{path}: the {group} of this run has no {field}")
         config = config | {group: config[group] | {field: device}}
     return config
-
-
-def _moved(config: dict[str, Any], root: Path) -> dict[str, Any]:
-    """The configuration with its output root where it is now; a run that it starts from is there too, or in its own."""
-    start = config["start"]
-    moved = {"root": str(root)} if start.get("root") == config["root"] else {}
-    return config | {"root": str(root), "start": start | moved}
 
 
 def _changes(record: Mapping[str, Any], root: OutputRoot) -> list[str]:

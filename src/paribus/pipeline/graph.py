@@ -10,6 +10,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
 from paribus.pipeline.stages import STAGES, run_targets
 from paribus.stage.spec import Stage
+from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
 
 
@@ -71,6 +72,20 @@ def needed_for(nodes: Mapping[str, Node], last: str | None) -> dict[str, Node]:
     for name, node in reversed(list(nodes.items())):
         needed |= node.inputs.keys() if name in needed else set()
     return {name: node for name, node in nodes.items() if name in needed}
+
+
+def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
+    """Names of the nodes that are still to be made: those without an artefact, and those whose artefact was pruned of
+    what one of these reads.
+    """
+    left: set[str] = set()
+    read: set[str] = set()
+    for name, node in reversed(list(nodes.items())):
+        found = store.find(name, node.key)
+        if found is None or (name in read and not found.readable):
+            left.add(name)
+            read |= node.inputs.keys()
+    return left
 
 
 def away(nodes: Mapping[str, Node]) -> str | None:

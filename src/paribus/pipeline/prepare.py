@@ -20,7 +20,7 @@ from paribus.errors import ConfigurationError, ParibusError
 from paribus.evaluation import preflight
 from paribus.finetuning import files as finetuning_files
 from paribus.ordering.preflight import problems as judge_order
-from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.graph import Node, build_graph, to_make
 from paribus.pipeline.idle_factors import idle_factors
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
@@ -174,8 +174,7 @@ def _absent_stage(run: PreparedRun) -> list[Problem]:
 
 def missing_stages(run: PreparedRun) -> set[str]:
     """The stages of a run that its command is still to make."""
-    store = OutputRoot.of(run.job.config).store
-    return {name for name, node in run.wanted.items() if store.find(name, node.key) is None}
+    return to_make(run.wanted, OutputRoot.of(run.job.config).store)
 
 
 def describe_sweep(composition: Composition, runs: Sequence[PreparedRun]) -> SweepConfig:

@@ -20,7 +20,7 @@ from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import VISIBLE
 from paribus.errors import classify
-from paribus.pipeline.graph import Node, build_graph, needed_for
+from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
 from paribus.pipeline.invocation import is_stopped, refuse_changed
 from paribus.pipeline.making.attempts import note_attempt
 from paribus.pipeline.making.devices import unfit
@@ -115,9 +115,10 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
     """Ensure every artefact of a run, inputs before what needs them; None, or what stopped it."""
     stage, directory = "", stages.telling.recorder.directory
     try:
+        left = to_make(nodes, stages.root.store)
         for node in nodes.values():
             stage = node.name
-            stages.ensure(node)
+            stages.ensure(node, whole=stage in left)
     except RepeatedFailureError as error:
         stages.telling.display.message(f"  {named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
@@ -143,12 +144,15 @@ class StageRunner:
     later: tuple[str, ...] = ()
     """Modules that its stages compute with, imported while an earlier one is made."""
 
-    def ensure(self, node: Node) -> Artifact:
-        """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times."""
+    def ensure(self, node: Node, *, whole: bool = False) -> Artifact:
+        """The artefact of a node, found, awaited or made; what may be gone the next time is tried `retries` times.
+
+        With `whole` one that was pruned of what stages read is made again.
+        """
         retries = node.config.retries
         for retry in range(1, retries + 1):
             try:
-                return self._ensure(node, last=False)
+                return self._ensure(node, last=False, whole=whole)
             except RepeatedFailureError:
                 raise
             except Exception as error:
@@ -156,18 +160,18 @@ class StageRunner:
                     raise
                 message = f"[yellow]trying again ({retry} of {retries})[/yellow]: {escape(classify(error)['message'])}"
                 self.telling.display.message(f"  {named(node.name)} {message}")
-        return self._ensure(node, last=True)
+        return self._ensure(node, last=True, whole=whole)
 
-    def _ensure(self, node: Node, *, last: bool) -> Artifact:
+    def _ensure(self, node: Node, *, last: bool, whole: bool) -> Artifact:
         """Find an artefact in the store, or claim it and make it, or wait for whoever has claimed it."""
         store, waiting = self.root.store, False
         while True:
-            found = store.find(node.name, node.key)
+            found = self._found(node, whole=whole)
             held = None if found is not None else store.claim(node.name, node.key)
             if held is not None:
                 with held:
                     # Looked for again: whoever held the claim until now may have published it.
-                    found = store.find(node.name, node.key)
+                    found = self._found(node, whole=whole)
                     if found is None:
                         return self._make(node, held, last=last)
                     waiting = True
@@ -181,6 +185,10 @@ class StageRunner:
                 self.telling.display.message(f"  [dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
             waiting = True
             time.sleep(SECONDS_BETWEEN_LOOKS)
+
+    def _found(self, node: Node, *, whole: bool) -> Artifact | None:
+        found = self.root.store.find(node.name, node.key)
+        return None if found is not None and whole and not found.readable else found
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""

@@ -6,7 +6,7 @@ Nothing is read but records and nothing heavy is imported; a probe, where one is
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from paribus.config.checkpoint_steps import kept_steps, too_few_checkpoints
@@ -18,7 +18,7 @@ from paribus.errors import ConfigurationError
 from paribus.modeling.counts import artefact_bytes, parameter_count
 from paribus.modeling.memory import training_memory, training_setting
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import idle, labels
@@ -154,8 +154,9 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     root = OutputRoot.of(config)
     needed = Counter((node.name, node.key) for run in runs for node in run.wanted.values())
     nodes = unique_nodes(runs)
+    left = {(name, run.wanted[name].key) for run in runs for name in to_make(run.wanted, root.store)}
     stages = {
-        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root), needed[node.name, node.key])
+        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root, left), needed[node.name, node.key])
         for node in nodes
     }
     throughputs = Throughputs(root.cache, say)
@@ -184,14 +185,19 @@ def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
     return {f"{path}: {what}" for run in here for path, what in devices.problems(run.job.config, run.wanted)}
 
 
-def _state(node: Node, root: OutputRoot) -> str:
+def _state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
     if node.problem:
         return "unknown"
-    if root.store.find(node.name, node.key):
+    if (node.name, node.key) not in left:
         return "cached"
     if read_holder(root.store.claim_path(node.name, node.key)):
         return "running"
     return "failed" if root.failure(node).is_file() else "missing"
+
+
+def _absent(node: Node, root: OutputRoot) -> set[tuple[str, str]]:
+    """A node that is not planned, where it has no artefact."""
+    return set() if root.store.find(node.name, node.key) else {(node.name, node.key)}
 
 
 def _run(
@@ -199,7 +205,7 @@ def _run(
 ) -> PlannedRun:
     """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
     config, node = replace(run.job.config, training=counted(run.job.config.training)), run.nodes["training"]
-    stage = planned or PlannedStage(node.name, node.key, _state(node, root), 0)
+    stage = planned or PlannedStage(node.name, node.key, _state(node, root, _absent(node, root)), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = root.store.find("training", stage.key)

@@ -6,6 +6,7 @@ Directories below `partial/` belong to the holder of the artefact's claim.
 
 import shutil
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,10 @@ from paribus.errors import InfrastructureError
 from paribus.store import atomic, verification
 from paribus.store.claim import Claim, acquire, exclusive
 from paribus.store.digest import sha256
-from paribus.store.record import RECORD, read_record, write_record
+from paribus.store.record import RECORD, Pruned, read_record, write_record
 from paribus.store.verification import VerificationMemory
 
-NOT_STAGES = ("claims", "partial", "damaged", "verified")
+NOT_STAGES = ("claims", "partial", "damaged", "verified", "pruned")
 """Directories beside those of the stages."""
 
 
@@ -28,6 +29,8 @@ class Artifact:
     stage: str
     key: str
     path: Path
+    readable: bool = True
+    """Whether it has all that stages read; its record and numbers are there in any case."""
 
     def record(self) -> dict[str, Any]:
         """Identity, inputs, file digests, provenance and result."""
@@ -50,24 +53,68 @@ class Store:
     def find(self, stage: str, key: str) -> Artifact | None:
         """The artefact, or None when it does not exist or is damaged."""
         path = self.path(stage, key)
-        return Artifact(stage, key, path) if path.is_dir() and self.damage(stage, key) is None else None
+        if not path.is_dir() or self.damage(stage, key) is not None:
+            return None
+        pruned = self.pruned(stage, key)
+        readable = pruned.readable or all((path / name).exists() for name in pruned.files)
+        return Artifact(stage, key, path, readable)
 
     def require(self, stage: str, key: str) -> Artifact:
         """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
         found = self.find(stage, key)
-        if found is None:
-            problem = self.damage(stage, key) or "is gone"
+        if found is None or not found.readable:
+            problem = "was pruned of what is to be read" if found else self.damage(stage, key) or "is gone"
             raise InfrastructureError(f"{self.path(stage, key)}: {problem}; the same command makes it again")
         return found
 
     def damage(self, stage: str, key: str) -> str | None:
         """What is wrong with an artefact whose directory is there; None for a sound one and for none."""
         path = self.path(stage, key)
-        return verification.damage(path, self.memory(stage, key)) if path.is_dir() else None
+        if not path.is_dir():
+            return None
+        return verification.damage(path, self.memory(stage, key), self.pruned(stage, key).files)
 
     def memory(self, stage: str, key: str) -> VerificationMemory:
         """Which files of the artefact were found sound."""
         return VerificationMemory(self.root / "verified" / f"{stage}-{key}.json")
+
+    def pruned_note(self, stage: str, key: str) -> Path:
+        """Where it stands what was removed of an artefact on purpose."""
+        return self.root / "pruned" / f"{stage}-{key}.json"
+
+    def pruned(self, stage: str, key: str) -> Pruned:
+        """What was removed of an artefact on purpose."""
+        return Pruned.read(self.pruned_note(stage, key))
+
+    def prune(self, held: Claim, stage: str, key: str, files: Iterable[str], *, readable: bool) -> None:
+        """Remove files of an artefact, which stays `readable` for stages or not; a kill leaves it sound.
+
+        ClaimLostError when the claim was taken over.
+        """
+        held.check()
+        names, path = list(files), self.path(stage, key)
+        self.pruned(stage, key).write(self.pruned_note(stage, key), names, readable=readable)
+        for name in names:
+            (path / name).unlink(missing_ok=True)
+        for directory in sorted((path for path in path.rglob("*") if path.is_dir()), reverse=True):
+            if not any(directory.iterdir()):
+                directory.rmdir()
+
+    def remove(self, held: Claim, stage: str, key: str) -> None:
+        """Remove an artefact; a kill leaves it whole or what `paribus doctor` removes."""
+        held.check()
+        output = self.empty_output(held, stage, key)
+        self._move_away(held, stage, key, output / "removed")
+        shutil.rmtree(output.parent)
+
+    def _move_away(self, held: Claim, stage: str, key: str, aside: Path) -> None:
+        """Move an artefact out of its place, and forget what is remembered of it."""
+        # Who takes a claim over holds this lock too, so the claim cannot be lost between the look and the rename.
+        with exclusive(held.path.parent):
+            held.check()
+            self.path(stage, key).rename(aside)
+        self.memory(stage, key).forget()
+        self.pruned_note(stage, key).unlink(missing_ok=True)
 
     def set_aside(self, held: Claim, stage: str, key: str) -> str | None:
         """Move a damaged artefact out of the way of the one to be made; None, or what was wrong and where it is now.
@@ -79,11 +126,7 @@ class Store:
             return None
         aside = self.root / "damaged" / f"{stage}-{key}-{uuid.uuid4().hex[:8]}"
         aside.parent.mkdir(parents=True, exist_ok=True)
-        # Who takes a claim over holds this lock too, so the claim cannot be lost between the look and the rename.
-        with exclusive(held.path.parent):
-            held.check()
-            self.path(stage, key).rename(aside)
-        self.memory(stage, key).forget()
+        self._move_away(held, stage, key, aside)
         return f"{problem}; moved to {aside}"
 
     def claim(self, stage: str, key: str) -> Claim | None:
@@ -151,6 +194,9 @@ class Store:
         # Before the rename, or a power cut could leave a published directory of files that never reached the disk; and
         # outside the lock, which all claims share, since gigabytes take minutes.
         atomic.sync_tree(output)
+        found = self.find(stage, key)
+        if found is not None and not found.readable:
+            self._move_away(held, stage, key, output.parent / f"{output.name}-replaced")
         with exclusive(held.path.parent):
             held.check()
             if not atomic.rename_directory(output, target):

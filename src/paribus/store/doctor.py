@@ -19,7 +19,8 @@ def examine(store: Store, say: Callable[[str], None]) -> int:
     count = 0
     for artifact in artifacts(store):
         count += 1
-        problem = hashed_damage(artifact.path, store.memory(artifact.stage, artifact.key))
+        pruned = store.pruned(artifact.stage, artifact.key)
+        problem = hashed_damage(artifact.path, store.memory(artifact.stage, artifact.key), pruned.files)
         if problem:
             damaged += 1
             say(f"{artifact.stage} {artifact.key[:12]}: {_set_aside(store, artifact, problem)}")
@@ -73,11 +74,11 @@ def remove_leftovers(store: Store) -> int:
 
 def _abandoned(store: Store) -> Iterator[Path]:
     """What a killed process was writing beside the artefacts, and what is remembered of artefacts that are gone."""
-    for path in (store.root / "verified").glob("*.json"):
+    for path in [*(store.root / "verified").glob("*.json"), *(store.root / "pruned").glob("*.json")]:
         stage, key = path.stem.rsplit("-", 1)
         if not store.path(stage, key).is_dir():
             yield path
-    for directory in ("claims", "verified"):
+    for directory in ("claims", "verified", "pruned"):
         for path in (store.root / directory).glob(".*.*"):
             if time.time() - path.stat().st_mtime > SECONDS_OF_A_WRITE:
                 yield path

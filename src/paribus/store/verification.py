@@ -8,7 +8,7 @@ but the disk itself is therefore found by `paribus doctor` alone, which hashes e
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,8 +44,8 @@ class VerificationMemory:
         except OSError:
             return None
 
-    def write(self, record: str, files: Mapping[str, State], began: int | None) -> None:
-        """Remember those of the sound `files` that were settled when reading them `began`."""
+    def write(self, record: str, files: Mapping[str, State], began: int | None, removed: Collection[str] = ()) -> None:
+        """Remember those of the sound `files` that were settled when reading them `began`, where `removed` may lack."""
         if began is None:
             return
         settled = {name: state for name, state in files.items() if began - max(state[1:3]) > SETTLED_NANOSECONDS}
@@ -53,7 +53,9 @@ class VerificationMemory:
         # a flush: what a power cut tears is not believed.
         aside = self.path.with_name(f".{self.path.name}.{uuid.uuid4().hex}")
         with suppress(OSError):
-            aside.write_text(json.dumps({"record": record, "files": settled}), encoding="utf-8")
+            aside.write_text(
+                json.dumps({"record": record, "files": settled, "removed": sorted(removed)}), encoding="utf-8"
+            )
             aside.replace(self.path)
 
     def forget(self) -> None:
@@ -61,19 +63,23 @@ class VerificationMemory:
         self.path.unlink(missing_ok=True)
 
 
-def damage(directory: Path, memory: VerificationMemory) -> str | None:
-    """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it."""
+def damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
+    """What is wrong with the artefact in `directory`, or None; hashes what is not remembered and remembers it.
+
+    That it lacks `removed` files is no damage.
+    """
     known = memory.read()
     try:
         found = signatures(directory)
     except FileNotFoundError as error:
         return f"went away while it was looked at ({error.filename})"
-    return None if known.get("files") == found else _examined(directory, found, known, memory)
+    same = known.get("files") == found and known.get("removed", []) == sorted(removed)
+    return None if same else _examined(directory, found, known, memory, removed)
 
 
-def hashed_damage(directory: Path, memory: VerificationMemory) -> str | None:
+def hashed_damage(directory: Path, memory: VerificationMemory, removed: Collection[str] = ()) -> str | None:
     """As `damage`, but every file is hashed."""
-    return _examined(directory, signatures(directory), {}, memory)
+    return _examined(directory, signatures(directory), {}, memory, removed)
 
 
 def remember(directory: Path, memory: VerificationMemory, hashed: Mapping[str, State], began: int | None) -> None:
@@ -105,7 +111,11 @@ def _signature(entry: os.DirEntry[str]) -> State:
 
 
 def _examined(
-    directory: Path, found: Mapping[str, State], known: Mapping[str, Any], memory: VerificationMemory
+    directory: Path,
+    found: Mapping[str, State],
+    known: Mapping[str, Any],
+    memory: VerificationMemory,
+    removed: Collection[str],
 ) -> str | None:
     began = memory.now()
     try:
@@ -118,16 +128,16 @@ def _examined(
     remembered = known.get("files") if known.get("record") == sealed else None
     trusted = remembered if isinstance(remembered, dict) else {}
     changed = [name for name, state in found.items() if name in files and trusted.get(name) != state]
-    problems = [*_by_name(files, found), *_by_content(directory, files, found, changed)]
+    problems = [*_by_name(files, found, removed), *_by_content(directory, files, found, changed)]
     if problems:
         more = f"; {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
         return "; ".join(problems[:SHOWN]) + more
-    memory.write(sealed, found, began)
+    memory.write(sealed, found, began, removed)
     return None
 
 
-def _by_name(files: Mapping[str, Any], found: Mapping[str, State]) -> Iterator[str]:
-    yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys()))
+def _by_name(files: Mapping[str, Any], found: Mapping[str, State], removed: Collection[str]) -> Iterator[str]:
+    yield from (f"{name} is missing" for name in sorted(files.keys() - found.keys() - set(removed)))
     yield from (f"{name} is not of it" for name in sorted(found.keys() - files.keys() - {RECORD}))
 
 

@@ -12,7 +12,6 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from paribus.checks.command import compose_command
-from paribus.commands.rerun import _moved
 from paribus.config.arguments import parse
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.model import GPTNeoXModel
@@ -25,6 +24,7 @@ from paribus.modeling.decoder.names import huggingface_tensors
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
+from paribus.pipeline.record.run_record import moved_config
 from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.file_digests import FileDigests
@@ -309,11 +309,15 @@ def test_an_added_vocabulary_trains_and_lacks_no_token_of_the_checkpoint(
 
 
 def test_a_run_made_again_elsewhere_starts_from_the_run_of_its_own_root() -> None:
-    moved = _moved({"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "here"}}, Path("/there"))
+    moved = moved_config(
+        {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "here"}}, Path("/there")
+    )
     assert (moved["root"], moved["start"]["root"]) == ("/there", "/there")
-    other = _moved({"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "other"}}, Path("/there"))
+    other = moved_config(
+        {"root": "here", "start": {"kind": "checkpoint", "run": "abc", "root": "other"}}, Path("/there")
+    )
     assert (other["root"], other["start"]["root"]) == ("/there", "other")
-    assert _moved({"root": "here", "start": {"kind": "scratch"}}, Path("/there"))["start"] == {"kind": "scratch"}
+    assert moved_config({"root": "here", "start": {"kind": "scratch"}}, Path("/there"))["start"] == {"kind": "scratch"}
 
 
 def test_rotations_and_residuals_of_a_gpt_neox_must_agree_too(copy: Path) -> None:

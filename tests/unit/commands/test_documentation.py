@@ -11,7 +11,7 @@ import pytest
 from paribus.checks.command import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands import rerun, tokenize
-from paribus.commands.kept import export, list_runs
+from paribus.commands.kept import export, list_runs, prune
 from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe
@@ -80,6 +80,7 @@ OTHERS: dict[str, Callable[[list[str]], object]] = {
     "rerun": rerun._parse,
     "list": list_runs.parse,
     "export": export.parse,
+    "prune": prune.parse,
 }
 """What reads the arguments of verbs without a configuration."""
 
@@ -174,7 +175,7 @@ def test_every_verb_is_in_the_readme() -> None:
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-@pytest.mark.parametrize("verb", ["export", "list", "order", "tokenize", "sync", "rerun"])
+@pytest.mark.parametrize("verb", ["export", "list", "prune", "order", "tokenize", "sync", "rerun"])
 def test_verbs_without_a_configuration_print_their_own_help(
     verb: str, flag: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

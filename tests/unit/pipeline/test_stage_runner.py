@@ -515,8 +515,8 @@ def test_a_failure_is_told_where_nothing_can_be_written_about_it(
         monkeypatch.setattr(Path, "write_text", full)
         raise OutOfMemoryError("no memory")
 
-    def ensure_corpus(self: StageRunner, node: Node) -> Artifact:
-        return self._ensure(node, last=True)
+    def ensure_corpus(self: StageRunner, node: Node, *, whole: bool) -> Artifact:
+        return self._ensure(node, last=True, whole=whole)
 
     stage_is(monkeypatch, fails)
     monkeypatch.setattr(StageRunner, "ensure", ensure_corpus)

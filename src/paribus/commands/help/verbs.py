@@ -13,6 +13,7 @@ VERBS = {
     "sync": "replay what MLflow has not seen yet",
     "rerun": "run a recorded run again from nothing and compare every artefact and score",
     "doctor": "verify the artefacts and clean what killed processes left",
+    "prune": "free disk without losing a number: say what can go, and with --yes remove it",
     "explain": "what a field, a group, one of its options or an experiment is",
     "completion": "print what completes commands in bash, zsh or fish",
 }

@@ -111,7 +111,11 @@ def _record(run_id: str, root: OutputRoot) -> Mapping[str, Any]:
 def _artefact(record: Mapping[str, Any], stage: str, run_id: str, root: OutputRoot) -> Artifact:
     if stage not in record["stages"]:
         raise DataError(f"run {run_id} has no {stage} yet: it is {record['status']}; paribus status shows why")
-    return root.store.require(stage, str(record["stages"][stage]["key"]))
+    key = str(record["stages"][stage]["key"])
+    found = root.store.find(stage, key)
+    if found is not None and not found.readable:
+        raise DataError(f"the checkpoints of run {run_id} were pruned; `paribus rerun {run_id}` makes the run again")
+    return found or root.store.require(stage, key)
 
 
 def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:

@@ -13,7 +13,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import unseen, visible_gpus
 from paribus.errors import ParibusError
-from paribus.pipeline.graph import Node
+from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making.visible_devices import pytorch_build, visible_devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.failure import Failure
@@ -34,7 +34,8 @@ class Devices:
     def problems(self, config: RunConfig, nodes: Mapping[str, Node]) -> Iterator[Problem]:
         """(config path, what is wrong and what would be right) of each device that a missing stage needs."""
         store = OutputRoot.of(config).store
-        needed = [stage for stage, node in nodes.items() if store.find(stage, node.key) is None]
+        left = to_make(nodes, store)
+        needed = [stage for stage in nodes if stage in left]
         devices = [device for stage in needed if (device := nodes[stage].stage.device(config)) is not None]
         for path, value in dict.fromkeys((device.path, device.value) for device in devices):
             yield from self._absent(path, value)

@@ -62,9 +62,8 @@ class Inventory:
 
     @cached_property
     def records(self) -> Mapping[Place, Mapping[str, Any]]:
-        """The record of each artefact that a run uses, empty where it cannot be read."""
-        store = self.root.store
-        return {place: _read(store.path(*place) / RECORD) for place in self.users if place in self.artefacts}
+        """The record of each artefact, empty where it cannot be read."""
+        return {place: _read(self.root.store.path(*place) / RECORD) for place in self.artefacts}
 
     def sizes(self, runs: Iterable[str]) -> tuple[int, int]:
         """Bytes of the artefacts that only these runs use, and of those that others use too."""
@@ -81,8 +80,21 @@ class Inventory:
         results = [self.records.get(place, {}).get("result", {}) for place in keys.items()]
         return {name: float(value) for result in results for name, value in result.get("metrics", {}).items()}
 
+    @cached_property
+    def pruned(self) -> Mapping[Place, frozenset[str]]:
+        """The files that were removed of an artefact on purpose, of those of which any were."""
+        store = self.root.store
+        names = (path.stem.rpartition("-") for path in (store.root / "pruned").glob("*.json"))
+        return {(stage, key): store.pruned(stage, key).files for stage, _, key in names}
+
+    def files(self, place: Place) -> dict[str, int]:
+        """Bytes of each file that an artefact still has, by its record; none where that cannot be read."""
+        files = self.records[place].get("files", {}) if place in self.records else {}
+        gone = self.pruned.get(place, frozenset())
+        return {name: int(about["bytes"]) for name, about in files.items() if name not in gone}
+
     def _size(self, place: Place) -> int:
-        return sum(int(file["bytes"]) for file in self.records[place].get("files", {}).values())
+        return sum(self.files(place).values())
 
 
 def take_inventory(root: OutputRoot) -> Inventory:

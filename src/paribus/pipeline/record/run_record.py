@@ -1,6 +1,7 @@
 """The record of a run, `run.json`, as everybody but its `Recorder` reads it."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,3 +37,10 @@ def _check(record: dict[str, Any]) -> None:
         keys += [record["failure"]["class"], record["failure"]["message"]]
     if not all(isinstance(key, str) for key in keys):
         raise TypeError(f"{keys} are not all texts")
+
+
+def moved_config(config: Mapping[str, Any], root: Path) -> dict[str, Any]:
+    """A recorded configuration, its output root where that is now; a run that it starts from is there or in its own."""
+    start = config["start"]
+    moved = {"root": str(root)} if start.get("root") == config["root"] else {}
+    return {**config, "root": str(root), "start": start | moved}

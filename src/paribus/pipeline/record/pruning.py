@@ -1,0 +1,146 @@
+"""What of an output root can go without a number being lost, and what would have to be trained again.
+
+By itself goes what nothing on record needs: optimizer states of finished trainings, artefacts of other code versions
+that no run names, and the work of attempts that no recorded run would go on with. Checkpoints of finished runs, and the
+work of unfinished ones, only training brings back: they go where their runs are named.
+"""
+
+import shutil
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from paribus.pipeline.record.inventory import DONE, Inventory, Place
+from paribus.pipeline.record.needs import Needs
+from paribus.pipeline.stages import STAGES
+from paribus.store.artifact import Store
+from paribus.training.state.file_names import STATE_DIRECTORY
+
+Kind = Literal["optimizer states", "checkpoints", "artefacts of other code", "abandoned work", "unfinished work"]
+TRAINED_AGAIN: Mapping[str, str] = {
+    "checkpoints": "new scores, an export or going on from them would take training again",
+    "unfinished work": "the same command goes on with it",
+}
+"""Kinds that go where their runs are named alone, and why."""
+
+
+@dataclass(frozen=True)
+class Prunable:
+    """Something that can go."""
+
+    kind: Kind
+    place: Place
+    size: int
+    """Bytes."""
+    files: tuple[str, ...] = ()
+    """Those of an artefact of which the rest stays; none where all goes."""
+    runs: frozenset[str] = frozenset()
+    """The runs that it is of."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What would be of one of these kinds and is needed."""
+
+    kind: Kind
+    size: int
+    why: str
+
+
+def prunable(inventory: Inventory, needs: Needs) -> tuple[list[Prunable], list[Kept]]:
+    """Everything that can go, whether somebody has to name it or not, and what cannot."""
+    found = [*_of_trainings(inventory, needs), *_of_other_code(inventory, needs), *_of_attempts(inventory, needs)]
+    return [one for one in found if isinstance(one, Prunable)], [one for one in found if isinstance(one, Kept)]
+
+
+def asked(found: Collection[Prunable], runs: Collection[str]) -> list[Prunable]:
+    """Of all that can go what goes: of named runs what is of them alone, and of none what nobody needs."""
+    if runs:
+        return [one for one in found if one.runs and one.runs <= set(runs)]
+    return [one for one in found if one.kind not in TRAINED_AGAIN]
+
+
+def prune(store: Store, one: Prunable) -> bool:
+    """Remove it under its claim; False, and it stays, where a living process has that, or it is another by now."""
+    held = store.claim(*one.place)
+    if held is None:
+        return False
+    with held:
+        if one.kind in ("abandoned work", "unfinished work"):
+            shutil.rmtree(_partial(store, one.place))
+        elif store.find(*one.place) is None:
+            return False
+        elif one.files:
+            store.prune(held, *one.place, one.files, readable=one.kind == "optimizer states")
+        else:
+            store.remove(held, *one.place)
+    return True
+
+
+def _of_trainings(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
+    """Optimizer states and checkpoints of trainings whose runs are all done, and so scored."""
+    for place, users in inventory.users.items():
+        if place[0] != "training" or place not in inventory.artefacts:
+            continue
+        why = needs.reason(place)
+        if any(inventory.runs[name].state != DONE for name in users):
+            why = why or "a run of it is not done"
+        files = inventory.files(place)
+        parts: dict[Kind, list[str]] = {
+            "optimizer states": [name for name in files if name.startswith(f"{STATE_DIRECTORY}/")],
+            "checkpoints": [name for name in files if name.startswith("step_")],
+        }
+        for kind, names in parts.items():
+            size = sum(files[name] for name in names)
+            if names and why:
+                yield Kept(kind, size, why)
+            elif names:
+                yield Prunable(kind, place, size, tuple(names), users)
+
+
+def _of_other_code(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
+    """Artefacts that no run names and that this code would not make again, nor make anything of."""
+    old: dict[Place, bool] = {}
+    for place in inventory.artefacts:
+        if place not in inventory.users and needs.reason(place) is None and _is_old(place, inventory, old):
+            size = sum(inventory.files(place).values())
+            if needs.unreadable is None:
+                yield Prunable("artefacts of other code", place, size)
+            else:
+                yield Kept("artefacts of other code", size, f"the record of run {needs.unreadable} cannot be read")
+
+
+def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> bool:
+    """Whether an artefact, or any that it was made of, is of another code version; not of one that cannot be read."""
+    if place not in known:
+        record = inventory.records.get(place, {})
+        stage = STAGES.get(place[0])
+        version = record.get("code_version")
+        own = version is not None and (stage is None or version != stage.code_version)
+        inputs = [(str(name), str(key)) for name, key in (record.get("inputs") or {}).items()]
+        known[place] = own or any(_is_old(other, inventory, known) for other in inputs if other in inventory.artefacts)
+    return known[place]
+
+
+def _of_attempts(inventory: Inventory, needs: Needs) -> Iterator[Prunable]:
+    """What attempts left whose processes are gone: the claim tells when it goes."""
+    store = inventory.root.store
+    for path in sorted((store.root / "partial").glob("*-*")):
+        stage, _, key = path.name.rpartition("-")
+        place, size = (stage, key), _weigh(path)
+        wanted = needs.unfinished.get(place)
+        if store.find(stage, key):
+            yield Prunable("abandoned work", place, size)
+        elif wanted:
+            yield Prunable("unfinished work", place, size, runs=frozenset(wanted))
+        elif stage not in needs.unknown and needs.unreadable is None:
+            yield Prunable("abandoned work", place, size)
+
+
+def _partial(store: Store, place: Place) -> Path:
+    return store.root / "partial" / f"{place[0]}-{place[1]}"
+
+
+def _weigh(directory: Path) -> int:
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file() and not path.is_symlink())

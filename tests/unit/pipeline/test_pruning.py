@@ -1,0 +1,195 @@
+"""What of an output root can go: what nothing on record needs, and nothing that a run or a living process does."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.cli import main
+from paribus.pipeline.output_root import OutputRoot, named_root
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.inventory import take_inventory
+from paribus.pipeline.record.needs import find_needs
+from paribus.pipeline.record.pruning import Kept, Prunable, asked, prunable, prune
+from paribus.pipeline.stages import STAGES
+from paribus.store.artifact import Store
+from support.recorded_sweeps import finished_sweep
+
+TOKENS = STAGES["tokens"].code_version
+
+
+@pytest.fixture(name="runs")
+def _runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[PreparedRun]:
+    """Two finished runs below `paribus_runs`, whose artefacts `training` have weights and an optimizer."""
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+    runs = finished_sweep(tmp_path / "made", "-m", "seed=0,1")
+    store = root().store
+    for run in runs:
+        node = run.nodes["training"]
+        held = store.claim("training", node.key)
+        assert held is not None
+        with held:
+            store.remove(held, "training", node.key)
+            publish(store, "training", node.key, {"step_00000001/w": "w" * 50, "state/s": "s" * 9}, held)
+    return runs
+
+
+def publish(store: Store, stage: str, key: str, files: dict[str, str], held: Any = None, **about: Any) -> None:
+    held = held or store.claim(stage, key)
+    output = store.empty_output(held, stage, key)
+    for name, text in files.items():
+        (output / name).parent.mkdir(exist_ok=True)
+        (output / name).write_text(text, encoding="utf-8")
+    record = {"result": {"steps": 1, "epochs": 0.1}, "provenance": {"packages": {}, "python": "3.11.7"}}
+    store.publish(held, stage, key, record | about)
+    held.path.unlink(missing_ok=True)
+
+
+def root() -> OutputRoot:
+    return named_root(None)
+
+
+def found() -> tuple[list[Prunable], list[Kept]]:
+    inventory = take_inventory(root())
+    return prunable(inventory, find_needs(inventory))
+
+
+def kinds(prunables: list[Prunable]) -> list[tuple[str, int]]:
+    return sorted((one.kind, one.size) for one in prunables)
+
+
+def set_status(run: PreparedRun, status: str) -> None:
+    path = root().run(run.run_id) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"status": status}), encoding="utf-8")
+
+
+def test_optimizer_states_of_finished_runs_go_and_their_checkpoints_where_they_are_named(
+    runs: list[PreparedRun],
+) -> None:
+    everything, kept = found()
+    assert kept == []
+    assert kinds(everything) == [("checkpoints", 50)] * 2 + [("optimizer states", 9)] * 2
+    assert kinds(asked(everything, set())) == [("optimizer states", 9)] * 2
+    named = asked(everything, {runs[1].run_id})
+    assert kinds(named) == [("checkpoints", 50), ("optimizer states", 9)]
+    assert {one.place[1] for one in named} == {runs[1].nodes["training"].key}
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "running", "stopped"])
+def test_nothing_goes_of_a_run_that_is_not_done(runs: list[PreparedRun], status: str) -> None:
+    set_status(runs[0], status)
+    everything, kept = found()
+    assert {one.place[1] for one in everything} == {runs[1].nodes["training"].key}
+    assert {(one.kind, one.why) for one in kept} == {
+        (kind, f"run {runs[0].run_id} is not done and needs it") for kind in ("checkpoints", "optimizer states")
+    }
+
+
+def test_artefacts_of_another_code_version_go_unless_a_run_names_them(runs: list[PreparedRun]) -> None:
+    store = root().store
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS - 1, inputs={})
+    publish(store, "contexts", "0b", {"c": "1"}, code_version=STAGES["contexts"].code_version, inputs={"tokens": "0a"})
+    publish(store, "tokens", "0c", {"ids": "1"}, code_version=TOKENS, inputs={})
+    publish(store, "a_stage_of_old", "0d", {"x": "12"}, code_version=1, inputs={})
+    old = [one for one in found()[0] if one.kind == "artefacts of other code"]
+    assert {one.place for one in old} == {("tokens", "0a"), ("contexts", "0b"), ("a_stage_of_old", "0d")}
+    path = root().run(runs[0].run_id) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["stages"]["tokens"] = {"key": "0a", "state": "made", "seconds": 1.0}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    left = {one.place for one in found()[0] if one.kind == "artefacts of other code"}
+    assert left == {("contexts", "0b"), ("a_stage_of_old", "0d")}
+
+
+def test_work_of_attempts_goes_unless_a_run_on_record_goes_on_with_it(runs: list[PreparedRun]) -> None:
+    store = root().store
+    (store.work("training", "0e") / "checkpoint").write_text("abandoned", encoding="utf-8")
+    set_status(runs[0], "interrupted")
+    held = store.claim("evaluation", runs[0].nodes["evaluation"].key)
+    assert held is not None
+    with held:
+        store.remove(held, "evaluation", runs[0].nodes["evaluation"].key)
+    (store.work("evaluation", runs[0].nodes["evaluation"].key) / "part").write_text("resumable", encoding="utf-8")
+    everything, _ = found()
+    assert ("abandoned work", 9) in kinds(asked(everything, set()))
+    assert ("unfinished work", 9) not in kinds(asked(everything, set()))
+    assert ("unfinished work", 9) in kinds(asked(everything, {runs[0].run_id}))
+    assert ("unfinished work", 9) not in kinds(asked(everything, {runs[1].run_id}))
+
+
+def test_work_whose_run_cannot_be_told_without_its_files_stays(runs: list[PreparedRun]) -> None:
+    (root().store.work("training", "0e") / "checkpoint").write_text("whose?", encoding="utf-8")
+    set_status(runs[0], "interrupted")
+    Path("texts.txt").unlink()
+    assert "abandoned work" not in {one.kind for one in found()[0]}
+
+
+def test_what_a_run_may_name_whose_record_is_torn_stays(runs: list[PreparedRun]) -> None:
+    store = root().store
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS - 1, inputs={})
+    (store.work("training", "0e") / "checkpoint").write_text("whose?", encoding="utf-8")
+    (root().run(runs[0].run_id) / "run.json").write_text("{", encoding="utf-8")
+    everything, kept = found()
+    assert {one.place[1] for one in everything} == {runs[1].nodes["training"].key}
+    assert f"the record of run {runs[0].run_id} cannot be read" in {one.why for one in kept}
+
+
+def test_what_a_living_process_has_in_hand_stays(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
+    store, key = root().store, runs[0].nodes["training"].key
+    held = store.claim("training", key)
+    assert held is not None
+    with held:
+        assert main(["prune", "--yes"]) == 0
+    said = capsys.readouterr().out
+    assert "stays, as a living process has it in hand: 9 B" in said
+    assert [len(list((store.path("training", run.nodes["training"].key)).glob("state/*"))) for run in runs] == [1, 0]
+
+
+@pytest.mark.parametrize("how", ["run", "path of the run", "path of the artefact"])
+def test_what_another_run_starts_from_stays_whoever_is_named(runs: list[PreparedRun], how: str) -> None:
+    first, second = runs[0].run_id, runs[1].run_id
+    training = root().store.path("training", runs[0].nodes["training"].key)
+    ways = {
+        "run": {"run": first},
+        "path of the run": {"path": f"elsewhere/runs/{first}"},
+        "path of the artefact": {"path": str(training / "step_00000001")},
+    }
+    path = root().run(second) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["config"]["start"] = {"kind": "checkpoint", **ways[how]}
+    path.write_text(json.dumps(record), encoding="utf-8")
+    everything, kept = found()
+    assert {one.place[1] for one in asked(everything, {first, second})} == {runs[1].nodes["training"].key}
+    assert {one.why for one in kept} == {f"run {second} starts from it"}
+
+
+def test_a_training_of_two_runs_goes_where_both_are_named(runs: list[PreparedRun]) -> None:
+    path = root().run(runs[1].run_id) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    record["stages"]["training"]["key"] = runs[0].nodes["training"].key
+    path.write_text(json.dumps(record), encoding="utf-8")
+    everything, _ = found()
+    assert asked(everything, {runs[0].run_id}) == []
+    assert len(asked(everything, {run.run_id for run in runs})) == 2
+
+
+def test_what_was_pruned_is_not_counted_again(runs: list[PreparedRun]) -> None:
+    everything, _ = found()
+    before = take_inventory(root()).sizes([runs[0].run_id])[0]
+    assert all(prune(root().store, one) for one in asked(everything, set()))
+    assert kinds(found()[0]) == [("checkpoints", 50)] * 2
+    assert take_inventory(root()).sizes([runs[0].run_id])[0] == before - 9
+
+
+def test_refusals(tmp_path: Path, runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments, told in (
+        (["nothing"], "no run, arm or sweep 'nothing'"),
+        (["root=nowhere"], "is no directory; name the output root"),
+        (["--force"], "'--force' is none of root="),
+    ):
+        assert main(["prune", *arguments]) == 2
+        assert told in capsys.readouterr().err
+    assert not Path("nowhere").exists()
