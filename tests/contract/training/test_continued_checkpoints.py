@@ -110,14 +110,20 @@ def test_a_checkpoint_is_found_as_directory_artefact_run_and_run_id(trained: Pat
         CheckpointStart(path=str(artefact)),
         CheckpointStart(path=str(root / "runs" / "abc")),
         CheckpointStart(run="abc", root=str(root)),
+        CheckpointStart(run="a", root=str(root)),
     ]
-    assert [checkpoint_directory(start) for start in starts] == [last] * 4
+    assert [checkpoint_directory(start) for start in starts] == [last] * 5
     earlier = CheckpointStart(run="abc", root=str(root), step=11)
     assert checkpoint_directory(earlier) == artefact / "step_00000011"
     with pytest.raises(DataError, match=r"start.step=13: .* there are those of steps 11, 14"):
         checkpoint_directory(dataclasses.replace(earlier, step=13))
     with pytest.raises(DataError, match=r"start.run=abd: no run of that id below .*runs"):
         checkpoint_directory(dataclasses.replace(earlier, run="abd"))
+    (root / "runs" / "abcd").mkdir()
+    (root / "runs" / "abcd" / "run.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(DataError, match=r"start.run=ab: may be any of abc, abcd; give more of its id"):
+        checkpoint_directory(dataclasses.replace(earlier, run="ab"))
+    assert checkpoint_directory(earlier) == artefact / "step_00000011", "a whole identifier is meant"
     with pytest.raises(DataError, match=r"start.step=11: .* is a single checkpoint"):
         checkpoint_directory(dataclasses.replace(starts[0], step=11))
 

@@ -148,12 +148,13 @@ def test_what_a_living_process_has_in_hand_stays(runs: list[PreparedRun], capsys
     assert [len(list((store.path("training", run.nodes["training"].key)).glob("state/*"))) for run in runs] == [1, 0]
 
 
-@pytest.mark.parametrize("how", ["run", "path of the run", "path of the artefact"])
+@pytest.mark.parametrize("how", ["run", "begin of the run", "path of the run", "path of the artefact"])
 def test_what_another_run_starts_from_stays_whoever_is_named(runs: list[PreparedRun], how: str) -> None:
     first, second = runs[0].run_id, runs[1].run_id
     training = root().store.path("training", runs[0].nodes["training"].key)
     ways = {
         "run": {"run": first},
+        "begin of the run": {"run": first[:10]},
         "path of the run": {"path": f"elsewhere/runs/{first}"},
         "path of the artefact": {"path": str(training / "step_00000001")},
     }

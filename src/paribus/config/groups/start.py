@@ -25,7 +25,7 @@ class CheckpointStart:
         None,
         doc="Directory: a checkpoint, an artefact `training`, a run, or a Hugging Face model with safetensors.",
     )
-    run: RunId | None = execution(None, doc="Id of a run below start.root; instead of start.path.")
+    run: RunId | None = execution(None, doc="Id of a run below start.root, or its beginning; instead of start.path.")
     step: NonNegative | None = execution(
         None, doc="Which checkpoint of a run or an artefact, by its step; null is the last."
     )

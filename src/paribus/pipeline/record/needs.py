@@ -67,8 +67,8 @@ def _starts(inventory: Inventory) -> Iterator[tuple[str, str]]:
     """Keys of trainings of this root that runs start from, named by run or by path."""
     for run in inventory.runs.values():
         start = (run.record.get("config") or {}).get("start") or {}
-        other = inventory.runs.get(str(start.get("run")))
-        if other is not None:
+        begin = str(start.get("run") or "")
+        for other in (other for other in inventory.runs.values() if begin and other.run_id.startswith(begin)):
             yield from ((key, run.run_id) for stage, key in other.artefacts if stage == "training")
         if start.get("path"):
             yield from ((key, run.run_id) for key in _named_by_path(str(start["path"]), inventory))

@@ -15,11 +15,8 @@ CONFIG = "config.json"
 def checkpoint_directory(start: CheckpointStart) -> Path:
     """The directory with `config.json` and weights. DataError naming what is not there and what is."""
     if start.run is not None:
-        where, path = f"start.run={start.run}", Path(start.root).expanduser() / "runs" / start.run
-        if not (path / RUN_RECORD).is_file():
-            raise DataError(
-                f"{where}: no run of that id below {path.parent.resolve()}; start.root names the output root"
-            )
+        where = f"start.run={start.run}"
+        path = _run(start.run, Path(start.root).expanduser() / "runs", where)
     else:
         where, path = f"start.path={start.path}", Path(start.path or "").expanduser()
     if not path.is_dir():
@@ -32,6 +29,18 @@ def checkpoint_directory(start: CheckpointStart) -> Path:
     if not (path / CONFIG).is_file():
         raise DataError(f"{where}: neither {CONFIG} nor step_* directories in it, so it is no checkpoint")
     return _only(path, start.step, where)
+
+
+def _run(name: str, runs: Path, where: str) -> Path:
+    """The directory of the run of this identifier, or of the only one whose identifier begins so."""
+    if (runs / name / RUN_RECORD).is_file():
+        return runs / name
+    begun = sorted(path.parent for path in runs.glob(f"*/{RUN_RECORD}") if path.parent.name.startswith(name))
+    if len(begun) > 1:
+        raise DataError(f"{where}: may be any of {', '.join(path.name for path in begun)}; give more of its id")
+    if not begun:
+        raise DataError(f"{where}: no run of that id below {runs.resolve()}; start.root names the output root")
+    return begun[0]
 
 
 def _artefact(run: Path, where: str) -> Path:
