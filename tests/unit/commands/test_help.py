@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands.help.completion import SCRIPTS, complete
 from paribus.commands.help.explain import explain
 from paribus.commands.help.verb_help import EXAMPLES, verb_help
 from paribus.config.arguments import parse
-from paribus.config.compose import compose
 from paribus.config.flags import OF_A_VERB
 from paribus.config.reference.fields import fields_of
 from paribus.config.reference.files import groups, options
@@ -61,7 +61,7 @@ def test_the_examples_of_a_help_compose(verb: str) -> None:
     for example in EXAMPLES[verb]:
         words = shlex.split(example)
         assert words[:2] == ["paribus", verb]
-        assert compose(parse(words[2:], verb)).jobs
+        assert compose_command(parse(words[2:], verb)).jobs
 
 
 def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:

@@ -35,7 +35,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "run": (
         "paribus run experiment=demo",
         "paribus run scale=demo tokenizer=scaffold_bpe encoder=longest_first budget.tokens=1M",
-        "paribus run -m tokenizer=bpe,unigram seed=0,1,2 corpus=files 'corpus.paths=[my/*.jsonl.zst]'",
+        "paribus run -m tokenizer=bpe,scaffold_bpe seed=0,1,2 corpus=files 'corpus.paths=[my/*.jsonl.zst]'",
     ),
     "plan": (
         "paribus plan experiment=demo",

@@ -38,7 +38,7 @@ with a dash stands after --.
 What is missing of corpus, vocabulary and tokens is made; no model is trained.
 
 examples:
-  paribus tokens statistics -m scale=demo tokenizer=bpe,unigram
+  paribus tokens statistics -m scale=demo tokenizer=bpe,scaffold_bpe
   paribus tokens containing zona scale=demo
   paribus tokens cut 'a longer word' -m scale=demo encoder=merge_rank,longest_first
 """
