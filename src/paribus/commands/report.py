@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from paribus.commands.chosen import choose
+from paribus.commands.further.more_seeds import with_more_seeds
 from paribus.commands.json_output import print_json
-from paribus.commands.more_seeds import with_more_seeds
 from paribus.commands.rest import show_rest
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition

@@ -13,6 +13,7 @@ from functools import partial
 from rich.console import Console
 
 from paribus.checks.command import checked_run, compose_command
+from paribus.commands.further.after_run import show_after_run
 from paribus.commands.report import show_table
 from paribus.commands.rest import is_made, show_rest, stopped_early
 from paribus.commands.status import show_failures
@@ -73,8 +74,11 @@ def run_command(command: Command, console: Console) -> int:
             failures += summarize(runs, root, console, started)
             failures += ["interrupted"] if stopped else []
     show_rest(command, composition, runs, console)
-    if composition.multirun and not failures and not stopped_early(runs, root):
-        show_table(composition, runs, console)
+    if not failures and not stopped_early(runs, root):
+        if composition.multirun:
+            show_table(composition, runs, console)
+        elif config.until is None:
+            show_after_run(command, runs[0], console)
     return EXIT_INTERRUPTED if "interrupted" in failures else EXIT_FAILED if failures else 0
 
 

@@ -89,6 +89,11 @@ def format_count(count: float) -> str:
     return f"{count:.0f}"
 
 
+def format_number(count: float) -> str:
+    """A count for people, to the last one below a million: `12,345`, `1.2M`."""
+    return format_count(count) if count >= 1e6 else f"{count:,.0f}"
+
+
 def format_hours(hours: float) -> str:
     """Hours for people: `1,234`, `2.5`, `0.012`."""
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"

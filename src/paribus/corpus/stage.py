@@ -1,7 +1,9 @@
 """The stage `corpus`."""
 
+from collections.abc import Mapping
 from typing import Any
 
+from paribus.config.units import format_number, format_size
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Outside, Stage, always, fields
 from paribus.store.file_digests import FileDigests
@@ -19,6 +21,17 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
     return fingerprint(config, digests)
 
 
+def _facts(result: Mapping[str, Any]) -> list[str]:
+    train, heldout = result["train"], result["heldout"]
+    skipped, moved = sum(result["skipped"].values()), result["moved"]["documents"]
+    return [
+        f"{format_number(train['documents'])} documents, {format_size(train['bytes'])}",
+        f"{format_number(heldout['documents'])} held out",
+        *([f"{format_number(skipped)} skipped"] if skipped else []),
+        *([f"{format_number(moved)} near copies moved to training"] if moved else []),
+    ]
+
+
 CORPUS = Stage(
     "corpus",
     code_version=3,
@@ -27,4 +40,5 @@ CORPUS = Stage(
     build=_build,
     imports=("paribus.corpus.build",),
     outside=Outside(lambda config: config.corpus, _fingerprint),
+    facts=_facts,
 )

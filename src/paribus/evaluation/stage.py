@@ -1,9 +1,11 @@
 """The stages `tasks`, `prompts`, `evaluation` and `token_statistics`."""
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.schema import RunConfig
+from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import segmented
 from paribus.stage.context import JSON, StageContext
@@ -84,6 +86,11 @@ def _device(config: RunConfig) -> Device:
     return Device("evaluation.device", config.evaluation.device, gpus, fewer_do=asked is None)
 
 
+def facts(result: Mapping[str, Any]) -> list[str]:
+    """The main scores of a result that has `metrics`."""
+    return said(main_scores(result["metrics"]), most=4)
+
+
 TASKS = Stage(
     "tasks",
     code_version=5,
@@ -116,6 +123,7 @@ EVALUATION = Stage(
     build=build_scores,
     imports=("paribus.evaluation.scores",),
     device=_device,
+    facts=facts,
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
     "token_statistics",

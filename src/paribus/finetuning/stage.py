@@ -5,7 +5,7 @@ from typing import Any
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
-from paribus.evaluation.stage import OFFLINE
+from paribus.evaluation.stage import OFFLINE, facts
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
 from paribus.store.file_digests import FileDigests
@@ -63,4 +63,5 @@ FINETUNING = Stage(
     identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
     build=build,
     device=_device,
+    facts=facts,
 )

@@ -1,5 +1,6 @@
 """The stages between the text of a corpus and the contexts of an order."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
@@ -13,6 +14,7 @@ from paribus.config.groups.ordering import (
     StandardOrdering,
 )
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, all_but, always, fields, seed_of, together
 from paribus.store.file_digests import FileDigests
@@ -103,6 +105,12 @@ def _device_of_neighbours(config: RunConfig) -> Device:
     return Device("neighbours.device", neighbours.device, 0 if neighbours.index == "flat" else None)
 
 
+def _facts_of_order(result: Mapping[str, Any]) -> list[str]:
+    removed = result["removed"]
+    documents = f"{format_number(result['documents'])} documents"
+    return [documents, *([f"{format_number(removed)} removed"] if removed else [])]
+
+
 EMBEDDINGS = Stage(
     "embeddings",
     code_version=2,
@@ -141,6 +149,7 @@ ORDER = Stage(
     identity=_order_identity,
     build=_build_order,
     imports=("paribus.ordering.orders.build",),
+    facts=_facts_of_order,
 )
 CONTEXTS = Stage(
     "contexts",

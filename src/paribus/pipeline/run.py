@@ -41,6 +41,7 @@ from paribus.pipeline.record.failure import Failure, stage_log
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import is_done
 from paribus.pipeline.show.display import Display, duration
+from paribus.pipeline.show.facts import facts
 from paribus.pipeline.show.remaining import announce
 from paribus.pipeline.stages import named
 from paribus.store import atomic
@@ -212,9 +213,8 @@ class StageRunner:
                 note_failure(node, self.root, error)
             raise
         seconds = time.monotonic() - started
-        display.finish(
-            f"  {named(node.name)} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
-        )
+        line = f"  {named(node.name)} [green]done[/green] in {duration(seconds):<10} [dim]{node.key[:12]}[/dim]"
+        display.finish(f"{line}  {escape(facts(node.stage, artifact))}".rstrip())
         self.telling.there(node, artifact, "made", seconds)
         return artifact
 

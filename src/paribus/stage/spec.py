@@ -4,7 +4,7 @@ Every room of stages declares its own in a light `stage.py`; `paribus.pipeline.s
 what it computes with when it is called, so that a command that makes nothing starts without that.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,8 @@ from paribus.store.file_digests import FileDigests
 
 Identity = Callable[[RunConfig], dict[str, Any]]
 """Identity fields of a configuration, by group."""
+Facts = Callable[[Mapping[str, Any]], Sequence[str]]
+"""What a person wants to know of a stage's result as it ends, a few short texts."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,9 @@ class Stage:
     imports: tuple[str, ...] = ()
     """Modules of what it computes with, which a process that forks the stage's may have imported: libraries that start
     no thread, open no device and get along with those of every other stage."""
+
+    facts: Facts = lambda result: ()
+    """Said as the stage ends; nothing where its result says little."""
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of what is outside the configuration; DataError where it is missing."""

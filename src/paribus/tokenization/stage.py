@@ -1,9 +1,11 @@
 """The stages `vocabulary` and `tokens`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.groups.tokenization import ExistingTokenizer, PredictiveEntropyPretokenizer
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, together
 from paribus.store.file_digests import FileDigests
@@ -38,6 +40,14 @@ def _device(config: RunConfig) -> Device | None:
     return Device("pretokenizer.device", config.pretokenizer.device)
 
 
+def _facts_of_vocabulary(result: Mapping[str, Any]) -> list[str]:
+    return [f"{format_number(result['vocab_size'])} tokens"]
+
+
+def _facts_of_tokens(result: Mapping[str, Any]) -> list[str]:
+    return [f"{format_number(result['tokens'])} tokens", f"{result['bytes_per_token']:.3g} bytes a token"]
+
+
 VOCABULARY = Stage(
     "vocabulary",
     code_version=3,
@@ -47,6 +57,7 @@ VOCABULARY = Stage(
     imports=("paribus.tokenization.build",),
     outside=Outside(_named_files, _fingerprint),
     device=_device,
+    facts=_facts_of_vocabulary,
 )
 TOKENS = Stage(
     "tokens",
@@ -56,4 +67,5 @@ TOKENS = Stage(
     build=_build_tokens,
     imports=("paribus.tokenization.build",),
     device=_device,
+    facts=_facts_of_tokens,
 )

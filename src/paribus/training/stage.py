@@ -1,8 +1,10 @@
 """The stage `training`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
 from paribus.store.file_digests import FileDigests
@@ -27,6 +29,11 @@ def _device(config: RunConfig) -> Device:
     return Device("training.device", training.device, training.processes if training.nodes == 1 else None)
 
 
+def _facts(result: Mapping[str, Any]) -> list[str]:
+    read = f"{format_number(result['tokens'])} tokens in {format_number(result['steps'])} steps"
+    return [read, f"final loss {result['final_loss']:.4g}"]
+
+
 TRAINING = Stage(
     "training",
     code_version=8,
@@ -36,4 +43,5 @@ TRAINING = Stage(
     imports=("paribus.training.build", "paribus.tokenization.interchange.huggingface"),
     outside=Outside(lambda config: config.start, _fingerprint),
     device=_device,
+    facts=_facts,
 )

@@ -7,7 +7,7 @@ import pytest
 
 from paribus.checks.command import compose_command
 from paribus.cli import main
-from paribus.commands.more_seeds import with_more_seeds
+from paribus.commands.further.more_seeds import with_more_seeds
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from support.finished_runs import finish

@@ -1,0 +1,1 @@
+"""The commands that a person may want next, as they would be typed."""

@@ -1,0 +1,36 @@
+"""How a run that was given alone ends: its scores, and what may be asked next."""
+
+from rich.console import Console
+
+from paribus.commands.further.more_seeds import with_three_seeds
+from paribus.commands.retyped import retyped
+from paribus.config.arguments import Command
+from paribus.evaluation.measures.main_scores import main_scores, said
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.stages import EVALUATION, FINETUNING
+
+
+def show_after_run(command: Command, run: PreparedRun, console: Console) -> None:
+    """The scores of a finished run, then commands that can be given as they are, a line each."""
+    seeds = with_three_seeds(command, run.job.config.seed)
+    lines = [
+        " · ".join(said(_scores(run))),
+        f"its report:\n  {retyped(command, multirun=False, verb='report')}",
+        f"with three seeds, for a spread (and arms the same way, tokenizer=A,B):\n  {seeds}",
+    ]
+    for line in filter(None, lines):
+        console.print(line, markup=False, soft_wrap=True)
+
+
+def _scores(run: PreparedRun) -> dict[str, float]:
+    """Main scores by what was evaluated, then by what was fine-tuned."""
+    store = OutputRoot.of(run.job.config).store
+    nodes = [run.nodes[stage] for stage in (EVALUATION, FINETUNING) if stage in run.nodes]
+    found = [store.find(node.name, node.key) for node in nodes]
+    return {
+        name: value
+        for artifact in found
+        if artifact is not None
+        for name, value in main_scores(artifact.record()["result"].get("metrics", {})).items()
+    }

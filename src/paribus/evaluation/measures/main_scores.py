@@ -1,0 +1,39 @@
+"""The few numbers by which a run is known: bits per byte, and each task by the metric that tables take."""
+
+import re
+from collections.abc import Mapping
+from statistics import fmean
+
+BITS = "bits_per_byte"
+PREFERRED = (
+    "acc", "exact_match", "em", "f1", "acc_norm", "acc_bytes", "precision", "recall", "mcc", "bleu", "tokenized_bleu",
+    "chrf", "rouge_geometric_mean", "rouge1", "rouge2", "rougeL", "bits_per_byte", "choice_bits", "target_bits",
+    "perplexity", "word_f1", "word_precision", "word_recall",
+)  # fmt: skip
+"""Metrics that a task is rather known by first; tables have the same rule."""
+_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
+
+
+def main_scores(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Bits per byte of held-out text, then tasks by name; a task's are averaged over numbers of shots.
+
+    `metrics` are those of the result of an evaluation, such as `eval/boolq/5shot/acc`: shares for accuracies.
+    """
+    found: dict[str, dict[str, list[float]]] = {}
+    for name, value in metrics.items():
+        if match := _SCORE.fullmatch(name):
+            found.setdefault(match["task"], {}).setdefault(match["metric"], []).append(value)
+    bits = {BITS: metrics[f"eval/{BITS}"]} if f"eval/{BITS}" in metrics else {}
+    return bits | {task: fmean(of_task[_preferred(of_task)]) for task, of_task in sorted(found.items())}
+
+
+def said(scores: Mapping[str, float], most: int | None = None) -> list[str]:
+    """Main scores in words, each in a text of its own; of more than `most`, how many are left unsaid."""
+    texts = [f"{value:.4f} bits per byte" if name == BITS else f"{name} {value:.4g}" for name, value in scores.items()]
+    if most is None or len(texts) <= most:
+        return texts
+    return [*texts[:most], f"{len(texts) - most} more"]
+
+
+def _preferred(metrics: Mapping[str, list[float]]) -> str:
+    return next((metric for metric in PREFERRED if metric in metrics), min(metrics))
