@@ -29,7 +29,9 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.failure import RETRIED
+from paribus.pipeline.record.listed_run import tell_origin
 from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
+from paribus.pipeline.record.sweep_record import read_sweep
 from paribus.pipeline.record.sweep_recorder import write_sweep
 from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
@@ -191,6 +193,7 @@ def _shown_sweep(
     with EventLog(path) as events:
         described = {"id": sweep.id, "name": sweep.name}
         events.start(sweep.id, sweep.name, described, everything(config.tracking))
+        tell_origin(events, read_sweep(path.parent))
         events.parameter("factors", ", ".join(sweep.factors))
         events.parameter("runs", sweep.jobs)
         yield

@@ -1,5 +1,6 @@
 """Split what follows a verb into flags and Hydra's overrides."""
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -70,6 +71,13 @@ class Command:
     def config_directories(self) -> tuple[str, ...]:
         """Directories of the user's own groups and experiments, given with --config-dir."""
         return tuple(flag.value for flag in self.flags if flag.name == CONFIG_DIR and flag.value is not None)
+
+    def typed(self, verb: str, *, multirun: bool) -> str:
+        """As a user types it in a shell, without flags that choose no run."""
+        directories = [word for directory in self.config_directories for word in (CONFIG_DIR, directory)]
+        # Without the plus that an experiment is read with.
+        overrides = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in self.overrides]
+        return shlex.join(["paribus", verb, *(["-m"] if multirun else []), *directories, *overrides])
 
     @property
     def shows(self) -> bool:

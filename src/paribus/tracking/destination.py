@@ -4,12 +4,16 @@ import hashlib
 import re
 import shlex
 import socket
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
 from paribus.store.process import machine
+from paribus.tracking.score_view import page
 
 _SERVERS, _FILES = ("http", "https"), ("sqlite", "file", "")
 _SCHEMES = (*_SERVERS, "sqlite", "postgresql", "mysql", "mssql", "databricks")
@@ -80,7 +84,19 @@ class Destination:
         """What a user types, or where the browser goes, to see the runs."""
         if self.database is None:
             return f"open {self.shown}"
-        return f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
+        serve = f"MLFLOW_SERVER_ENABLE_JOB_EXECUTION=false mlflow ui --backend-store-uri {shlex.quote(self.uri)}"
+        found = self._experiment_id(self.database)
+        return serve if found is None else f"{serve}, then open http://127.0.0.1:5000/{page(found)}"
+
+    def _experiment_id(self, database: Path) -> str | None:
+        """What the experiment is numbered in a database; None where it is not there yet."""
+        try:
+            with closing(sqlite3.connect(f"file:{quote(str(database))}?mode=ro", uri=True, timeout=1)) as connection:
+                asked = "SELECT experiment_id FROM experiments WHERE name = ?"
+                found = connection.execute(asked, (self.experiment,)).fetchone()
+        except sqlite3.Error:
+            return None
+        return None if found is None else str(found[0])
 
     @property
     def service_directory(self) -> Path:

@@ -16,6 +16,7 @@ from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
+from paribus.pipeline.record.listed_run import listed_name, score_numbers, sweep_of, tell_origin
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
@@ -66,14 +67,15 @@ class Recorder:
     def _begin(self, root: OutputRoot) -> None:
         atomic.write_json(self.directory / RUN_RECORD, self.record)
         atomic.write_json(self.directory / "config.json", self.record["config"])
-        sweep = self.config.sweep
+        sweep, given = self.config.sweep, sweep_of(self.config, root)
         self.events.start(
             self.run_id,
-            self.name,
+            listed_name(self.config, self.run_id, given),
             {"id": sweep.id, "name": sweep.name} if sweep else None,
             everything(self.config.tracking),
         )
         self.events.untag(STOPPED_TAG)
+        tell_origin(self.events, given)
         for path, value in leaves(identity(self.config)):
             if value != {}:
                 self.events.parameter(path, value)
@@ -157,7 +159,7 @@ class Recorder:
             for name, at in self.events.points():
                 last[name] = max(at, last.get(name, at))
             points = {(name, last[name]): value for name, value in numbers.items()}
-            self.events.correct(points, lambda name, step: name.startswith(SECTION))
+            self.events.correct(points, lambda name, step: name.startswith(SECTION) or "/" not in name)
 
     def _numbers(self) -> tuple[dict[str, float], int]:
         """The numbers for tables and their step; a tag of the run says why there are none."""
@@ -172,7 +174,7 @@ class Recorder:
 
 
 def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tuple[dict[str, float], int]:
-    """Numbers of the run by name, and the training step they stand at; nothing for a run without scores.
+    """Numbers of the run by name, its main scores too, and the training step they stand at; nothing without scores.
 
     `stages` has the key of each artefact. Raises DataError for torn scores.
     """
@@ -184,7 +186,8 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
         return {}, 0
     training = trained.record()["result"]
     found = numbers.run_numbers(scores.path, finetuned.path if finetuned else None, training)
-    return found, int(training.get("steps", 0))
+    results = [artifact.record()["result"] for artifact in (scores, finetuned) if artifact is not None]
+    return found | score_numbers(results), int(training.get("steps", 0))
 
 
 def fail_record(directory: Path, record: dict[str, Any], failure: Failure) -> None:

@@ -54,9 +54,14 @@ def command_of(sweep: SweepRecord, overrides: Sequence[str], *, multirun: bool) 
     return Command((*([Flag(MULTIRUN)] if multirun else []), *flags), tuple(overrides))
 
 
+def read_sweep(directory: Path) -> SweepRecord | None:
+    """The record of a sweep in its directory; None where there is none or it cannot be read."""
+    return _record(read_object_if_any(directory / SWEEP_RECORD))
+
+
 def read_sweeps(root: Path) -> list[SweepRecord]:
     """The sweeps of an output root, the one that was given last first; records that cannot be read are left out."""
-    found = (_record(read_object_if_any(path)) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
+    found = (read_sweep(path.parent) for path in (root / "sweeps").glob(f"*/{SWEEP_RECORD}"))
     return sorted((record for record in found if record is not None), key=lambda record: (-record.given, record.id))
 
 

@@ -1,0 +1,96 @@
+"""What a tracker's list of runs has of a run: its name among others, who gave it, and its scores."""
+
+import getpass
+import json
+import shlex
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from paribus.config.groups.execution import SweepConfig
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.record import listed_run
+from paribus.pipeline.record.listed_run import score_numbers
+from paribus.pipeline.record.recorder import Recorder, table_numbers
+from paribus.store.provenance import built_from, git_state
+from paribus.store.record import read_record, write_record
+from support.recorded_sweeps import OVERRIDES, finished_sweep, record
+
+ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1")
+
+
+@pytest.fixture(autouse=True)
+def _text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("texts.txt").write_text("some text", encoding="utf-8")
+
+
+def events(root: Path, *words: str) -> list[dict[str, Any]]:
+    """What the log of the last run of a command says after it began, as its job begins it."""
+    sweep, runs = record(root, *words)
+    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
+    config = replace(runs[-1].job.config, sweep=told)
+    recorder = Recorder(config, runs[-1].nodes, OutputRoot.of(config))
+    recorder.events.close()
+    lines = (recorder.directory / "events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def tags(log: list[dict[str, Any]]) -> dict[str, str]:
+    return {event["name"]: event["value"] for event in log if event["event"] == "tag"}
+
+
+@pytest.mark.parametrize(
+    ("words", "name"), [(ARMS, "scaffold_bpe seed=1"), (("seed=1",), "bpe-merge_rank-standard-seed1")]
+)
+def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
+    (start,) = [event for event in events(tmp_path / "root", *words) if event["event"] == "start"]
+    assert start["name"] == name
+
+
+def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:
+    root = tmp_path / "root"
+    found = tags(events(root, *ARMS))
+    assert shlex.split(found["paribus.command"]) == ["paribus", "run", "-m", *OVERRIDES, f"root={root}", *ARMS[1:]]
+    assert found["mlflow.user"] == getpass.getuser()
+    git = git_state(Path(listed_run.__file__)) or built_from() or {}
+    assert found.get("mlflow.source.git.commit") == git.get("commit")
+    assert ("mlflow.source.git.dirty" in found) == bool(git.get("diff") or git.get("changes"))
+
+
+def test_the_same_command_again_tells_nothing_again(tmp_path: Path) -> None:
+    assert events(tmp_path / "root", *ARMS) == events(tmp_path / "root", *ARMS)
+
+
+def test_a_user_without_a_name_has_no_tag(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise OSError("no entry for this number")
+
+    monkeypatch.setattr(getpass, "getuser", nameless)
+    assert "mlflow.user" not in tags(events(tmp_path / "root", *ARMS))
+
+
+def test_scores_are_among_the_numbers_that_a_finished_run_logs_at_its_last_step(tmp_path: Path) -> None:
+    (run,) = finished_sweep(tmp_path / "made", "seed=1")
+    store, node = OutputRoot.of(run.job.config).store, run.nodes["evaluation"]
+    place = store.path(node.name, node.key)
+    content = read_record(place)
+    content["result"]["metrics"] = {"eval/bits_per_byte": 0.7, "eval/boolq/0shot/acc": 0.5}
+    write_record(place, content)
+    numbers, step = table_numbers({name: {"key": node.key} for name, node in run.nodes.items()}, store)
+    assert ({name: value for name, value in numbers.items() if "/" not in name}, step) == (
+        {"bits_per_byte": 0.7, "boolq": 0.5},
+        125,
+    )
+
+
+def test_scores_have_the_names_of_their_tasks() -> None:
+    evaluated = {"metrics": {"eval/bits_per_byte": 0.7, "eval/boolq/0shot/acc": 0.5, "eval/boolq/5shot/acc": 0.7}}
+    tuned = {"metrics": {"eval/mine/qmsum/0shot/rouge_geometric_mean": 0.1}}
+    assert score_numbers([evaluated, tuned, {}]) == {
+        "bits_per_byte": 0.7,
+        "boolq": pytest.approx(0.6),
+        "mine_qmsum": 0.1,
+    }
