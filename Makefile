@@ -11,7 +11,7 @@ READY := $(VENV)/.ready
 export PYTHONDONTWRITEBYTECODE :=
 TORCH := $(shell grep '^torch==' constraints.txt)
 
-.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle gpu-rehearsal setup clean
+.PHONY: demo test lint kill-matrix launcher-tests tracking-load stress cluster-tests bench-training gpu-bundle gpu-rehearsal package setup clean
 
 setup: $(READY)
 
@@ -82,6 +82,10 @@ gpu-bundle: $(READY)
 	$(BIN)/pip wheel --quiet --no-deps --constraint constraints.txt \
 	  --requirement benchmarks/acceptance/bundle_sources.txt --wheel-dir $(BUNDLE)
 	du -sh $(BUNDLE)
+
+# The wheel and the sdist, into dist/.
+package: $(READY)
+	$(BIN)/python -m build --no-isolation
 
 clean:
 	rm -rf $(VENV) paribus_runs

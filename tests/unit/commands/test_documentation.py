@@ -25,7 +25,9 @@ from paribus.tracking import sync
 from support.experiments import ACTIONS, overrides_of, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
-PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+PAGES = sorted(
+    [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(ROOT / "docs").glob("*.md")]
+)
 COMPOSED = ("run", "plan", "status", "report", "doctor")
 
 
