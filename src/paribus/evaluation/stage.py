@@ -113,7 +113,7 @@ PROMPTS = Stage(
 )
 EVALUATION = Stage(
     "evaluation",
-    code_version=9,
+    code_version=10,
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "average_checkpoints", "translations", "beams",
