@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from paribus.config.groups.corpus import HuggingFaceCorpus
 from paribus.config.units import format_number, format_size
 from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Outside, Stage, always, fields
@@ -39,6 +40,7 @@ CORPUS = Stage(
     identity=fields("corpus"),
     build=_build,
     imports=("paribus.corpus.build",),
+    online=lambda config: isinstance(config.corpus, HuggingFaceCorpus),
     outside=Outside(lambda config: config.corpus, _fingerprint),
     facts=_facts,
 )

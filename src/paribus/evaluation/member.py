@@ -5,9 +5,9 @@ import sys
 from dataclasses import replace
 
 from paribus.evaluation.scores import score_checkpoints
-from paribus.evaluation.stage import OFFLINE
 from paribus.modeling.device import resolve_device
 from paribus.stage.context import JSON, StageContext
+from paribus.stage.offline import OFFLINE
 from paribus.training.processes.host import joined_by_gloo
 from paribus.training.processes.member import run_member
 from paribus.training.processes.requests import Requests

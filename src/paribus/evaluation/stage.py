@@ -9,19 +9,9 @@ from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import segmented
 from paribus.stage.context import JSON, StageContext
+from paribus.stage.offline import OFFLINE
 from paribus.stage.spec import Device, Outside, Stage, always, fields, together
 from paribus.store.file_digests import FileDigests
-
-OFFLINE = {
-    "HF_HUB_OFFLINE": "1",
-    "HF_DATASETS_OFFLINE": "1",
-    "TRANSFORMERS_OFFLINE": "1",
-    "HF_HUB_DISABLE_TELEMETRY": "1",
-    "HF_DATASETS_DISABLE_PROGRESS_BARS": "1",
-    "TOKENIZERS_PARALLELISM": "false",
-    "TQDM_DISABLE": "1",
-}
-"""Environment of processes that import lm-eval and what it imports: nothing is asked of a network."""
 
 
 def _evaluation_inputs(config: RunConfig) -> tuple[str, ...]:

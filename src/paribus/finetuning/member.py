@@ -4,10 +4,10 @@ import os
 import sys
 from dataclasses import replace
 
-from paribus.evaluation.stage import OFFLINE
 from paribus.finetuning.run import begin, finish, left
 from paribus.modeling.device import resolve_device
 from paribus.stage.context import JSON, StageContext
+from paribus.stage.offline import OFFLINE
 from paribus.training.processes.member import run_member
 from paribus.training.processes.requests import Requests
 

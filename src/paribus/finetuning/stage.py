@@ -5,8 +5,9 @@ from typing import Any
 
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
-from paribus.evaluation.stage import OFFLINE, facts
+from paribus.evaluation.stage import facts
 from paribus.stage.context import JSON, StageContext
+from paribus.stage.offline import OFFLINE
 from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
 from paribus.store.file_digests import FileDigests
 from paribus.training.seeds import finetuning_seeds

@@ -108,8 +108,9 @@ def _recorded(
 
 def imports_of(nodes: dict[str, Node], root: OutputRoot) -> tuple[str, ...]:
     """Modules that the stages compute with whose artefacts the store lacks, in the order in which they are made."""
-    missing = (node.stage for node in nodes.values() if root.store.find(node.name, node.key) is None)
-    return tuple(dict.fromkeys(module for stage in missing for module in stage.imports))
+    missing = to_make(nodes, root.store)
+    forked = (node.stage for name, node in nodes.items() if name in missing and not node.stage.online(node.config))
+    return tuple(dict.fromkeys(module for stage in forked for module in stage.imports))
 
 
 def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
@@ -246,7 +247,7 @@ class StageRunner:
                 log,
                 self.telling,
                 environment=environment,
-                imports=node.stage.imports,
+                imports=() if node.stage.online(node.config) else node.stage.imports,
                 later=self.later,
             )
         self.telling.keep_metrics(output)

@@ -58,7 +58,10 @@ class Stage:
     """None where it is a CPU, whatever the configuration says."""
     imports: tuple[str, ...] = ()
     """Modules of what it computes with, which a process that forks the stage's may have imported: libraries that start
-    no thread, open no device and get along with those of every other stage."""
+    no thread, open no device and get along with those of every other stage. Without any, its process begins by
+    itself."""
+    online: Callable[[RunConfig], bool] = lambda config: False
+    """Whether it may ask a network, which what is forked never does: its libraries are imported as `OFFLINE`."""
 
     facts: Facts = lambda result: ()
     """Said as the stage ends; nothing where its result says little."""

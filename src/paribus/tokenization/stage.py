@@ -33,6 +33,11 @@ def _fingerprint(config: Any, digests: FileDigests) -> dict[str, JSON]:
     return fingerprint(config, digests)
 
 
+def _online(config: RunConfig) -> bool:
+    """A pre-tokenizer's language model may be named as on a hub."""
+    return isinstance(config.pretokenizer, PredictiveEntropyPretokenizer)
+
+
 def _device(config: RunConfig) -> Device | None:
     """Only a pre-tokenizer's language model has one."""
     if not isinstance(config.pretokenizer, PredictiveEntropyPretokenizer):
@@ -55,6 +60,7 @@ VOCABULARY = Stage(
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=_build_vocabulary,
     imports=("paribus.tokenization.build",),
+    online=_online,
     outside=Outside(_named_files, _fingerprint),
     device=_device,
     facts=_facts_of_vocabulary,
@@ -66,6 +72,7 @@ TOKENS = Stage(
     identity=fields("encoder"),
     build=_build_tokens,
     imports=("paribus.tokenization.build",),
+    online=_online,
     device=_device,
     facts=_facts_of_tokens,
 )

@@ -17,17 +17,20 @@ import pytest
 from paribus.pipeline.making import children
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.pipeline.stages import STAGES
-from paribus.store.code import loaded_code
+from paribus.store.code import Code, loaded_code
 
 STAND_IN = """
 import json, os, signal, sys, time
 import __main__
 
+OFFLINE = os.environ.get("HF_HUB_OFFLINE")
+
 def serve(job, channel):
     asked = signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
     told = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
     told |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
-    told |= {"code": "colorsys" in sys.modules}
+    told |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
+    told |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
     print("in the log", file=sys.stderr)
     os.write(channel, json.dumps(told).encode())
     os.close(channel)
@@ -50,8 +53,9 @@ def begin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         seconds: float = 0.0, ends: int = 0, check: Callable[[], None] = lambda: None, **options: Any
     ) -> tuple[Child, dict[str, Any]]:
         fields = {"seconds": seconds, "code_of_end": ends, "code": loaded_code().to_json()}
-        imports = options.pop("imports", ["stand_in"])
-        job = Job(fields, {**environment, **options}, {"VISIBLE": "0"}, imports, ["colorsys"])
+        imports, later = options.pop("imports", ["stand_in"]), options.pop("later", ["colorsys"])
+        fields |= options.pop("fields", {})
+        job = Job(fields, {**environment, **options}, {"VISIBLE": "0"}, imports, later)
         reading, writing = os.pipe()
         with os.fdopen(reading, "rb") as channel, (tmp_path / "log").open("ab") as log:
             try:
@@ -165,6 +169,57 @@ def test_a_module_that_cannot_be_imported_is_left_to_the_child(begin: Any) -> No
     child, told = begin(imports=["no_such_module", "stand_in"])
     assert child.wait() == 0
     assert told["pid"] == child.pid
+
+
+def test_a_stage_without_imports_begins_a_process_on_its_own(begin: Any) -> None:
+    child, told = begin(imports=[])
+    assert isinstance(child, subprocess.Popen)
+    assert (child.wait(), told["type"]) == (1, "failed")
+
+
+def test_what_the_server_imports_asks_no_network_and_a_child_has_the_environment_of_its_stage(begin: Any) -> None:
+    child, told = begin()
+    assert told["offline"] == ["1", os.environ.get("HF_HUB_OFFLINE")]
+    assert child.wait() == 0
+
+
+def test_a_child_is_at_the_head_of_its_session_as_soon_as_it_is_known(begin: Any, tmp_path: Path) -> None:
+    begin()[0].wait()
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    fields = {"seconds": 60, "code_of_end": 0, "code": loaded_code().to_json()}
+    for _ in range(20):
+        with (tmp_path / "sink").open("ab") as sink, (tmp_path / "log").open("ab") as log:
+            outlets = Outlets(sink.fileno(), log.fileno())
+            child = start_child(Job(fields, environment, {}, ["stand_in"]), outlets, lambda: None)
+        assert os.getsid(child.pid) == os.getpgid(child.pid) == child.pid
+        os.killpg(child.pid, signal.SIGKILL)
+        assert child.wait() == -signal.SIGKILL
+
+
+def test_what_a_later_stage_needs_is_no_matter_of_the_child_that_is_there(begin: Any, tmp_path: Path) -> None:
+    (tmp_path / "leaving.py").write_text("raise SystemExit(3)", encoding="utf-8")
+    child, _ = begin(seconds=0.5, later=["leaving", "colorsys"])
+    assert child.wait() == 0
+    second, told = begin()
+    assert told["code"] and server_of(child) == server_of(second)
+    second.wait()
+
+
+def test_a_child_ignores_what_the_command_was_told_to_ignore(begin: Any) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        child, told = begin()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert told["hangup"] and told["asked"]
+    assert child.wait() == 0
+
+
+def test_a_server_whose_code_is_not_that_of_the_command_forks_nothing(begin: Any) -> None:
+    other = Code({**loaded_code().files, "ordering/seeding.py": "another"}, loaded_code().packages)
+    child, told = begin(fields={"code": other.to_json()})
+    assert isinstance(child, subprocess.Popen)
+    assert (child.wait(), told["type"]) == (1, "failed")
 
 
 def test_a_thread_begins_a_process_on_its_own(begin: Any) -> None:

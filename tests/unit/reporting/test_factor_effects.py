@@ -82,8 +82,24 @@ def test_three_factors_are_averaged_over_whatever_both_have() -> None:
     contexts = (("x", "m"), ("x", "n"), ("y", "m"))
     expected = np.mean([means["b", *context] - means["a", *context] for context in contexts])
     assert by_name["b",].test.difference == pytest.approx(expected)
-    assert by_name["b", "y"].rows == 2
+    assert (by_name["b", "y"].rows, by_name["b", "y"].asked) == (1, 1)
     assert set(by_name) == {("b",), ("y",), ("n",), ("b", "y"), ("b", "n"), ("y", "n")}
+
+
+def test_a_row_that_failed_or_has_few_seeds_takes_no_effect_from_the_others() -> None:
+    labels = [(one, two) for one in ("a", "b") for two in ("x", "y", "z")]
+    values = table(np.random.default_rng(5), (2.0, 2.0, 2.0, 1.9, 1.9, 1.9))
+    whole = {effect.values: effect for effect in found_in(values, labels)}
+    assert (whole["b",].rows, whole["b",].asked) == (3, 3)
+    for gone in range(6):
+        for few in ({}, {seed: values[gone][seed] for seed in (0, 1)}):
+            less = [few if at == gone else each for at, each in enumerate(values)]
+            cells = [{BITS.key: Cell(value=1.0 if each else None, items=60, fewest=60)} for each in less]
+            found = effects(labels, STANDARD, [BITS], cells, [{BITS.key: each} for each in less])
+            (main,) = (effect for effect in found if effect.values == ("b",))
+            assert (main.rows, main.asked) == (2, 3)
+            assert main.p_holm is not None
+            assert main.test.difference == pytest.approx(-0.1, abs=0.02)
 
 
 def test_rows_without_a_number_or_with_too_few_common_seeds_have_no_effect() -> None:

@@ -1,6 +1,7 @@
 """How the process of a stage begins: forked by a server that has its imports, or on its own.
 
-On its own where there is no server to be: on systems other than Linux, and in a thread, with which a server would end.
+On its own where a stage says so (`Stage.imports`, `Stage.online`), and where there is no server to be: on systems other
+than Linux, and in a thread, with which a server would end.
 """
 
 import json
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.pipeline.making.fork_server import receive, send
+from paribus.stage.offline import OFFLINE
 from paribus.store.code import Code
 
 SECONDS_BETWEEN_CHECKS = 1.0
@@ -64,7 +66,8 @@ class Outlets:
 
 def start_child(job: Job, outlets: Outlets, check: Callable[[], None]) -> Child:
     """The process of a job; `check` is called every second while it begins, and what it raises ends it."""
-    if sys.platform == "linux" and threading.current_thread() is threading.main_thread():
+    forked = bool(job.imports) and sys.platform == "linux"
+    if forked and threading.current_thread() is threading.main_thread():
         with suppress(OSError, EOFError):
             return _server(os.getpid(), tuple(sorted(job.environment.items())), _digest(job)).fork(job, outlets, check)
         _server.cache_clear()
@@ -116,7 +119,7 @@ class _ForkServer:
                 stderr=subprocess.DEVNULL,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,
-                env=environment,
+                env={**environment, **OFFLINE},
             )
         return cls(process, ours)
 

@@ -189,7 +189,8 @@ class _Unheard:
 
 def _signal(child: Child, number: signal.Signals) -> None:
     if child.poll() is None:
-        os.killpg(child.pid, number)
+        with suppress(ProcessLookupError):
+            os.killpg(child.pid, number)
 
 
 def _sweep(child: Child) -> None:

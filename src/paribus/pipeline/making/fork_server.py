@@ -17,12 +17,13 @@ import socket
 import struct
 import sys
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.errors import ConfigurationError
 from paribus.pipeline.making.child import serve
 from paribus.store.code import Code, hold_to, loaded_code
 
@@ -41,20 +42,24 @@ class Request:
     channel: int
     """File descriptor that the child answers on."""
     log: int
+    ready: int
+    """File descriptor that the child closes once it is at the head of a session of its own."""
 
 
 def main() -> int:
     """Serve until the socket is closed; in a child, the exit status of its stage."""
     die_with_parent()
     ignore_requests()
+    # What a child heeds is what this process began with: nohup has it ignore SIGHUP.
+    heeded: dict[int, Any] = {number: signal.getsignal(number) for number in ASKED_TO_END}
     for number in ASKED_TO_END:
         signal.signal(number, signal.SIG_IGN)
-    loaded_code()
-    server = os.getpid()
+    began, server = loaded_code(), os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
-        request = _serve(connection)
+        request = _serve(connection, began)
     if request is not None:
-        _end(_become(request, server))
+        _become(request, server, heeded)
+        _end(serve(request.fields["job"], request.channel))
     return 0
 
 
@@ -85,22 +90,36 @@ def _exactly(connection: socket.socket, size: int) -> bytes:
     return b"".join(pieces)
 
 
-def _serve(connection: socket.socket) -> Request | None:
-    """Fork a child a request, and return its request in it; None in the server, once nobody asks any more."""
-    with suppress(EOFError, OSError):
+def _serve(connection: socket.socket, began: Code) -> Request | None:
+    """Fork a child a request, and return its request in it; None in the server, once nobody asks any more.
+
+    Nor once its own code, which it `began` with or imported since, is not that of the command: a child that begins by
+    itself then refuses the job.
+    """
+    known = len(sys.modules)
+    with suppress(EOFError, OSError, ConfigurationError):
         while True:
             fields, (channel, log) = receive(connection, 2)
-            request = Request(fields, channel, log)
-            hold_to(Code.from_json(fields["job"]["code"]))
+            wanted = Code.from_json(fields["job"]["code"])
+            wanted.require(began)
+            hold_to(wanted)
             _say_into(log)
             _import(fields["imports"])
+            if len(sys.modules) != known:
+                wanted.require(Code.read())
+                known = len(sys.modules)
+            waiting, ready = os.pipe()
+            request = Request(fields, channel, log, ready)
             # What is imported stays: a child that counted its references would copy the pages that they lie in.
             gc.freeze()
             child = os.fork()
             if child == 0:
+                os.close(waiting)
                 return request
-            os.close(channel)
-            os.close(log)
+            for descriptor in (channel, log, ready):
+                os.close(descriptor)
+            os.read(waiting, 1)
+            os.close(waiting)
             send(connection, {"pid": child})
             send(connection, {"ended": _end_of(child, _importing(fields["later"]))})
     return None
@@ -121,9 +140,12 @@ def _import(modules: Iterable[str]) -> None:
 
 
 def _importing(modules: Iterable[str]) -> Iterator[None]:
-    """Import one module after another. What fails is left to the child, which imports it again and says so."""
+    """Import one module after another. What fails is left to the child, which imports it again and says so.
+
+    Whatever a module raises: what a later stage needs is no matter of the child that is there.
+    """
     for module in modules:
-        with suppress(Exception):
+        with suppress(BaseException):
             importlib.import_module(module)
         yield
 
@@ -136,13 +158,13 @@ def _say_into(log: int) -> None:
     os.dup2(log, 2)
 
 
-def _become(request: Request, server: int) -> int:
+def _become(request: Request, server: int, heeded: Mapping[int, Any]) -> None:
     """Be the process of a stage, as if started by itself: session, environment, directory, signals."""
     os.setsid()
     die_with_parent(server)
-    for number in ASKED_TO_END:
-        signal.signal(number, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number, handler in heeded.items():
+        signal.signal(number, handler)
+    os.close(request.ready)
     fields = request.fields
     os.environ.clear()
     os.environ.update(fields["environment"])
@@ -150,7 +172,6 @@ def _become(request: Request, server: int) -> int:
     os.close(request.log)
     # Read again: modules that this process imports from now on are those on the disk of now.
     loaded_code.cache_clear()
-    return serve(fields["job"], request.channel)
 
 
 def _end(code: int) -> NoReturn:

@@ -53,8 +53,21 @@ def summary(comparison: Comparison, *, warned: bool) -> Summary:
     judged = {finding.effect.values for finding in findings if finding.state != "unjudged"}
     compared = [row for row in comparison.rows if row.baseline is not None]
     covered = len(comparison.factors) == 1 and all(row.labels in judged for row in compared)
-    rows = () if covered else tuple(verdict(comparison, warned=warned))
+    rows = () if covered else (*_unsaid(comparison), *verdict(comparison, warned=warned))
     return Summary(tuple(_setting(comparison)), tuple(findings), rows)
+
+
+def _unsaid(comparison: Comparison) -> Iterator[str]:
+    """Factors of which nothing is said, while something is of others."""
+    said = {effect.factors[0] for effect in comparison.effects if not effect.is_interaction}
+    several = [
+        factor
+        for at, factor in enumerate(comparison.factors)
+        if factor not in said and len({row.labels[at] for row in comparison.rows}) > 1
+    ]
+    if said and several:
+        named = ", ".join(map(comparison.name, several))
+        yield f"Nothing is said of {named}: no two rows that differ in it alone have scores of seeds in common."
 
 
 def _setting(comparison: Comparison) -> Iterator[str]:
@@ -110,6 +123,7 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
     by = f"{change(test.difference, shown)}{unit_of(shown)}"
     interval = f"95 % interval {change(test.low, shown)} to {change(test.high, shown)}"
     over = f", mean of {effect.rows}" if effect.rows > 1 and not effect.is_interaction else ""
+    over += f", of {effect.asked} that were asked for" if effect.rows < effect.asked else ""
     where = f"{heading(column)}, " if several else ""
     state = _state(effect, column)
     named = f"{where}{_compared(effect, comparison, state)}"

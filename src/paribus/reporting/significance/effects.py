@@ -37,6 +37,8 @@ class Effect:
     """Key of the measure."""
     rows: int
     """Differences of rows that it is the mean of."""
+    asked: int
+    """As many as the table would have, had every row its scores."""
     test: CrossedTest
     p_holm: float | None = None
     """Adjusted over all effects on measures that decide; None with too few seeds to judge."""
@@ -94,13 +96,14 @@ def effects(
         values: by row, key and seed: shape (checkpoints, items).
     """
     factors, standard = tuple(references), tuple(references.values())
-    contrasts = [*_main(factors, labels, standard), *_interactions(factors, labels, standard)]
-    found = [
-        effect
-        for column in columns
-        if column.of_model
-        for effect in _tested(contrasts[:MOST_EFFECTS], column, cells, [row[column.key] for row in values])
-    ]
+    found = list[Effect]()
+    for column in (column for column in columns if column.of_model):
+        scores = [row[column.key] for row in values]
+        usable = _usable([row[column.key] for row in cells], scores, column)
+        places = {label: place for place, label in enumerate(labels) if place in usable}
+        contrasts = [*_main(factors, places, standard), *_interactions(factors, places, standard)][:MOST_EFFECTS]
+        asked = _asked_for(labels, factors, standard)
+        found += _tested(contrasts, column, [row[column.key] for row in cells], scores, asked)
     judged = [effect for effect in found if effect.test.seeds >= SEEDS_TO_JUDGE]
     adjusted = iter(holm([effect.test.p_value for effect in judged]))
     return [
@@ -122,10 +125,26 @@ class _Contrast:
     """What the sums are multiplied with, to be a mean of differences."""
 
 
-def _main(factors: Sequence[str], labels: Sequence[Labels], references: Labels) -> Iterator[_Contrast]:
+def _usable(cells: Sequence[Cell], scores: Sequence[Values], column: Column) -> set[int]:
+    """Rows with a number of enough items and as many seeds as a judgement takes; of two where no row has more.
+
+    A row that failed, or that has fewer seeds, then takes no effect away from the others.
+    """
+    whole = [at for at, cell in enumerate(cells) if finite(cell.value) and not too_few_items(column, cell)]
+    most = max((len(scores[at]) for at in whole), default=0)
+    return {at for at in whole if len(scores[at]) >= min(most, SEEDS_TO_JUDGE)}
+
+
+def _asked_for(labels: Sequence[Labels], factors: Sequence[str], references: Labels) -> dict[Labels, int]:
+    """By values of a contrast, the differences that all rows together would have."""
     places = {label: place for place, label in enumerate(labels)}
+    every = [*_main(factors, places, references), *_interactions(factors, places, references)]
+    return {(*each.factors, *each.values): round(1 / each.scale) for each in every}
+
+
+def _main(factors: Sequence[str], places: Mapping[Labels, int], references: Labels) -> Iterator[_Contrast]:
     for at, (factor, reference) in enumerate(zip(factors, references, strict=True)):
-        for value in dict.fromkeys(label[at] for label in labels):
+        for value in dict.fromkeys(label[at] for label in places):
             pairs = [
                 (place, places[other])
                 for label, place in places.items()
@@ -136,11 +155,10 @@ def _main(factors: Sequence[str], labels: Sequence[Labels], references: Labels) 
                 yield _Contrast((factor,), (value,), (reference,), ours, theirs, 1 / len(pairs))
 
 
-def _interactions(factors: Sequence[str], labels: Sequence[Labels], references: Labels) -> Iterator[_Contrast]:
-    places = {label: place for place, label in enumerate(labels)}
+def _interactions(factors: Sequence[str], places: Mapping[Labels, int], references: Labels) -> Iterator[_Contrast]:
     for one, two in combinations(range(len(factors)), 2):
-        for value in dict.fromkeys(label[one] for label in labels if label[one] != references[one]):
-            for other in dict.fromkeys(label[two] for label in labels if label[two] != references[two]):
+        for value in dict.fromkeys(label[one] for label in places if label[one] != references[one]):
+            for other in dict.fromkeys(label[two] for label in places if label[two] != references[two]):
                 squares = [
                     (
                         place,
@@ -166,20 +184,23 @@ def _with(label: Labels, change: Mapping[int, str]) -> Labels:
 
 
 def _tested(
-    contrasts: Sequence[_Contrast], column: Column, cells: Sequence[Mapping[str, Cell]], values: Sequence[Values]
+    contrasts: Sequence[_Contrast],
+    column: Column,
+    cells: Sequence[Cell],
+    values: Sequence[Values],
+    asked: Mapping[Labels, int],
 ) -> Iterator[Effect]:
-    """The contrasts of which every row has a number, by two seeds or more that all of them have."""
+    """The contrasts whose rows have two seeds or more in common and begin alike."""
     pools = pooled_by_row(values)
     for contrast in contrasts:
         places = [*contrast.ours, *contrast.theirs]
-        own = [cells[place][column.key] for place in places]
-        whole = all(finite(cell.value) and not too_few_items(column, cell) for cell in own)
         seeds = sorted(set.intersection(*(set(values[place]) for place in places)))
-        if not whole or len(seeds) < 2 or len({cell.start for cell in own}) > 1:
+        if len(seeds) < 2 or len({cells[place].start for place in places}) > 1:
             continue
-        pair = _sums(values, contrast, seeds)
-        (test,) = crossed_tests([pair], [_pooled(pools, contrast)])
-        yield Effect(contrast.factors, contrast.values, contrast.references, column.key, len(contrast.ours), test)
+        (test,) = crossed_tests([_sums(values, contrast, seeds)], [_pooled(pools, contrast)])
+        named = contrast.factors, contrast.values, contrast.references
+        wanted = asked[*contrast.factors, *contrast.values]
+        yield Effect(*named, column.key, round(1 / contrast.scale), wanted, test)
 
 
 def _sums(values: Sequence[Values], contrast: _Contrast, seeds: Sequence[int]) -> tuple[Matrix, Matrix]:
