@@ -9,7 +9,7 @@ import pytest
 
 from paribus.cli import main
 from paribus.commands.kept.list_runs import sweep_state
-from paribus.commands.kept.main_scores import main_scores
+from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from support.recorded_sweeps import finished_sweep, record

@@ -9,10 +9,10 @@ from rich.console import Console
 from rich.text import Text
 
 from paribus.commands.json_output import JSON, print_json
-from paribus.commands.kept.main_scores import BITS, main_scores
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.units import format_size
+from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, NOT_STARTED, RUNNING, Inventory, take_inventory
 from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
