@@ -179,10 +179,13 @@ def records(directory: Path) -> dict[str, int]:
 def test_pruning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> None:
     before = files_below(mine, "paribus_runs")
     said = paribus(mine, "prune").stdout
-    assert re.search(r"MiB can go; --yes removes it:\n +[\d.]+ \w+  optimizer states \(4\): only start", said)
+    assert "nothing can go\n" in said
+    before_it, _, named = said.partition("stays unless its runs are named, as in paribus prune last:\n")
+    assert "(4)" not in before_it
     assert re.search(
-        r"stays unless its runs are named, as in paribus prune last:\n +[\d.]+ \w+  checkpoints \(4\)", said
+        r"[\d.]+ \w+  optimizer states \(4\): a run that resumes this training, from any root, needs it", named
     )
+    assert re.search(r"[\d.]+ \w+  checkpoints \(4\): new scores", named)
     assert "checkpoints (4): new scores" in paribus(mine, "prune", "last").stdout
     after = files_below(mine, "paribus_runs")
     changed = {name for name in before.keys() | after.keys() if before.get(name) != after.get(name)}
@@ -192,10 +195,9 @@ def test_pruning_says_what_can_go_and_removes_nothing_unasked(mine: Path) -> Non
 def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path) -> None:
     paribus(mine, "report", *SWEEP)
     before, recorded = files_below(mine / "paribus_runs", "reports"), records(mine)
-    assert "freed" in paribus(mine, "prune", "--yes").stdout
-    assert (len(weights(mine)), optimizers(mine)) == (4 * 4, [])
-    assert "checkpoints (4)" in paribus(mine, "prune", "last", "--yes").stdout
-    assert weights(mine) == []
+    assert "freed" in (said := paribus(mine, "prune", "last", "--yes").stdout)
+    assert "checkpoints (4)" in said
+    assert (weights(mine), optimizers(mine)) == ([], [])
     paribus(mine, "report", *SWEEP)
     assert files_below(mine / "paribus_runs", "reports") == before
     assert paribus(mine, "run", *SWEEP).stdout.startswith("4 of 4 runs done already")
@@ -206,9 +208,26 @@ def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path
     assert "were pruned; `paribus rerun" in paribus(mine, "export", "last", "model", expect=1).stderr
 
 
-def test_new_scores_take_training_again_where_checkpoints_went_and_none_where_optimizers_did(mine: Path) -> None:
+def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning_without_names(mine: Path) -> None:
+    first = json.loads(paribus(mine, "status", "bpe merge_rank", "--json").stdout)["runs"][0]["id"]
+    resumed = (f"start.run={first}", "start.root=paribus_runs", "start.optimizer=resumed")
+    words = (
+        "tokenizer=bpe",
+        "start=checkpoint",
+        *resumed,
+        "budget.tokens=66000",
+        "root=other",
+        "training.keep_checkpoints=1",
+    )
+    paribus(mine, "run", *OVERRIDES, *words)
+    assert "nothing was removed" in paribus(mine, "prune", "--yes").stdout
+    assert len(optimizers(mine)) > 0
+    assert paribus(mine, "run", *OVERRIDES, *words).stdout.startswith("1 of 1 run done already")
+    assert "bits per byte" in paribus(mine, "report", *OVERRIDES, *words).stdout
+
+
+def test_new_scores_take_training_again_where_checkpoints_went_and_only_there(mine: Path) -> None:
     new = (*(text for text in OVERRIDES if "shots" not in text), "evaluation.shots=[0]")
-    paribus(mine, "prune", "--yes")
     paribus(mine, "prune", "scaffold_bpe longest_first", "--yes")
     plan = json.loads(paribus(mine, "plan", "--json", *SWEEP[:1], *new, *SWEEP[-2:]).stdout)
     states = [run["training"]["state"] for run in plan["runs"]]

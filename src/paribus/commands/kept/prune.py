@@ -22,10 +22,11 @@ HELP = """usage: paribus prune [RUNS ...] [--yes] [root=paribus_runs]
 Say what of an output root can go, and how much that is; with --yes, remove it. No table, score or report changes, and
 the same commands find everything done as before.
 
-Without RUNS that is what nothing on record needs: optimizer states of finished runs, artefacts of other code versions
-that no run names, and work that no recorded run would go on with. With RUNS, which are sweeps, arms or runs by
-identifier, name or last, it is what belongs to these alone: their optimizer states, their checkpoints and their
-unfinished work, which only training brings back.
+Without RUNS that is what nothing on record needs: artefacts of other code versions that no run names, and work that no
+recorded run would go on with. With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs
+to these alone: their optimizer states, their checkpoints and their unfinished work, which only training brings back.
+Name none that a run of another root starts from: of other roots nothing is known here, and that run would lose its
+report.
 
 What runs that are not done need, what another run of the root starts from, and what a living process has in hand stay.
 
@@ -36,7 +37,6 @@ What runs that are not done need, what another run of the root starts from, and 
 exit status: 0; 2 refused
 """
 WHAT: dict[str, str] = {
-    "optimizer states": "only start.optimizer=resumed reads them",
     "artefacts of other code": "no run names them, and this code makes others",
     "abandoned work": "no run on record goes on with it",
     **TRAINED_AGAIN,

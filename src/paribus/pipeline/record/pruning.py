@@ -1,8 +1,9 @@
 """What of an output root can go without a number being lost, and what would have to be trained again.
 
-By itself goes what nothing on record needs: optimizer states of finished trainings, artefacts of other code versions
-that no run names, and the work of attempts that no recorded run would go on with. Checkpoints of finished runs, and the
-work of unfinished ones, only training brings back: they go where their runs are named.
+By itself goes what nothing on record needs: artefacts of other code versions that no run names, and the work of
+attempts that no recorded run would go on with. Optimizer states and checkpoints of finished runs, from which runs of
+other roots may have started, and the work of unfinished ones, only training brings back: they go where their runs are
+named.
 """
 
 import shutil
@@ -19,6 +20,7 @@ from paribus.training.state.file_names import STATE_DIRECTORY
 
 Kind = Literal["optimizer states", "checkpoints", "artefacts of other code", "abandoned work", "unfinished work"]
 TRAINED_AGAIN: Mapping[str, str] = {
+    "optimizer states": "a run that resumes this training, from any root, needs it",
     "checkpoints": "new scores, an export or going on from them would take training again",
     "unfinished work": "the same command goes on with it",
 }
