@@ -66,6 +66,12 @@ def set_status(run: PreparedRun, status: str) -> None:
     path.write_text(json.dumps(record | {"status": status}), encoding="utf-8")
 
 
+def set_config(run: PreparedRun, **fields: Any) -> None:
+    path = root().run(run.run_id) / "run.json"
+    record = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(record | {"config": record["config"] | fields}), encoding="utf-8")
+
+
 def test_optimizer_states_and_checkpoints_of_finished_runs_go_where_these_are_named(
     runs: list[PreparedRun],
 ) -> None:
@@ -158,13 +164,37 @@ def test_what_another_run_starts_from_stays_whoever_is_named(runs: list[Prepared
         "path of the run": {"path": f"elsewhere/runs/{first}"},
         "path of the artefact": {"path": str(training / "step_00000001")},
     }
-    path = root().run(second) / "run.json"
-    record = json.loads(path.read_text(encoding="utf-8"))
-    record["config"]["start"] = {"kind": "checkpoint", **ways[how]}
-    path.write_text(json.dumps(record), encoding="utf-8")
+    set_config(runs[1], start={"kind": "checkpoint", **ways[how]})
     everything, kept = found()
     assert {one.place[1] for one in asked(everything, {first, second})} == {runs[1].nodes["training"].key}
-    assert {one.why for one in kept} == {f"run {second} starts from it"}
+    assert {one.why for one in kept} == {
+        f"run {second} {'reads it as start.path' if 'path' in how else 'starts from it'}"
+    }
+
+
+@pytest.mark.parametrize("link", [False, True])
+@pytest.mark.parametrize("of", ["a checkpoint", "a vocabulary of other code"])
+@pytest.mark.parametrize("field", ["tokenizer.path", "pretokenizer.model", "evaluation.tasks"])
+def test_what_another_run_reads_by_a_path_of_any_field_stays(
+    runs: list[PreparedRun], of: str, field: str, link: bool
+) -> None:
+    store, key = root().store, runs[0].nodes["training"].key
+    publish(store, "vocabulary", "0a", {"vocabulary.json": "{}"}, code_version=0, inputs={})
+    read = {"a checkpoint": store.path("training", key) / "step_00000001", "a vocabulary of other code": None}[of]
+    read = read or store.path("vocabulary", "0a") / "vocabulary.json"
+    if link:
+        Path("link").symlink_to(read)
+    value = "link" if link else str(read)
+    group, _, name = field.partition(".")
+    set_config(runs[1], **{group: {"kind": "files", name: [value] if name == "tasks" else value}})
+    everything, kept = found()
+    assert read.parent.name not in {one.place[1] for one in everything}
+    assert f"run {runs[1].run_id} reads it as {field}" in {one.why for one in kept}
+
+
+def test_the_root_of_a_rerun_needs_nothing_of_the_run_whose_name_it_has(runs: list[PreparedRun]) -> None:
+    set_config(runs[1], root=f"elsewhere/reruns/{runs[0].run_id}")
+    assert found()[1] == []
 
 
 def test_a_training_of_two_runs_goes_where_both_are_named(runs: list[PreparedRun]) -> None:

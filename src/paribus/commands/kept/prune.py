@@ -28,7 +28,8 @@ to these alone: their optimizer states, their checkpoints and their unfinished w
 Name none that a run of another root starts from: of other roots nothing is known here, and that run would lose its
 report.
 
-What runs that are not done need, what another run of the root starts from, and what a living process has in hand stay.
+What runs that are not done need, what another run of the root starts from or reads by a path, and what a living process
+has in hand stay.
 
   paribus prune
   paribus prune --yes

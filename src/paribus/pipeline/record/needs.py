@@ -1,5 +1,6 @@
-"""What of an output root runs still need: those that are not done, and those that go on from another's checkpoint."""
+"""What of an output root runs still need: those that are not done, and those that read artefacts by their paths."""
 
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +10,11 @@ from paribus.checks.command import checked_run
 from paribus.errors import ParibusError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.cache_overlay import overlay
-from paribus.pipeline.record.inventory import DONE, Inventory, Place
+from paribus.pipeline.record.inventory import DONE, Inventory, KeptRun, Place
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config
+
+ROOTS = ("root", "start.root")
+"""Fields whose paths nothing is read from but what others name: the root of a rerun has the name of its run."""
 
 
 @dataclass(frozen=True)
@@ -21,10 +25,9 @@ class Needs:
     """Artefact -> the runs that are not done and would make or read it, the same command provided."""
     unknown: frozenset[str]
     """Stages of such runs whose keys are not known, as files of theirs are away."""
-    starts: Mapping[str, str]
-    """Key of a training -> a run that goes on from a checkpoint of it, whether it is done or not: its own keys have the
+    named: Mapping[Place, str]
+    """Artefact -> which run reads it from outside its graph, and how; whether that is done or not, as its keys have the
     digests of these files."""
-
     unreadable: str | None
     """A run whose record nobody can read, so that what it names is not known; None where there is none."""
 
@@ -32,9 +35,7 @@ class Needs:
         """Why an artefact must stay as it is; None where nothing says so."""
         if place in self.unfinished:
             return f"run {min(self.unfinished[place])} is not done and needs it"
-        if place[0] == "training" and place[1] in self.starts:
-            return f"run {self.starts[place[1]]} starts from it"
-        return None
+        return self.named.get(place)
 
 
 def find_needs(inventory: Inventory) -> Needs:
@@ -50,7 +51,7 @@ def find_needs(inventory: Inventory) -> Needs:
                     unfinished.setdefault(place, set()).add(run.run_id)
                     unknown |= set() if known else {place[0]}
     unreadable = next((run.run_id for run in inventory.runs.values() if run.state == UNREADABLE), None)
-    return Needs(unfinished, frozenset(unknown), dict(_starts(inventory)), unreadable)
+    return Needs(unfinished, frozenset(unknown), dict(_named(inventory)), unreadable)
 
 
 def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> Iterator[tuple[Place, bool]]:
@@ -63,20 +64,39 @@ def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> Iterator[tuple[
     yield from (((node.name, node.key), node.problem is None) for node in nodes.values())
 
 
-def _starts(inventory: Inventory) -> Iterator[tuple[str, str]]:
-    """Keys of trainings of this root that runs start from, named by run or by path."""
+def _named(inventory: Inventory) -> Iterator[tuple[Place, str]]:
+    """Artefacts of this root that runs read by the name of a run or by a path, and who does."""
+    by_key: dict[str, set[Place]] = {}
+    for place in inventory.artefacts:
+        by_key.setdefault(place[1], set()).add(place)
     for run in inventory.runs.values():
-        start = (run.record.get("config") or {}).get("start") or {}
-        begin = str(start.get("run") or "")
+        config = run.record.get("config") or {}
+        begin = str((config.get("start") or {}).get("run") or "")
         for other in (other for other in inventory.runs.values() if begin and other.run_id.startswith(begin)):
-            yield from ((key, run.run_id) for stage, key in other.artefacts if stage == "training")
-        if start.get("path"):
-            yield from ((key, run.run_id) for key in _named_by_path(str(start["path"]), inventory))
+            yield from ((place, f"run {run.run_id} starts from it") for place in _trainings(other))
+        for field, parts in _paths(config):
+            for part in parts:
+                places = by_key.get(part, set()) | set(_trainings(inventory.runs.get(part)))
+                yield from ((place, f"run {run.run_id} reads it as {field}") for place in places)
 
 
-def _named_by_path(path: str, inventory: Inventory) -> Iterator[str]:
-    """A path into the artefact of a training, or the directory of a run, however its root is called."""
-    parts = Path(path).expanduser().parts
-    yield from (key for stage, key in inventory.artefacts if stage == "training" and key in parts)
-    for run_id in inventory.runs.keys() & set(parts):
-        yield from (key for stage, key in inventory.runs[run_id].artefacts if stage == "training")
+def _trainings(run: KeptRun | None) -> list[Place]:
+    """What a path to the directory of a run leads to."""
+    return [place for place in run.artefacts if place[0] == "training"] if run else []
+
+
+def _paths(config: Any, field: str = "") -> Iterator[tuple[str, frozenset[str]]]:
+    """Fields that may be paths, and the parts of each as it is written and where its links lead.
+
+    However a root was called when the run was made, keys and identifiers are among the parts.
+    """
+    if isinstance(config, Mapping):
+        for name, value in config.items():
+            yield from _paths(value, f"{field}.{name}" if field else str(name))
+    elif isinstance(config, list):
+        for value in config:
+            yield from _paths(value, field)
+    elif isinstance(config, str) and "\0" not in config and field not in ROOTS:
+        path = Path(config).expanduser() if config.startswith("~/") else Path(config)
+        if os.sep in config or os.path.lexists(path):
+            yield field, frozenset(path.parts) | frozenset(Path(os.path.realpath(path)).parts)

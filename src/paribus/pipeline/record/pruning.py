@@ -105,12 +105,14 @@ def _of_other_code(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Ke
     """Artefacts that no run names and that this code would not make again, nor make anything of."""
     old: dict[Place, bool] = {}
     for place in inventory.artefacts:
-        if place not in inventory.users and needs.reason(place) is None and _is_old(place, inventory, old):
+        if place not in inventory.users and _is_old(place, inventory, old):
             size = sum(inventory.files(place).values())
-            if needs.unreadable is None:
-                yield Prunable("artefacts of other code", place, size)
-            else:
-                yield Kept("artefacts of other code", size, f"the record of run {needs.unreadable} cannot be read")
+            why = needs.reason(place)
+            if needs.unreadable is not None:
+                why = why or f"the record of run {needs.unreadable} cannot be read"
+            yield (
+                Kept("artefacts of other code", size, why) if why else Prunable("artefacts of other code", place, size)
+            )
 
 
 def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> bool:
