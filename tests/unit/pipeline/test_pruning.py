@@ -143,6 +143,38 @@ def test_what_a_run_may_name_whose_record_is_torn_stays(runs: list[PreparedRun])
     assert f"the record of run {runs[0].run_id} cannot be read" in {one.why for one in kept}
 
 
+def test_what_a_run_may_go_on_with_whose_configuration_this_code_refuses_stays(runs: list[PreparedRun]) -> None:
+    store = root().store
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS - 1, inputs={})
+    (store.work("training", "0e") / "checkpoint").write_text("whose?", encoding="utf-8")
+    set_config(runs[0], a_field_of_other_code=1)
+    assert {"abandoned work", "artefacts of other code"} <= {one.kind for one in found()[0]}
+    set_status(runs[0], "interrupted")
+    everything, kept = found()
+    assert {one.place[1] for one in everything} == {runs[1].nodes["training"].key}
+    refused = f"run {runs[0].run_id} is not done, and this code refuses its configuration"
+    assert {one.kind for one in kept if one.why == refused} == {"abandoned work", "artefacts of other code"}
+
+
+@pytest.mark.parametrize("linked", ["artifacts", "artifacts/training", "nothing, but without runs"])
+def test_nothing_goes_of_artefacts_that_other_roots_may_use(
+    runs: list[PreparedRun], linked: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = root().path / linked
+    if path.exists():
+        path.rename("shared")
+        path.symlink_to(Path("shared").absolute())
+    else:
+        (root().path / "runs").rename("elsewhere")
+    (root().store.work("training", "0e") / "checkpoint").write_text("whose?", encoding="utf-8")
+    before = sorted(root().store.root.rglob("*"))
+    assert main(["prune", "--yes"]) == 2
+    said = capsys.readouterr().err
+    assert "so runs of other roots may need what is there; nothing is pruned" in said
+    assert ("is a link to" in said) == (path.exists())
+    assert sorted(root().store.root.rglob("*")) == before
+
+
 def test_what_a_living_process_has_in_hand_stays(runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]) -> None:
     store, key = root().store, runs[0].nodes["training"].key
     held = store.claim("training", key)

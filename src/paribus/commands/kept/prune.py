@@ -13,7 +13,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.record.inventory import take_inventory
 from paribus.pipeline.record.needs import find_needs
-from paribus.pipeline.record.pruning import TRAINED_AGAIN, Kept, Prunable, asked, prunable, prune
+from paribus.pipeline.record.pruning import TRAINED_AGAIN, Kept, Prunable, asked, prunable, prune, require_own_store
 from paribus.pipeline.record.references import find, is_reference
 
 YES = "--yes"
@@ -29,7 +29,9 @@ Name none that a run of another root starts from: of other roots nothing is know
 report.
 
 What runs that are not done need, what another run of the root starts from or reads by a path, and what a living process
-has in hand stay.
+has in hand stay. While a record cannot be read, or this code refuses the configuration of a run that is not done, so do
+abandoned work and artefacts of other code. Where artifacts/ is a link, or no runs/ is beside it, nothing is pruned,
+as other roots may use it.
 
   paribus prune
   paribus prune --yes
@@ -54,7 +56,9 @@ class Wanted:
 
 
 def prune_command(arguments: Sequence[str], console: Console) -> int:
-    """`paribus prune [RUNS ...] [--yes]`; ConfigurationError for names that are none, and where there is no root."""
+    """`paribus prune [RUNS ...] [--yes]`; ConfigurationError for names that are none, where there is no root, and where
+    other roots may use its artefacts.
+    """
     if HELP_FLAGS & set(arguments):
         console.print(HELP, end="", markup=False, highlight=False, soft_wrap=True)
         return 0
@@ -63,6 +67,7 @@ def prune_command(arguments: Sequence[str], console: Console) -> int:
         raise ConfigurationError(f"root: {str(wanted.root.path)!r} is no directory; name the output root with root=...")
     runs = {run.run_id for name in wanted.names for run in find(name, wanted.root.path).runs}
     inventory = take_inventory(wanted.root)
+    require_own_store(inventory)
     found, kept = prunable(inventory, find_needs(inventory))
     going = asked(found, runs)
     gone = [one for one in going if prune(wanted.root.store, one)] if wanted.yes else going

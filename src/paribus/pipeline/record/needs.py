@@ -28,8 +28,9 @@ class Needs:
     named: Mapping[Place, str]
     """Artefact -> which run reads it from outside its graph, and how; whether that is done or not, as its keys have the
     digests of these files."""
-    unreadable: str | None
-    """A run whose record nobody can read, so that what it names is not known; None where there is none."""
+    unclear: str | None
+    """Why it is not known what some run needs, whose record nobody can read or whose configuration this code refuses;
+    None where all is known."""
 
     def reason(self, place: Place) -> str | None:
         """Why an artefact must stay as it is; None where nothing says so."""
@@ -39,29 +40,36 @@ class Needs:
 
 
 def find_needs(inventory: Inventory) -> Needs:
-    """The needs of all runs on record. Those whose configuration this code refuses cannot be gone on with."""
+    """The needs of all runs on record."""
     unfinished: dict[Place, set[str]] = {}
     unknown: set[str] = set()
+    torn = (run.run_id for run in inventory.runs.values() if run.state == UNREADABLE)
+    unclear = [f"the record of run {name} cannot be read" for name in torn]
     with overlay(inventory.root.cache) as cache:
         for run in inventory.runs.values():
             if run.state != DONE:
                 for place in run.artefacts:
                     unfinished.setdefault(place, set()).add(run.run_id)
-                for place, known in _keys(run.record, inventory.root.path, cache):
+                keys = _keys(run.record, inventory.root.path, cache)
+                if keys is None:
+                    unclear.append(f"run {run.run_id} is not done, and this code refuses its configuration")
+                for place, known in keys or ():
                     unfinished.setdefault(place, set()).add(run.run_id)
                     unknown |= set() if known else {place[0]}
-    unreadable = next((run.run_id for run in inventory.runs.values() if run.state == UNREADABLE), None)
-    return Needs(unfinished, frozenset(unknown), dict(_named(inventory)), unreadable)
+    return Needs(unfinished, frozenset(unknown), dict(_named(inventory)), next(iter(unclear), None))
 
 
-def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> Iterator[tuple[Place, bool]]:
-    """The artefacts of a run as its configuration has them now, and whether their keys are known."""
+def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> list[tuple[Place, bool]] | None:
+    """The artefacts of a run as its configuration has them now, and whether their keys are known.
+
+    None where this code refuses the configuration, which the code that the run was begun with may go on with.
+    """
     try:
         config = checked_run(moved_config(record["config"], root) | {"sweep": None})
         nodes = build_graph(config, cache, tolerate_missing=True)
-    except (ParibusError, KeyError, TypeError):
-        return
-    yield from (((node.name, node.key), node.problem is None) for node in nodes.values())
+    except (ParibusError, KeyError, TypeError, AttributeError):
+        return None
+    return [((node.name, node.key), node.problem is None) for node in nodes.values()]
 
 
 def _named(inventory: Inventory) -> Iterator[tuple[Place, str]]:

@@ -6,12 +6,14 @@ other roots may have started, and the work of unfinished ones, only training bri
 named.
 """
 
+import os
 import shutil
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from paribus.errors import ConfigurationError
 from paribus.pipeline.record.inventory import DONE, Inventory, Place
 from paribus.pipeline.record.needs import Needs
 from paribus.pipeline.stages import STAGES
@@ -54,6 +56,19 @@ def prunable(inventory: Inventory, needs: Needs) -> tuple[list[Prunable], list[K
     """Everything that can go, whether somebody has to name it or not, and what cannot."""
     found = [*_of_trainings(inventory, needs), *_of_other_code(inventory, needs), *_of_attempts(inventory, needs)]
     return [one for one in found if isinstance(one, Prunable)], [one for one in found if isinstance(one, Kept)]
+
+
+def require_own_store(inventory: Inventory) -> None:
+    """ConfigurationError where other roots may use the artefacts, of whose runs nothing is known here."""
+    root, store = inventory.root.path, inventory.root.store.root
+    link = next((path for path in (store, *sorted(store.glob("*"))) if path.is_symlink()), None)
+    if link is not None:
+        wrong = f"{str(link)!r} is a link to {os.path.realpath(link)!r}"
+    elif not (root / "runs").is_dir() and (inventory.artefacts or any(store.glob("partial/*"))):
+        wrong = f"{str(root)!r} has artefacts and no directory runs/"
+    else:
+        return
+    raise ConfigurationError(f"root: {wrong}, so runs of other roots may need what is there; nothing is pruned")
 
 
 def asked(found: Collection[Prunable], runs: Collection[str]) -> list[Prunable]:
@@ -107,9 +122,7 @@ def _of_other_code(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Ke
     for place in inventory.artefacts:
         if place not in inventory.users and _is_old(place, inventory, old):
             size = sum(inventory.files(place).values())
-            why = needs.reason(place)
-            if needs.unreadable is not None:
-                why = why or f"the record of run {needs.unreadable} cannot be read"
+            why = needs.reason(place) or needs.unclear
             yield (
                 Kept("artefacts of other code", size, why) if why else Prunable("artefacts of other code", place, size)
             )
@@ -127,7 +140,7 @@ def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> boo
     return known[place]
 
 
-def _of_attempts(inventory: Inventory, needs: Needs) -> Iterator[Prunable]:
+def _of_attempts(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
     """What attempts left whose processes are gone: the claim tells when it goes."""
     store = inventory.root.store
     for path in sorted((store.root / "partial").glob("*-*")):
@@ -138,7 +151,9 @@ def _of_attempts(inventory: Inventory, needs: Needs) -> Iterator[Prunable]:
             yield Prunable("abandoned work", place, size)
         elif wanted:
             yield Prunable("unfinished work", place, size, runs=frozenset(wanted))
-        elif stage not in needs.unknown and needs.unreadable is None:
+        elif needs.unclear is not None:
+            yield Kept("abandoned work", size, needs.unclear)
+        elif stage not in needs.unknown:
             yield Prunable("abandoned work", place, size)
 
 
