@@ -205,7 +205,8 @@ def test_reports_and_results_outlive_optimizer_states_and_checkpoints(mine: Path
     assert ", 0 damaged, 0 unfinished" in paribus(mine, "doctor").stdout
     assert records(mine) == recorded
     assert "nothing can go" in paribus(mine, "prune", "last").stdout
-    assert "were pruned; `paribus rerun" in paribus(mine, "export", "last", "model", expect=1).stderr
+    told = paribus(mine, "export", "last", "model", expect=1).stderr
+    assert "were pruned; `paribus rerun" in told and str(Path("paribus_runs") / "reruns") in told
 
 
 def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning_without_names(mine: Path) -> None:

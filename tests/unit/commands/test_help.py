@@ -71,6 +71,15 @@ def test_a_field_is_explained_with_its_choices_and_who_sets_it() -> None:
     assert "training=ott_2018 sets 14336" in explain("training.global_batch")
     assert "tokenizer=bpe|scaffold_bpe|wordpiece|unigram|words" in explain("tokenizer.vocab_size")
     assert "execution: " in explain("root")
+    assert "default: paribus_runs" in explain("root")
+
+
+def test_a_field_that_a_scale_decides_says_what_each_scale_sets() -> None:
+    told = explain("training.global_batch")
+    assert "training=adamw sets ${scale.global_batch} (scale=demo: 4, " in told and "scale=tiny: 8)" in told
+    assert "default" not in told
+    bundled = explain("scale.global_batch")
+    assert "execution" not in bundled and "decide results" in bundled and "scale=demo sets 4" in bundled
 
 
 def test_the_help_of_a_path_is_its_explanation(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,7 +10,7 @@ from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.references import find, find_run, is_reference, last_sweep
+from paribus.pipeline.record.references import find, find_run, find_run_id, is_reference, last_sweep
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, read_sweeps
 from support.recorded_sweeps import OVERRIDES, identifiers, record, record_command
 
@@ -163,3 +163,16 @@ def test_names_are_told_from_overrides(word: str) -> None:
 @pytest.mark.parametrize("word", ["seed=1", "+a.b=c d", "~tokenizer", "corpus.paths=[a b]", "--why", "-m"])
 def test_overrides_and_flags_are_no_names(word: str) -> None:
     assert not is_reference(word)
+
+
+def test_in_the_root_of_a_rerun_which_has_no_sweep_runs_are_named_by_their_start_and_last(tmp_path: Path) -> None:
+    for age, run_id in enumerate(("0123456789abcdef", "0124456789abcdef")):
+        (tmp_path / "runs" / run_id).mkdir(parents=True)
+        written = tmp_path / "runs" / run_id / "run.json"
+        written.write_text("{}", encoding="utf-8")
+        os.utime(written, (1_000_000 + age, 1_000_000 + age))
+    assert find_run_id("0123", tmp_path) == "0123456789abcdef"
+    assert find_run_id("last", tmp_path) == find_run_id("0124456789abcdef", tmp_path) == "0124456789abcdef"
+    for text in ("012", "f"):
+        with pytest.raises(ConfigurationError):
+            find_run_id(text, tmp_path)

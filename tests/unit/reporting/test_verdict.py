@@ -84,6 +84,17 @@ def test_a_deciding_measure_of_which_nothing_can_be_said_is_named(tmp_path: Path
     assert absent == f"{BEGINNING}not which row is better, since the table has no column that decides it."
 
 
+def test_too_little_held_out_text_says_what_gives_more(tmp_path: Path) -> None:
+    few = [replace(run) for run in rows(tmp_path, {"bpe": STEADY, "apart": STEADY[::-1]})]
+    column, comparison = BITS_PER_BYTE, compare(few, FACTORS)
+    short = [
+        replace(row, cells={**row.cells, column.key: replace(row.cells[column.key], items=8, fewest=8, p_holm=None)})
+        for row in comparison.rows
+    ]
+    told = said(replace(comparison, rows=tuple(short)))
+    assert "since its scores are of 8 items and a judgement takes 30 (more with a larger corpus, corpus.heldout" in told
+
+
 def test_small_differences_have_digits_to_read(tmp_path: Path) -> None:
     tiny = [each / 1000 for each in STEADY]
     found = last(tmp_path, {"bpe": tiny, "apart": [each - 0.0003 for each in tiny[::-1]]})

@@ -18,6 +18,7 @@ examples:
   paribus explain tokenizer
   paribus explain experiment=lbpe/table_1
 """
+SCALE = "scale"
 _OURS = ("experiment",)
 """Groups whose fields are for the files of options, and no one's command line."""
 
@@ -102,31 +103,41 @@ def _about(group: str, option: Option) -> str:
 
 
 def _field(field: Field, kinds: Sequence[str]) -> str:
-    """One field in full."""
-    group = field.path.partition(".")[0]
+    """One field in full; of one that options set, what they set in place of the default of its class."""
+    group, _, name = field.path.partition(".")
     where = f" ({group}={'|'.join(kinds)})" if kinds and group in groups() else ""
-    default = (
-        f"default: {field.default}"
-        if field.default is not None
-        else "no default of its own: a file below conf/ sets it"
-    )
+    set_by = list(_set_by(group, name))
+    lines = [f"{field.path}{where}", f"  {field.doc}", f"  type: {field.type.replace('`', '')}"]
+    if not set_by:
+        lines.append(f"  default: {field.default}" if field.default is not None else "  no default: it has to be given")
     changes = {
         "identity": "identity: another value is another result, and another key",
         "execution": "execution: it changes how or where something is computed, and no result",
     }
-    lines = [f"{field.path}{where}", f"  {field.doc}", f"  type: {field.type.replace('`', '')}", f"  {default}"]
-    return "\n".join([*lines, f"  {changes[field.role]}", *_set_by(field.path)])
+    changed = f"{SCALE}: the fields that take it, which its meaning names, decide results" if group == SCALE else ""
+    return "\n".join([*lines, f"  {changed or changes[field.role]}", *set_by])
 
 
-def _set_by(path: str) -> Iterator[str]:
-    """The options of its group that give it a value."""
-    group, _, name = path.partition(".")
+def _set_by(group: str, name: str) -> Iterator[str]:
+    """The options of its group that give it a value, with those of the scales where it is taken from there."""
     if not name or "." in name or group not in groups() or group in _OURS:
         return
     for option in options(group):
-        for line in option.path.read_text(encoding="utf-8").splitlines():
-            if line.startswith(f"{name}:"):
-                yield f"  {group}={option.name} sets {line.partition(':')[2].partition(' #')[0].strip()}"
+        value = _value(option, name, nested=group == SCALE)
+        if value is not None:
+            taken = value.removeprefix(f"${{{SCALE}.").removesuffix("}")
+            sizes = [(each.name, _value(each, taken, nested=True)) for each in options(SCALE)] if taken != value else []
+            listed = ", ".join(f"{SCALE}={scale}: {size}" for scale, size in sizes if size is not None)
+            yield f"  {group}={option.name} sets {value}{f' ({listed})' if listed else ''}"
+
+
+def _value(option: Option, name: str, *, nested: bool) -> str | None:
+    """What the file of an option sets a field of its group to, as it is written there; None where it does not."""
+    for line in option.path.read_text(encoding="utf-8").splitlines():
+        field, colon, value = line.partition(":")
+        if colon and field == (f"  {name}" if nested else name):
+            return value.partition(" #")[0].strip()
+    return None
 
 
 def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
@@ -141,7 +152,7 @@ def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
 def _near(name: str) -> str:
     paths = sorted({field.path for field in fields_of()})
     last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
-    close = last[:3] or difflib.get_close_matches(name, [*paths, *groups()], n=3)
+    close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{hint}paribus explain lists the groups"
 

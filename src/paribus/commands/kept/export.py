@@ -114,8 +114,19 @@ def _artefact(record: Mapping[str, Any], stage: str, run_id: str, root: OutputRo
     key = str(record["stages"][stage]["key"])
     found = root.store.find(stage, key)
     if found is not None and not found.readable:
-        raise DataError(f"the checkpoints of run {run_id} were pruned; `paribus rerun {run_id}` makes the run again")
+        raise DataError(f"the checkpoints of run {run_id} were pruned; {_from_rerun(run_id, root)}")
     return found or root.store.require(stage, key)
+
+
+def _from_rerun(run_id: str, root: OutputRoot) -> str:
+    """Where a run that was made again has its checkpoints, or how it is made again."""
+    found = [path for path in sorted(root.path.glob(f"reruns/{run_id}-*")) if (path / "runs" / run_id).is_dir()]
+    if found:
+        return f"it was made again: `paribus export {run_id} DIRECTORY root={found[-1]}`"
+    return (
+        f"`paribus rerun {run_id}` makes it again in a root of its own below {root.path / 'reruns'}, which root=... "
+        "then names here"
+    )
 
 
 def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:

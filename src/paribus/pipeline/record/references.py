@@ -81,13 +81,19 @@ def find(text: str, root: Path) -> Reference:
 
 
 def find_run_id(text: str, root: Path) -> str:
-    """The identifier of the run that `text` names; one whose sweep is not on record is named by its whole identifier.
+    """The identifier of the run that `text` names; of one whose sweep is not on record, as in the root of a rerun, the
+    identifier, its start, or `last` for the one that was written last.
 
     ConfigurationError as of `find_run`.
     """
     with suppress(ValueError):
         if (root / "runs" / proper_run_id(text)).is_dir():
             return text
+    if not read_sweeps(root):
+        known = sorted((path for path in root.glob("runs/*") if path.is_dir()), key=_written)
+        alike = known[-1:] if text == LAST else [path for path in known if path.name.startswith(text)]
+        if len(alike) == 1:
+            return alike[0].name
     return find_run(text, root).run_id
 
 
