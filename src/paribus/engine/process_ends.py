@@ -9,6 +9,8 @@ import sys
 import threading
 from pathlib import Path
 
+STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+"""Signals by which users and schedulers end processes."""
 PR_SET_PDEATHSIG = 1
 VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.execution import EngineConfig
-from paribus.engine.process_ends import out_of_memory_kills
+from paribus.engine.process_ends import STOPPING, out_of_memory_kills
 from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,
@@ -27,8 +27,6 @@ from paribus.store.claim import Claim
 
 SPINS = "20000"
 """Turns an OpenMP thread waits at a barrier before it sleeps; the default collapses where cores are shared."""
-STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-"""Signals by which users and schedulers end processes."""
 SECONDS_UNTIL_SIGNALLED = 0.5
 SECONDS_UNTIL_SAID = 1.0
 SECONDS_BETWEEN_CHECKS = 1.0

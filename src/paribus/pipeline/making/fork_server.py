@@ -22,14 +22,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.engine.process_ends import STOPPING, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.child import serve
 from paribus.store.code import Code, hold_to, loaded_code
 
-ASKED_TO_END = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-"""Signals that a scheduler sends to every process of a job: the server outlives them, since a child may be busy with
-its last checkpoint, and ends when nobody asks any more."""
 SIZE = struct.Struct("!Q")
 _PIECE = 1 << 16
 
@@ -50,9 +47,10 @@ def main() -> int:
     """Serve until the socket is closed; in a child, the exit status of its stage."""
     die_with_parent()
     ignore_requests()
-    # What a child heeds is what this process began with: nohup has it ignore SIGHUP.
-    heeded: dict[int, Any] = {number: signal.getsignal(number) for number in ASKED_TO_END}
-    for number in ASKED_TO_END:
+    # What a child heeds is what this process began with: nohup has it ignore SIGHUP. The server itself heeds nothing that
+    # a scheduler sends to every process of a job: a child may be busy with its last checkpoint.
+    heeded: dict[int, Any] = {number: signal.getsignal(number) for number in STOPPING}
+    for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
     began, server = loaded_code(), os.getpid()
     with socket.socket(fileno=int(sys.argv[1])) as connection:
