@@ -285,7 +285,7 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     counts = {seeds for _, seeds in found if seeds < SEEDS_TO_JUDGE}
     seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
     lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
-    hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * _device_hours(row) for row in few)
+    hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * row.device_hours for row in few)
     where = "" if len(few) == len(comparison.finished) else " in some rows"
     cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
     cost += f", about {duration(hours)} of training as these took." if hours else "."
@@ -321,12 +321,6 @@ def _few_shared(comparison: Comparison) -> list[str]:
         f"Rows that share fewer than three seeds with the row they are compared with, and are not judged: "
         f"{'; '.join(some(list(names)))}. Seeds are paired: give all rows the same."
     ]
-
-
-def _device_hours(row: ComparisonRow) -> float:
-    """Of one training, in the mean of the row's."""
-    hours = [float(run.training.get("device_hours") or 0.0) for run in row.runs]
-    return sum(hours) / len(hours)
 
 
 def _baseline(comparison: Comparison) -> str:

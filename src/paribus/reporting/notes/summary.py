@@ -172,15 +172,9 @@ def _what_it_takes(effect: Effect, comparison: Comparison) -> str:
     if needed is None:
         return "to show an effect of this size takes more documents or items to score on, however many the seeds"
     more = [max(0, needed - len(row.runs)) for row in comparison.finished]
-    hours = sum(each * _hours(comparison, at) for at, each in enumerate(more))
+    hours = sum(each * row.device_hours for each, row in zip(more, comparison.finished, strict=True))
     cost = f", about {duration(hours)}" if hours else ""
     return f"an effect of this size would show with some {needed:,} seeds a row ({sum(more):,} more trainings{cost})"
-
-
-def _hours(comparison: Comparison, at: int) -> float:
-    """Of one training of a row, in the mean."""
-    hours = [float(run.training.get("device_hours") or 0.0) for run in comparison.finished[at].runs]
-    return sum(hours) / len(hours)
 
 
 def duration(hours: float) -> str:

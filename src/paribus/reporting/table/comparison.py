@@ -39,6 +39,12 @@ class ComparisonRow:
     baseline: int | None = None
     """Place of the row that this one is compared with; None for such a row itself."""
 
+    @property
+    def device_hours(self) -> float:
+        """Of one training, in the mean of the row's, which has runs."""
+        hours = [float(run.training.get("device_hours") or 0.0) for run in self.runs]
+        return sum(hours) / len(hours)
+
 
 @dataclass(frozen=True)
 class Comparison:
