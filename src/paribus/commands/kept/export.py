@@ -24,7 +24,7 @@ from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.digest import sha256
 from paribus.store.file_names import METRICS
-from paribus.training.state.file_names import STEP_NAME
+from paribus.training.state.file_names import checkpoint_directories
 
 HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]
 
@@ -131,8 +131,7 @@ def _from_rerun(run_id: str, root: OutputRoot) -> str:
 
 def _checkpoint(training: Artifact, wanted: int | None) -> tuple[int, Path]:
     """The checkpoint of a step, or the last one."""
-    named = ((STEP_NAME.fullmatch(path.name), path) for path in training.path.iterdir())
-    steps = dict(sorted((int(name[1]), path) for name, path in named if name))
+    steps = checkpoint_directories(training.path)
     if not steps:
         raise DataError(f"{training.path} has no checkpoints")
     step = max(steps) if wanted is None else wanted

@@ -7,7 +7,7 @@ from paribus.errors import DataError
 from paribus.store.artifact import Store
 from paribus.store.file_names import RUN_RECORD
 from paribus.store.json_file import read_object
-from paribus.training.state.file_names import STEP_NAME
+from paribus.training.state.file_names import STEP_NAME, checkpoint_directories
 
 CONFIG = "config.json"
 
@@ -23,7 +23,7 @@ def checkpoint_directory(start: CheckpointStart) -> Path:
         raise DataError(f"{where}: no such directory")
     if (path / RUN_RECORD).is_file():
         path = _artefact(path, where)
-    steps = _steps(path)
+    steps = checkpoint_directories(path)
     if steps:
         return steps[_chosen(list(steps), start.step, where)]
     if not (path / CONFIG).is_file():
@@ -54,12 +54,6 @@ def _artefact(run: Path, where: str) -> Path:
         how = "were pruned; paribus rerun makes it again" if found else f"are no longer below {root}; run it again"
         raise DataError(f"{where}: its checkpoints {how}")
     return found.path
-
-
-def _steps(path: Path) -> dict[int, Path]:
-    """Checkpoints of an artefact by step, ascending."""
-    named = ((STEP_NAME.fullmatch(child.name), child) for child in path.iterdir())
-    return dict(sorted((int(name[1]), child) for name, child in named if name))
 
 
 def _chosen(steps: list[int], step: int | None, where: str) -> int:

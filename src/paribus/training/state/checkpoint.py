@@ -30,7 +30,7 @@ from paribus.store.digest import sha256
 from paribus.store.json_file import read_object
 from paribus.training.fit.determinism import PREFIX
 from paribus.training.processes.host import ALONE, Host
-from paribus.training.state.file_names import OPTIMIZER, STATE, STEP_NAME
+from paribus.training.state.file_names import OPTIMIZER, STATE, checkpoint_directories
 from paribus.training.state.pieces import save_pieces
 from paribus.training.state.snapshot import Snapshot
 from paribus.training.state.stored import StoredTensors
@@ -135,8 +135,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """Steps of the checkpoints on disk, ascending."""
-        names = (STEP_NAME.fullmatch(path.name) for path in self.directory.iterdir())
-        return sorted(int(name[1]) for name in names if name)
+        return list(checkpoint_directories(self.directory))
 
     def discard_after(self, step: int) -> None:
         """Remove checkpoints of more than `step` steps and what a killed process left half written."""
