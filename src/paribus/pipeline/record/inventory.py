@@ -4,8 +4,8 @@ It is read from records alone, a thousand runs in about a second: nothing is has
 directory is there. `paribus status` looks closer.
 """
 
-import json
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING
 from paribus.store.artifact import NOT_STAGES
 from paribus.store.claim import is_held
+from paribus.store.json_file import read_object_if_any
 from paribus.store.record import RECORD
 
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
@@ -145,8 +146,6 @@ def _state(record: Mapping[str, Any], root: OutputRoot, run_id: str, whole: bool
 
 
 def _read(path: Path) -> Mapping[str, Any]:
-    try:
-        content = json.loads(path.read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return content if isinstance(content, dict) else {}
+    with suppress(OSError):  # of another user, whose files this one may not read
+        return read_object_if_any(path)
+    return {}
