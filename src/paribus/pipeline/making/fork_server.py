@@ -47,8 +47,8 @@ def main() -> int:
     """Serve until the socket is closed; in a child, the exit status of its stage."""
     die_with_parent()
     ignore_requests()
-    # What a child heeds is what this process began with: nohup has it ignore SIGHUP. The server itself heeds nothing that
-    # a scheduler sends to every process of a job: a child may be busy with its last checkpoint.
+    # What a child heeds is what this process began with: nohup has it ignore SIGHUP. The server heeds nothing of what a
+    # scheduler sends to every process of a job: a child may be busy with its last checkpoint.
     heeded: dict[int, Any] = {number: signal.getsignal(number) for number in STOPPING}
     for number in STOPPING:
         signal.signal(number, signal.SIG_IGN)
