@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import named_root
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep
+from paribus.pipeline.record.references import Reference, find, is_reference, last_sweep, nothing_known
 from paribus.pipeline.show.display import age
 
 ROOT = "root"
@@ -31,7 +31,8 @@ class Chosen:
 def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     """The runs of a command; of one without overrides but `root`, those of the last sweep of the output root.
 
-    `say` is told which sweep that is. Raises ConfigurationError for a name that is none or stands for several things.
+    `say` is told which sweep that is. Raises ConfigurationError for a name that is none or stands for several things,
+    and where nothing is given and no sweep is on record.
     """
     reference = _named(command)
     whole = command if reference is None else _with_flags(reference.command, command)
@@ -59,7 +60,10 @@ def _named(command: Command) -> Reference | None:
         return find(names[0], _root_of(command.overrides))
     if others or command.multirun or command.config_directories:
         return None
-    return last_sweep(_root_of(command.overrides))
+    root = _root_of(command.overrides)
+    if (last := last_sweep(root)) is None:
+        raise ConfigurationError(f"no sweep below {root} that could be meant: {nothing_known(root)}")
+    return last
 
 
 def _with_flags(found: Command, given: Command) -> Command:

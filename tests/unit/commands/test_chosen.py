@@ -26,11 +26,22 @@ def test_status_without_arguments_is_that_of_the_last_sweep(tmp_path: Path, caps
     assert [run.run_id in shown for run in runs] == [False, True]
 
 
-def test_status_of_a_root_without_sweeps_is_that_of_the_usual_configuration(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("verb", ["status", "report"])
+def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["status", "root=nothing"]) == 1
-    assert "not started" in capsys.readouterr().out
+    assert main([verb, "root=nothing"]) == 2
+    assert capsys.readouterr().err.endswith("nothing has run there; name the root with root=...\n")
+    identifier, runs = record(tmp_path / "root", "seed=1")
+    directory = tmp_path / "root/runs" / runs[0].run_id
+    directory.mkdir(parents=True)
+    (directory / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "root/sweeps" / identifier / "sweep.json").write_text('{"id": ', encoding="utf-8")
+    for name in ([], ["last"]):
+        assert main([verb, *name, "root=root"]) == 2
+        told = capsys.readouterr().err
+        assert "no sweep.json there says what its runs are called; give the overrides that made them" in told
+        assert "nothing has run" not in told
 
 
 def test_a_report_without_arguments_is_that_of_the_last_sweep(capsys: pytest.CaptureFixture[str]) -> None:

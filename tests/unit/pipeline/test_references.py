@@ -93,7 +93,7 @@ def test_an_unknown_name_lists_what_there_is_and_an_empty_root_says_so(
     root, identifier, _ = sweep
     with pytest.raises(ConfigurationError, match=rf"no run, arm or sweep 'nothing' below .*\n  {identifier}  sweep"):
         find("nothing", root)
-    with pytest.raises(ConfigurationError, match=r"no run 'last' below .*, where nothing has run"):
+    with pytest.raises(ConfigurationError, match=r"no run 'last' below .*: nothing has run there"):
         find("last", tmp_path)
     with pytest.raises(ConfigurationError, match=r"'x{60}\.\.\.'"):
         find("x" * 500, root)

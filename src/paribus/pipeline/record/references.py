@@ -15,7 +15,7 @@ from paribus.config.arguments import Command
 from paribus.config.flags import CONFIG_DIR
 from paribus.config.names import proper_run_id
 from paribus.errors import ConfigurationError
-from paribus.pipeline.record.sweep_record import SweepRecord, SweptRun, command_of, read_sweeps
+from paribus.pipeline.record.sweep_record import SWEEP_RECORD, SweepRecord, SweptRun, command_of, read_sweeps
 from paribus.store.file_names import RUN_RECORD
 
 LAST = "last"
@@ -73,6 +73,16 @@ def last_sweep(root: Path) -> Reference | None:
     """The sweep of an output root whose command was given last; None where there is none."""
     sweeps = read_sweeps(root)
     return Reference(sweeps[0], sweeps[0].runs, whole=True) if sweeps else None
+
+
+def nothing_known(root: Path) -> str:
+    """Why nothing below an output root, where no sweep is on record, has a name."""
+    if not any(root.glob(f"runs/*/{RUN_RECORD}")):
+        return "nothing has run there; name the root with root=..."
+    return (
+        f"no {SWEEP_RECORD} there says what its runs are called; give the overrides that made them, and `paribus run` "
+        "with these puts them on record again"
+    )
 
 
 def find(text: str, root: Path) -> Reference:
@@ -141,7 +151,7 @@ def _only(text: str, root: Path, preferred: Callable[[Reference], bool]) -> Refe
         if found:
             return found[0]
     if not known:
-        raise ConfigurationError(f"no run {shown} below {root}, where nothing has run; name the root with root=...")
+        raise ConfigurationError(f"no run {shown} below {root}: {nothing_known(root)}")
     newest = list({one.id: one for one in known if one.whole or len(one.runs) == 1}.values())
     raise ConfigurationError(f"no run, arm or sweep {shown} below {root}; there are\n{_listed(newest)}")
 
