@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from paribus.reporting.report import Report
     from paribus.reporting.table.frame import MissingRun
 
+DESCRIPTION_TAG = "mlflow.note.content"
+"""What MLflow shows as the description of a run, Markdown."""
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
 FAILURE_LOG = "report.log"
 
@@ -220,6 +222,7 @@ def _tell(report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, co
         events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
         revise(events, numbers)
         events.artifact(report.files["report.html"].parent, "report")
+        events.tag(DESCRIPTION_TAG, report.head)
         events.end("FINISHED")
 
 

@@ -16,7 +16,7 @@ from rich.text import Text
 from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.latex import latex_document, latex_table
-from paribus.reporting.formats.markdown import markdown_report
+from paribus.reporting.formats.markdown import markdown_head, markdown_report
 from paribus.reporting.formats.page import page
 from paribus.reporting.formats.plain import report_document
 from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
@@ -47,6 +47,8 @@ class Report:
     terminal: RenderableType
     plain: Mapping[str, Any]
     """The table as plain data, for programs."""
+    head: str
+    """What stands before the table, as Markdown."""
 
 
 def write_report(
@@ -107,7 +109,7 @@ def write_report(
     plain = report_document(
         comparison, tidy, title=title, summary=document.summary, notes=said.lines, files=files, missing=missing
     )
-    return Report(comparison, files, _terminal(document), plain)
+    return Report(comparison, files, _terminal(document), plain, markdown_head(document))
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:

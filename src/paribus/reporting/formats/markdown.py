@@ -13,12 +13,8 @@ from paribus.reporting.table.layout import TableEntry, TableLayout, heading, lin
 
 def markdown_report(document: ReportDocument) -> str:
     """The whole report as text; plots are files beside it."""
-    head, notes = document.summary, document.notes
-    parts = [f"# {markdown(document.title)}", *([markdown(document.question)] if document.question else [])]
-    parts += [f"*{markdown(' · '.join(head.setting))}*"] if head.setting else []
-    parts += ["\n".join(f"- {_finding(line)}" for line in head.findings)] if head.findings else []
-    parts += map(markdown, head.rows)
-    parts += ["\n".join(f"- {markdown(note)}" for note in notes.warnings)] if notes.warnings else []
+    notes = document.notes
+    parts = [f"# {markdown(document.title)}", *_head(document)]
     for table in document.tables:
         note = [f"*{markdown(table.note)}.*"] if table.note else []
         parts += [f"## {table.title}", *note, markdown_table(table).rstrip()]
@@ -31,6 +27,21 @@ def markdown_report(document: ReportDocument) -> str:
     parts += map(markdown_picture, document.plots)
     lines = [_runs(number, row, document) for number, row in enumerate(document.comparison.rows, start=1)]
     return "\n\n".join([*parts, "## Runs", "\n".join(lines)]) + "\n"
+
+
+def markdown_head(document: ReportDocument) -> str:
+    """The answer alone: question, what was compared, findings and warnings."""
+    return "\n\n".join(_head(document))
+
+
+def _head(document: ReportDocument) -> list[str]:
+    """Paragraphs that stand before the table."""
+    head, warnings = document.summary, document.notes.warnings
+    parts = [markdown(document.question)] if document.question else []
+    parts += [f"*{markdown(' · '.join(head.setting))}*"] if head.setting else []
+    parts += ["\n".join(f"- {_finding(line)}" for line in head.findings)] if head.findings else []
+    parts += map(markdown, head.rows)
+    return [*parts, *(["\n".join(f"- {markdown(note)}" for note in warnings)] if warnings else [])]
 
 
 def _finding(finding: Finding) -> str:
