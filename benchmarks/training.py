@@ -19,6 +19,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import sys
 import tempfile
 import time
@@ -46,6 +47,8 @@ ON_DISK = 3
 
 def main(given: argparse.Namespace) -> int:
     """Measure and write the tables; 1 where something fails or differs."""
+    # A scheduler or `timeout` ends with SIGTERM: a process that measures would train on, and disturb what comes next.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     device = _device(given)
     gpu = device["type"] == "cuda"
     known, default = (shapes.GPU, shapes.GPU_DEFAULT) if gpu else (shapes.CPU, shapes.CPU_DEFAULT)

@@ -61,7 +61,7 @@ def _write_rows(root: Path, config: RunConfig, steps: int) -> None:
 def random_tokenizer(vocab_size: int) -> Tokenizer:
     """BPE with exactly that many tokens, of words of random letters."""
     generator = np.random.default_rng(1)
-    letters = generator.integers(ord("a"), ord("z") + 1, (40_000, 12), dtype=np.uint8)
+    letters = generator.integers(ord("a"), ord("z") + 1, (max(40_000, vocab_size), 12), dtype=np.uint8)
     text = " ".join(word.tobytes().decode()[: 4 + number % 9] for number, word in enumerate(letters))
     tokenizer = Tokenizer.train([text], vocab_size=vocab_size, pretokenizer="gpt2", special_tokens=(EOS,))
     assert tokenizer.vocab_size == vocab_size

@@ -12,7 +12,7 @@ import pytest
 from paribus.pipeline.stages import STAGES
 from support.training_inputs import STEPS, execute, write_inputs
 
-CODE_VERSION = 8
+CODE_VERSION = 9
 CONTEXTS = "df62eb831f398568419e17da43adfa9bad241cc8e863f29eef49f8f4cfd5fb87"
 TEXT_BYTES = 877
 LOSSES = {1: 5.57429, 2: 5.47283, 7: 4.47877, STEPS: 3.87407}

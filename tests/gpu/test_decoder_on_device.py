@@ -99,3 +99,15 @@ def test_the_fused_loss_is_the_plain_one(dtype: torch.dtype) -> None:
     expected = loss_and_difference(logits.clone(), targets)
     for found, sought in zip(compiled(logits, targets), expected, strict=True):
         torch.testing.assert_close(found, sought, rtol=1e-2 if dtype == torch.bfloat16 else 1e-4, atol=1e-5)
+
+
+def test_the_output_matrix_has_gradients_of_sums_in_float32() -> None:
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(20_000, 64, generator=generator).to(DEVICE, torch.bfloat16).requires_grad_()
+    output = torch.randn(512, 64, generator=generator).to(DEVICE).requires_grad_()
+    targets = torch.randint(0, 512, (20_000,), generator=generator).to(DEVICE)
+    (found,) = torch.autograd.grad(summed_cross_entropy(hidden, output, targets), [output])
+    logits = hidden.detach() @ output.detach().bfloat16().T
+    _, difference = loss_and_difference(logits, targets)
+    exact = difference.double().T @ hidden.detach().double()
+    assert (found - exact).norm() <= (2e-4 if GPU else 5e-3) * exact.norm()

@@ -36,7 +36,7 @@ def _facts(result: Mapping[str, Any]) -> list[str]:
 
 TRAINING = Stage(
     "training",
-    code_version=8,
+    code_version=9,
     inputs=always("tokens", "order", "contexts"),
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,

@@ -6,6 +6,7 @@ from torch.nn.functional import cross_entropy, linear
 
 from paribus.modeling.memory import LOSS_TOKENS
 from paribus.training.step.cross_entropy import (
+    _add_product,
     fused_loss_and_difference,
     loss_and_difference,
     summed_cross_entropy,
@@ -74,3 +75,24 @@ def test_targets_that_are_not_there_have_no_gradient() -> None:
     assert hidden.grad is not None
     assert not hidden.grad[::7].any()
     assert hidden.grad[1::7].any()
+
+
+class OnGPU(torch.Tensor):
+    """Of a CPU, and says otherwise."""
+
+    is_cuda = True
+
+
+def test_a_gpu_adds_products_to_the_sum_without_rounding_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    def addmm(
+        total: torch.Tensor, one: torch.Tensor, other: torch.Tensor, *, out_dtype: torch.dtype, out: torch.Tensor
+    ) -> None:
+        assert out_dtype == torch.float32
+        out.copy_(total.as_subclass(torch.Tensor) + one.float() @ other.float())
+
+    monkeypatch.setattr(torch, "addmm", addmm)
+    generator = torch.Generator().manual_seed(0)
+    difference, states = (torch.randn(50, size, generator=generator).bfloat16() for size in (9, 5))
+    total = torch.ones(9, 5)
+    _add_product(total.as_subclass(OnGPU), difference, states)  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(total, 1 + difference.float().T @ states.float())

@@ -92,9 +92,11 @@ def fused_loss_and_difference(logits: torch.Tensor, targets: torch.Tensor) -> tu
 
 
 def _add_product(total: torch.Tensor, difference: torch.Tensor, states: torch.Tensor) -> None:
-    """Add differenceᵀ · states to a float32 `total`."""
+    """Add differenceᵀ · states to a float32 `total`; a GPU adds as it multiplies, without rounding the product."""
     if difference.dtype == total.dtype:
         total.addmm_(difference.T, states)
+    elif total.is_cuda:
+        torch.addmm(total, difference.T, states, out_dtype=total.dtype, out=total)
     else:
         total += difference.T @ states
 
