@@ -34,6 +34,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from paribus.config.arguments import Command
+from paribus.config.arms import ARM, CHOSEN
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
 from paribus.config.reference.files import configuration_directory
@@ -239,8 +240,8 @@ class _Composer:
 class _Overrides:
     plain: list[str]
     sweeping: list[str]
-    only_for: Mapping[str, frozenset[str]]
-    """Key of a field -> the choices of its group that have it, where others of them have not."""
+    only_for: Mapping[str, frozenset[tuple[str, str]]]
+    """Key of a field -> the choices, (group, option), with which it is there, where with others it is not."""
 
     @property
     def common(self) -> list[str]:
@@ -250,12 +251,7 @@ class _Overrides:
     def fit(self, job: Sequence[str]) -> tuple[str, ...]:
         """A job without the fields that the choices of its groups do not have."""
         chosen = {tuple(text.lstrip("+").split("=", 1)) for text in job}
-        return tuple(
-            text
-            for text in job
-            if (known := self.only_for.get(_key(text))) is None
-            or any((_key(text).split(".")[0], choice) in chosen for choice in known)
-        )
+        return tuple(text for text in job if (known := self.only_for.get(_key(text))) is None or known & chosen)
 
 
 def _key(override: str) -> str:
@@ -271,10 +267,10 @@ def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem
     # Keys are looked up in what the choices compose to, without values: a bad value must not hide an unknown key.
     reference = _reference(accepted, composer)
     swept = _swept_groups(accepted, reference, composer)
-    only_for: dict[str, frozenset[str]] = {}
+    only_for: dict[str, frozenset[tuple[str, str]]] = {}
     for override in (override for override in parsed if override not in choices):
         path = str(override.key_or_group)
-        knowing = _knowing(override, accepted, swept.get(path.split(".", maxsplit=1)[0], []), composer)
+        knowing = _knowing(override, accepted, swept, composer)
         if knowing is not None:
             only_for[path] = knowing
         if knowing or not _add(problems, _unknown_key(override, reference)):
@@ -308,16 +304,20 @@ def _swept_groups(choices: list[Override], reference: DictConfig, composer: _Com
 
 
 def _knowing(
-    override: Override, choices: list[Override], swept: list[str], composer: _Composer
-) -> frozenset[str] | None:
-    """The choices of the swept group of a field that have the field; None where all have it, or it was appended."""
-    if len(swept) < 2 or override.is_add() or override.is_force_add():
+    override: Override, choices: list[Override], swept: Mapping[str, list[str]], composer: _Composer
+) -> frozenset[tuple[str, str]] | None:
+    """The choices of a swept group with which a field is there; None where it is with all, or it was appended.
+
+    The group is the field's own, or that of arms where these choose in it.
+    """
+    own = str(override.key_or_group).split(".")[0]
+    group = own if own not in CHOSEN or len(swept.get(own, [])) > 1 else ARM
+    if len(swept.get(group, [])) < 2 or override.is_add() or override.is_force_add():
         return None
-    group = str(override.key_or_group).split(".")[0]
     others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
-    references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept}
+    references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept[group]}
     known = [choice for choice, reference in references.items() if not _unknown_key(override, reference)]
-    return None if len(known) == len(swept) else frozenset(known)
+    return None if len(known) == len(references) else frozenset((group, choice) for choice in known)
 
 
 def _parse(text: str, problems: list[Problem]) -> Override | None:
@@ -354,10 +354,15 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
     return [
-        Problem(group, unknown(value, known) + _as_field(group, value, options))
+        Problem(group, unknown(value, known) + (_as_arm(group, value, composer) or _as_field(group, value, options)))
         for value in wrong
         if value not in nested
     ]
+
+
+def _as_arm(group: str, value: str, composer: _Composer) -> str:
+    """How a value is typed that is an arm and no choice of a group that arms choose in; else nothing."""
+    return f"; that is {ARM}={value}" if group in CHOSEN and value in composer.options(ARM) else ""
 
 
 def _as_field(group: str, value: str, options: Sequence[str]) -> str:

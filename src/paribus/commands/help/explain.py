@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Console
 
+from paribus.config.arms import ARM, DOC
 from paribus.config.reference.fields import Field, fields_of, summaries
 from paribus.config.reference.files import Option, groups, options
 from paribus.errors import ConfigurationError
@@ -50,7 +51,7 @@ def explain(asked: str) -> str:
 def _overview() -> str:
     """All groups, then the fields of the run itself."""
     own = [field for field in fields_of() if "." not in field.path]
-    named = {field.path: field.doc for field in own}
+    named = {ARM: DOC} | {field.path: field.doc for field in own}
     lines = ["groups (paribus explain GROUP lists the options and fields of one):"]
     lines += _columns([(name, named.get(name, "")) for name in groups()])
     lines += ["", "fields of the run itself:"]
@@ -60,7 +61,7 @@ def _overview() -> str:
 
 def _group(name: str) -> str:
     """Its options, a line each, then its fields."""
-    about = next((field.doc for field in fields_of() if field.path == name), "")
+    about = DOC if name == ARM else next((field.doc for field in fields_of() if field.path == name), "")
     lines = [f"{name}: {about}" if about else name, "", f"options ({name}=OPTION):"]
     lines += _columns([(option.name, _about(name, option)) for option in options(name)])
     fields = [] if name in _OURS else [field for field in fields_of() if field.path.startswith(f"{name}.")]

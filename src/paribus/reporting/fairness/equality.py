@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.config.arms import with_chosen
 from paribus.config.identity import canonical, leaves
 from paribus.errors import ConfigurationError
 
@@ -88,8 +89,9 @@ def covering(runs: Sequence[Fields], factors: Sequence[str]) -> list[str]:
     """The paths that may differ, by themselves and below: the factors, the seed, and what stands for factors.
 
     A factor that no run has among its fields only says where files are (`embedder.path`): the fingerprint and the
-    digest of its group stand for it.
+    digest of its group stand for it. An arm stands for the groups that it chooses in.
     """
+    factors = with_chosen(factors)
     paths = {path for fields in runs for path in fields}
     unseen = [factor for factor in factors if not any(_within(path, factor) for path in paths)]
     groups = [*factors, *(factor.split(".")[0] for factor in unseen)]

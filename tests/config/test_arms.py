@@ -1,0 +1,85 @@
+"""Arms: one word for a tokenizer with its encoder, one factor of a sweep."""
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from paribus.checks.command import compose_command
+from paribus.commands.help.explain import explain
+from paribus.config.arguments import parse
+from paribus.config.arms import ARM, CHOSEN
+from paribus.config.compose import Composition
+from paribus.config.reference.files import Option, options
+from paribus.errors import ConfigurationError
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.prepare import prepare, refuse_idle_factors
+from paribus.pipeline.record.records import factor_labels
+
+ARMS = options(ARM)
+ROOT = Path(__file__).parents[2]
+
+
+def compose(*arguments: str) -> Composition:
+    return compose_command(parse(("scale=tiny", *arguments)))
+
+
+@pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+def test_an_arm_is_a_valid_run_and_chooses_a_tokenizer_with_its_encoder(arm: Option) -> None:
+    content = yaml.safe_load(arm.path.read_text(encoding="utf-8"))
+    assert content.keys() == {"defaults"}
+    chosen = {group.removeprefix("override /"): name for line in content["defaults"] for group, name in line.items()}
+    assert {"tokenizer", "encoder"} <= chosen.keys() <= set(CHOSEN)
+    by_groups = compose(*(f"{group}={name}" for group, name in chosen.items())).jobs[0].config
+    assert compose(f"{ARM}={arm.name}").jobs[0].config == by_groups
+    assert prepare(compose(f"{ARM}={arm.name}"), tolerate_missing=True)
+
+
+def test_the_page_has_all_of_them_and_what_they_choose() -> None:
+    page = (ROOT / "docs" / "tokenization.md").read_text(encoding="utf-8")
+    for arm in ARMS:
+        config = compose(f"{ARM}={arm.name}").jobs[0].config
+        row = re.search(rf"^\| `{arm.name}` \| `(\w+)`.* \| `(\w+)` \|$", page, re.MULTILINE)
+        assert row and (row[1], row[2]) == (config.tokenizer.kind, config.encoder.kind)
+
+
+def test_arms_are_one_factor_whose_rows_have_their_names() -> None:
+    composition = compose("-m", "arm=bpe,unigram,entropy_bpe", "seed=0,1")
+    runs = prepare(composition, tolerate_missing=True)
+    assert composition.factors == (ARM,)
+    assert undeclared(runs) is None
+    assert [factor_labels(run, composition.factors)[ARM] for run in runs[::2]] == ["bpe", "unigram", "entropy_bpe"]
+
+
+def test_arms_do_not_excuse_what_they_do_not_choose() -> None:
+    error = undeclared(prepare(compose("-m", "arm=bpe,unigram", "ordering=standard,in_context"), tolerate_missing=True))
+    assert error is not None
+    assert {difference.path.split(".")[0] for difference in error.differences} == {"duplicates"}
+
+
+def test_a_field_is_set_where_an_arm_has_it() -> None:
+    jobs = compose("-m", "arm=bytes,bpe,unigram", "tokenizer.vocab_size=300,400", "tokenizer.prune=0.5").jobs
+    made = [(job.config.tokenizer.kind, getattr(job.config.tokenizer, "vocab_size", None)) for job in jobs]
+    assert made == [("bytes", None), ("bpe", 300), ("bpe", 400), ("unigram", 300), ("unigram", 400)]
+    assert [getattr(job.config.tokenizer, "prune", None) for job in jobs] == [None, None, None, 0.5, 0.5]
+
+
+def test_what_is_chosen_beside_an_arm_goes_first() -> None:
+    composition = compose("-m", "arm=bpe,unigram", "pretokenizer=gpt4")
+    assert {job.config.pretokenizer.kind for job in composition.jobs} == {"gpt4"}
+    runs = prepare(compose("-m", "arm=bpe,lbpe", "encoder=merge_rank"), tolerate_missing=True)
+    with pytest.raises(ConfigurationError, match="arm: bpe and lbpe make the same run"):
+        refuse_idle_factors(runs)
+
+
+def test_an_arm_typed_as_a_tokenizer_is_told() -> None:
+    with pytest.raises(ConfigurationError, match="that is arm=lbpe"):
+        compose("tokenizer=lbpe")
+    with pytest.raises(ConfigurationError, match="lpbe"):
+        compose("arm=lpbe")
+
+
+def test_arms_are_explained() -> None:
+    assert "one factor" in explain(ARM)
+    assert "2411.05504" in explain("arm=lbpe")
