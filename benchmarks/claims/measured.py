@@ -16,7 +16,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.token_rows import count, token_rows
-from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.tokenizers.row import Number

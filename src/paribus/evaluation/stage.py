@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.config.schema import RunConfig
+from paribus.config.units import format_number, format_size
 from paribus.evaluation.measures.main_scores import main_scores, said
 from paribus.evaluation.suites.registry import prompted
 from paribus.evaluation.suites.segmentations import segmented
@@ -81,6 +82,15 @@ def facts(result: Mapping[str, Any]) -> list[str]:
     return said(main_scores(result["metrics"]), most=4)
 
 
+def _facts_of_tasks(result: Mapping[str, Any]) -> list[str]:
+    items = sum(task["items"] for task in result["tasks"].values() if "items" in task)
+    heldout = result["heldout"]
+    return [
+        *([f"{format_number(items)} items"] if items else []),
+        f"{format_number(heldout['documents'])} held-out documents, {format_size(heldout['bytes'])}",
+    ]
+
+
 TASKS = Stage(
     "tasks",
     code_version=5,
@@ -91,6 +101,7 @@ TASKS = Stage(
     ),
     build=build_tasks,
     imports=("paribus.evaluation.tasks.build",),
+    facts=_facts_of_tasks,
     outside=Outside(lambda config: config.evaluation, _fingerprint),
 )  # fmt: skip
 PROMPTS = Stage(

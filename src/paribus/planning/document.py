@@ -30,6 +30,7 @@ def plan_document(plan: Plan, runs: Sequence[PreparedRun]) -> dict[str, Any]:
         },
         "devices": plan.devices,
         "bill": list(bill(plan)),
+        "judgement": list(plan.judgement),
         "problems": list(plan.problems),
         "refusals": [str(error) for error in plan.refusals],
     }

@@ -35,8 +35,9 @@ from paribus.planning.length import (
     trained_sizes,
 )
 from paribus.planning.machine import counted, trains_on_gpu
-from paribus.planning.orders import remark_on_orders
 from paribus.planning.other_stages import OtherStages
+from paribus.planning.remarks.judgement import remarks_on_judgement
+from paribus.planning.remarks.orders import remark_on_orders
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.store.claim import read_holder
 
@@ -110,6 +111,8 @@ class Plan:
     problems: tuple[str, ...]
     orders: str | None
     """That orders of one corpus read documents of their own, where they may."""
+    judgement: tuple[str, ...]
+    """What a table of these runs could not judge."""
     refusals: tuple[ConfigurationError, ...]
     """Why `paribus run` would refuse these runs together, which a plan may compare."""
 
@@ -175,6 +178,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         until=config.until,
         problems=tuple(sorted({node.problem for node in nodes if node.problem} | _absent_devices(runs))),
         orders=remark_on_orders(runs, [run.length for run in planned]),
+        judgement=tuple(remarks_on_judgement(runs, root)),
         refusals=tuple(error for error in (idle(runs), undeclared(runs)) if error),
     )
 

@@ -51,6 +51,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
     if plan.orders:
         yield plan.orders
+    yield from plan.judgement
 
 
 def _refusals(plan: Plan) -> Iterator[str]:

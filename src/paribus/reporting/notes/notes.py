@@ -9,13 +9,8 @@ from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
 from paribus.reporting.notes.summary import duration
 from paribus.reporting.notes.trainings import averaged_weights, goes_on_otherwise, warnings
-from paribus.reporting.significance.judgement import (
-    ITEMS_TO_JUDGE,
-    SEEDS_TO_JUDGE,
-    most_seeds,
-    too_few_items,
-    unjudged,
-)
+from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.columns import AVERAGE, cut_alike
 from paribus.reporting.table.comparison import Comparison, ComparisonRow

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from paribus.reporting.notes.prompts import some
 from paribus.reporting.significance.crossed import LEVEL
-from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, too_few_items
+from paribus.reporting.significance.judgement import too_few_items
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import change, heading, readable, size, unit_of

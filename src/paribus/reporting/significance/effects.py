@@ -15,7 +15,8 @@ import numpy as np
 
 from paribus.reporting.significance.crossed import LEVEL, CrossedTest, SeedVariance, crossed_tests
 from paribus.reporting.significance.items import Matrix, holm
-from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, by_seed, pooled_by_row, too_few_items
+from paribus.reporting.significance.judgement import by_seed, pooled_by_row, too_few_items
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.significance.quantile import Quantile
 from paribus.reporting.table.cells import Cell, Values
 from paribus.reporting.table.measures import Column, finite

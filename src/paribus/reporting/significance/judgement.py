@@ -8,13 +8,9 @@ import numpy as np
 from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, crossed_tests, pooled_variance, steady
 from paribus.reporting.significance.items import Matrix, Vector, holm, paired_tests, unpaired_t_test
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell, Cells, Values, seed_means
 from paribus.reporting.table.measures import Column, finite
-
-SEEDS_TO_JUDGE = 3
-"""Seeds below which nothing is said of which model is better: what a seed moves is then unknown, or nearly so."""
-ITEMS_TO_JUDGE = 30
-"""Items, or documents, below which nothing is said of others like them: no interval, no test, no best."""
 
 
 def tested(

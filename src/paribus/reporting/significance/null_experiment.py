@@ -13,7 +13,8 @@ import numpy as np
 from paribus.config.groups.experiment import TableConfig
 from paribus.errors import ConfigurationError
 from paribus.reporting.notes.trainings import held_seeds
-from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE, tested, too_few_items
+from paribus.reporting.significance.judgement import tested, too_few_items
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Values, cells_of, item_averages
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading, size

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paribus.reporting.significance.judgement import ITEMS_TO_JUDGE
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE
 from paribus.reporting.table.scores import Block, RunScores
 
 

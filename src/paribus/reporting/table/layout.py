@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.reporting.paper.paper import ABSENT, Beside
-from paribus.reporting.significance.judgement import SEEDS_TO_JUDGE, most_seeds
+from paribus.reporting.significance.judgement import most_seeds
+from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.measures import Column, Kind

@@ -1,0 +1,39 @@
+"""What a table of the runs could not judge, as far as it is known before anything is trained."""
+
+from collections.abc import Iterator, Sequence
+
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import factor_labels
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
+
+_ITEMS = (
+    "the table says which row is better where a score has {least} items or documents, and these runs have {found} "
+    "held-out documents (more with a larger corpus, corpus.heldout or evaluation.heldout_text)"
+)
+_SEEDS = "the table says which row is better where rows have {least} seeds, and here they have {found}: seed={more}"
+
+
+def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
+    """That rows have too few seeds, and that too few documents are held out; nothing of runs that are one row."""
+    seeds: dict[tuple[str, ...], set[int]] = {}
+    for run in runs:
+        seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
+    if len(seeds) < 2:
+        return
+    fewest = min(map(len, seeds.values()))
+    if fewest < SEEDS_TO_JUDGE:
+        more = ",".join(map(str, range(SEEDS_TO_JUDGE)))
+        yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=more)
+    known = [count for run in runs if (count := _heldout_documents(run, root)) is not None]
+    if known and min(known) < ITEMS_TO_JUDGE:
+        yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=min(known))
+
+
+def _heldout_documents(run: PreparedRun, root: OutputRoot) -> int | None:
+    """As many as are scored, or else as there are at the most; None where no artefact says."""
+    for name in ("tasks", "corpus"):
+        artifact = root.store.find(name, run.nodes[name].key) if name in run.nodes else None
+        if artifact and (heldout := artifact.record()["result"].get("heldout")):
+            return int(heldout["documents"])
+    return None

@@ -1,0 +1,67 @@
+"""What a plan says that a table of its runs could not judge."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.planning.document import plan_document
+from paribus.planning.plan import make_plan
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
+from support.plans import planned_run, store_record
+
+
+def arms(root: Path, seeds: int) -> list[PreparedRun]:
+    """Two rows of so many seeds; the corpus and the tasks are those of all."""
+    run = planned_run(root)
+    return [
+        replace(
+            run,
+            factors=("arm",),
+            job=replace(run.job, overrides=(f"arm={arm}",), config=replace(run.job.config, seed=seed)),
+        )
+        for arm in ("bpe", "unigram")
+        for seed in range(seeds)
+    ]
+
+
+def heldout(run: PreparedRun, stage: str, documents: int) -> None:
+    found = {"documents": documents, "bytes": 1_000}
+    items = {"continuation": {"items": 40, "fewshot": 8, "written": False}}
+    result = {"tasks": items, "texts": {}, "heldout": found, "train": {"documents": 10, "bytes": 1_000_000}}
+    store_record(run, stage, result, files={"continuation.jsonl": 12_000, "continuation.fewshot.jsonl": 240})
+
+
+@pytest.mark.parametrize("seeds", [1, SEEDS_TO_JUDGE - 1, SEEDS_TO_JUDGE])
+def test_rows_of_too_few_seeds_are_told(tmp_path: Path, seeds: int) -> None:
+    runs = arms(tmp_path, seeds)
+    plan = make_plan(runs)
+    assert plan_document(plan, runs)["judgement"] == list(plan.judgement)
+    if seeds < SEEDS_TO_JUDGE:
+        assert f"rows have {SEEDS_TO_JUDGE} seeds, and here they have {seeds}: seed=0,1,2" in plan.judgement[0]
+    else:
+        assert plan.judgement == ()
+
+
+@pytest.mark.parametrize("stage", ["corpus", "tasks"])
+@pytest.mark.parametrize("documents", [ITEMS_TO_JUDGE - 1, ITEMS_TO_JUDGE])
+def test_too_few_held_out_documents_are_told_once_they_are_known(tmp_path: Path, stage: str, documents: int) -> None:
+    runs = arms(tmp_path, SEEDS_TO_JUDGE)
+    heldout(runs[0], stage, documents)
+    told = make_plan(runs).judgement
+    assert len(told) == (documents < ITEMS_TO_JUDGE)
+    assert all(f"{documents} held-out documents" in line for line in told)
+
+
+def test_what_is_scored_goes_before_what_there_is(tmp_path: Path) -> None:
+    runs = arms(tmp_path, SEEDS_TO_JUDGE)
+    heldout(runs[0], "corpus", 1_000)
+    heldout(runs[0], "tasks", 5)
+    assert "5 held-out documents" in make_plan(runs).judgement[0]
+
+
+def test_nothing_is_compared_of_one_row(tmp_path: Path) -> None:
+    run = planned_run(tmp_path)
+    heldout(run, "tasks", 2)
+    assert make_plan([run]).judgement == ()
