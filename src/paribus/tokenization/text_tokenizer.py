@@ -104,8 +104,12 @@ class TextTokenizer:
         listed = token_ids(ids, self.vocab_size)
         spellings = self._spaced_spellings
         joined = b"".join([spellings[identity] for identity in listed.tolist()])
-        prefixed = self.settings.spaced or (isinstance(self.cutter, SentencePieceText) and self.cutter.prefix)
-        return joined[1:] if prefixed and joined.startswith(b" ") else joined
+        return joined[1:] if self.begins_with_space and joined.startswith(b" ") else joined
+
+    @property
+    def begins_with_space(self) -> bool:
+        """Whether the tokens of a text begin with a space that is not the text's, which decoding takes away."""
+        return self.settings.spaced or (isinstance(self.cutter, SentencePieceText) and self.cutter.prefix)
 
     def with_encoder(
         self,

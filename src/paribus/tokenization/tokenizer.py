@@ -4,7 +4,7 @@ import dataclasses
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.arguments import names_of_tokens, stream_of_texts, whole_number
@@ -123,13 +123,18 @@ class Tokenizer(TextTokenizer):
             )
         return tokenizer
 
-    def to_huggingface(self) -> "PreTrainedTokenizerBase":
+    def to_huggingface(self, **options: Any) -> "PreTrainedTokenizerBase":
         """A `transformers` tokenizer with identical ids: a fast one where `tokenizer.json` can say the same, else a
         Python one around this object, whose directory AutoTokenizer reads after
-        `import paribus.tokenization.interchange.huggingface`."""
+        `import paribus.tokenization.interchange.huggingface`.
+
+        As everywhere in transformers, a special token that is spelled in a text becomes that token;
+        `split_special_tokens=True`, here or in a call, leaves it text, as `encode` does. `options` are those of
+        transformers' tokenizers, such as `pad_token`, `padding_side` or `model_max_length`.
+        """
         from paribus.tokenization.interchange.huggingface import to_huggingface
 
-        return to_huggingface(self)
+        return to_huggingface(self, **options)
 
     @classmethod
     def from_huggingface(cls, path: str | Path) -> "Tokenizer":

@@ -25,7 +25,8 @@ from paribus.training.state.stored import Part, write_whole
 
 def export(run: Run, tokenizer: Path, output: Path) -> None:
     """Fill the artefact from the working directory: kept checkpoints, the last optimizer state, the records."""
-    exported = Tokenizer.load(tokenizer).to_huggingface()
+    # Whoever scores a checkpoint in the store gets the ids of paribus, where text is never a special token.
+    exported = Tokenizer.load(tokenizer).to_huggingface(split_special_tokens=True)
     for step in sorted(run.checkpoints.kept):
         target = output / step_name(step)
         target.mkdir()

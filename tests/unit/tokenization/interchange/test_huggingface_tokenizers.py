@@ -77,7 +77,7 @@ def train(texts: list[str], **options: Any) -> Tokenizer:
 @pytest.mark.parametrize("name", FAST | PYTHON)
 def test_ids_text_and_sizes_are_the_same(name: str, made: dict[str, Tokenizer], texts: list[str]) -> None:
     tok = made[name]
-    theirs = tok.to_huggingface()
+    theirs = tok.to_huggingface(split_special_tokens=True)
     assert theirs.is_fast == (name in FAST), obstacles(tok)
     assert len(theirs) == tok.vocab_size
     assert (theirs.eos_token_id, theirs.convert_tokens_to_ids("<pad>")) == (tok.eos_id, tok.special_tokens["<pad>"])
@@ -129,7 +129,7 @@ def test_a_fresh_process_reads_the_saved_directories(
     names: list[str], imports: str, made: dict[str, Tokenizer], texts: list[str], tmp_path: Path
 ) -> None:
     for name in names:
-        made[name].to_huggingface().save_pretrained(tmp_path / name)
+        made[name].to_huggingface(split_special_tokens=True).save_pretrained(tmp_path / name)
         assert (tmp_path / name / "tokenizer.json").exists() == (name in FAST)
     script = READ_BACK.format(imports=f"import {imports}" if imports else "", expected=bool(imports))
     answered = subprocess.run(
@@ -208,7 +208,7 @@ def test_the_check_finds_a_tokenizer_json_that_differs(made: dict[str, Tokenizer
 def test_a_special_token_may_be_spelled_like_a_word() -> None:
     tok = Tokenizer.train(["the hidden hidden"] * 9, vocab_size=540, special_tokens=["hidden"], pretokenizer="stripped")
     assert tok.tokenize("hidden") == [b"hidden"]
-    theirs = tok.to_huggingface()
+    theirs = tok.to_huggingface(split_special_tokens=True)
     assert not theirs.is_fast
     assert (theirs("hidden")["input_ids"], theirs.eos_token_id) == (tok.encode("hidden").tolist(), tok.eos_id)
     assert tok.encode("hidden").tolist() != [tok.eos_id]
@@ -220,7 +220,7 @@ def test_text_that_spells_the_unknown_token_stays_text(encoder: str) -> None:
     options: dict[str, Any] = {"unit": "character", "unknown": "token", "pretokenizer": "stripped"}
     tok = Tokenizer.train(["an <unk> word, <unk>s"] * 9, vocab_size=60, **options).with_encoder(encoder)
     assert tok.tokenize("<unk>") == [b"<unk>"]
-    theirs = tok.to_huggingface()
+    theirs = tok.to_huggingface(split_special_tokens=True)
     assert theirs.is_fast
     for text in ("<unk> an", "<unk>s", "a 東 word", "東"):
         assert theirs(text)["input_ids"] == tok.encode(text).tolist()
