@@ -9,11 +9,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
+import paribus.tokenization.interchange.huggingface
 from paribus.cli import main
+from paribus.commands.kept.exported_files import pad_token
 from paribus.tokenization import Tokenizer
 from support.command_line import OVERRIDES, paribus, write_corpus
 
+EOS = "<|endoftext|>"
 TEXTS = ["The river carries silt.", "An engine burns 12345 fuel", "河流把水 and  stones\n", "🙂 <|endoftext|>"]
 SWEEP = ("-m", *OVERRIDES, "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first")
 ARMS = {"bpe merge_rank": True, "scaffold_bpe longest_first": False}
@@ -52,15 +57,57 @@ def python_blocks(card: Path) -> list[str]:
 def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(here: Path, arm: str) -> None:
     assert main(["export", arm, "models/mine", f"root={here}"]) == 0
     blocks = python_blocks(Path("models/mine/README.md"))
-    tell = f"found = [tokenizer(text)['input_ids'] for text in {TEXTS!r}] + [model.num_parameters()]"
+    ids_of = "tokenizer(text, split_special_tokens=True)['input_ids']"
+    tell = f"found = [{ids_of} for text in {TEXTS!r}] + [model.num_parameters()]"
     code = f"{blocks[0]}\n{tell}\nimport json\nprint(json.dumps(found))"
     done = subprocess.run([sys.executable, "-c", code], cwd="models", capture_output=True, text=True, check=True)
     *ids, parameters = json.loads(done.stdout)
     tokenizer = Tokenizer.load(trained(here, arm) / "tokenizer")
     assert ids == [tokenizer.encode(text).tolist() for text in TEXTS]
     assert parameters > 10_000
-    for name in ("model.safetensors", "config.json"):
-        assert (Path("models/mine") / name).read_bytes() == (trained(here, arm) / name).read_bytes()
+    weights = "model.safetensors"
+    assert (Path("models/mine") / weights).read_bytes() == (trained(here, arm) / weights).read_bytes()
+    changed = json.loads((trained(here, arm) / "config.json").read_text(encoding="utf-8")) | {"use_cache": True}
+    assert json.loads(Path("models/mine/config.json").read_text(encoding="utf-8")) == changed
+
+
+@pytest.mark.parametrize("arm", ARMS)
+def test_an_exported_model_has_the_defaults_that_users_of_transformers_expect(here: Path, arm: str) -> None:
+    assert main(["export", arm, "mine", f"root={here}"]) == 0
+    tokenizer = AutoTokenizer.from_pretrained("mine", padding_side="left")
+    model = AutoModelForCausalLM.from_pretrained("mine").eval()
+    length = model.config.max_position_embeddings
+    assert (tokenizer.model_max_length, tokenizer.pad_token, tokenizer.padding_side) == (length, EOS, "left")
+    assert len(tokenizer("a b " * length, truncation=True)["input_ids"]) == length
+    eos = tokenizer.eos_token_id
+    assert tokenizer(f"a{EOS}")["input_ids"][-1] == eos == model.config.eos_token_id
+    batch = tokenizer(["The river carries silt and", "An"], padding=True, return_tensors="pt")
+    assert (batch["input_ids"][1] == eos).tolist() == (batch["attention_mask"][1] == 0).tolist()
+    assert model.config.use_cache and model.generation_config.use_cache
+    assert (model.config.pad_token_id, model.generation_config.pad_token_id) == (None, eos)
+    asked = {"max_new_tokens": 8, "do_sample": False, "output_scores": True, "return_dict_in_generate": True}
+    cached = model.generate(**batch, **asked)
+    slow = model.generate(**batch, **asked, use_cache=False)
+    assert cached.past_key_values is not None and slow.past_key_values is None
+    assert torch.equal(cached.sequences, slow.sequences)
+    for one, other in zip(cached.scores, slow.scores, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("special", "padding"),
+    [
+        (["<|endoftext|>"], "<|endoftext|>"),
+        (["</s>", "<|user|>", "<pad>"], "<pad>"),
+        (["</s>", "[PAD]"], "[PAD]"),
+        (["</s>", "<|padding|>"], "<|padding|>"),
+        (["</s>", "<padded>"], "</s>"),
+    ],
+)
+def test_padding_is_the_token_that_is_called_so_or_the_one_that_ends_a_document(
+    special: list[str], padding: str
+) -> None:
+    assert pad_token(special) == padding
 
 
 def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(here: Path) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from rich.console import Console
 
+from paribus.commands.kept.exported_files import complete
 from paribus.commands.kept.model_card import CARD, Origin, model_card
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.names import proper_path
@@ -31,6 +32,10 @@ HELP = """usage: paribus export RUN DIR [step=N] [root=paribus_runs]
 Write the model of a run into DIR as Hugging Face has it: weights, config.json, tokenizer, and README.md, a model card
 with its scores, the command and configuration that made it, and the commit. It is the last checkpoint, or the one of
 step=N. DIR may not be there yet, or be empty; it appears whole or not at all. The licence is left to you.
+
+Beside a checkpoint in the root it generates with a cache, and its tokenizer knows the context length, pads (with the
+special token called padding, else with the one that ends a document) and takes special tokens that are spelled in a
+prompt for these tokens; split_special_tokens=True leaves them text, as in a corpus.
 
 RUN is an identifier, the start of one, the name of a run or of an arm with one seed, or last. Tokenizers that
 tokenizer.json cannot hold, as those of longest_first and of Scaffold-BPE, need paribus to be read: the card says so,
@@ -76,6 +81,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
     )
     with _parents_of(wanted.target), atomic.replacing(wanted.target) as aside:
         _copy(training, checkpoint, aside)
+        complete(aside)
         (aside / CARD).write_text(model_card(origin, aside, wanted.target.name), encoding="utf-8")
         size = sum(path.stat().st_size for path in aside.rglob("*") if path.is_file())
     told = f"{wanted.target}: step {step:,} of run {run_id}, {format_size(size)}; see {CARD} there for how to load it"
