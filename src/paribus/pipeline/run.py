@@ -43,6 +43,7 @@ from paribus.pipeline.record.run_state import is_done
 from paribus.pipeline.show.display import Display, duration
 from paribus.pipeline.show.facts import facts
 from paribus.pipeline.show.remaining import announce
+from paribus.pipeline.show.standings import show_standings
 from paribus.pipeline.stages import named
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
@@ -102,7 +103,12 @@ def _recorded(
     if failure is not None and not failure.repeated:
         display.message(f"  [red]{failure.failure_class}[/red]: {escape(failure.message)}")
     if failure is None or failure.failure_class != "interrupted":
-        display.message(f"  [dim]{escape(follower.finish(config.tracking.patience))}[/dim]")
+        told = follower.finish(config.tracking.patience)
+        # The command says it of the sweep.
+        if config.tracking.kind != "none" or config.sweep is None or config.sweep.jobs == 1:
+            display.message(f"  [dim]{escape(told)}[/dim]")
+    if failure is None:
+        show_standings(root, config.sweep, display)
     return failure
 
 

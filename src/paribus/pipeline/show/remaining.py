@@ -1,7 +1,7 @@
 """How much of a sweep is left, estimated from what its finished stages took."""
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import mean
 from typing import Any
 
@@ -10,11 +10,14 @@ from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.records import factor_labels
 from paribus.pipeline.show.display import Display, duration
+from paribus.pipeline.stages import EVALUATION
 from paribus.store import atomic
 from paribus.store.json_file import read_object_if_any
 
 STAGES_FILE = "stages.json"
+ROWS = "rows"
 
 
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
@@ -22,12 +25,21 @@ def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
     return list({(node.name, node.key): node for run in runs for node in run.wanted.values()}.values())
 
 
-def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Iterable[PreparedRun]) -> None:
-    """Write down which artefacts a sweep needs, for its jobs to estimate what is left."""
+def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
+    """Row, seed and key of the evaluation of each run of a sweep that is to be scored."""
+    return [
+        (" ".join(factor_labels(run, run.factors).values()), run.job.config.seed, run.wanted[EVALUATION].key)
+        for run in runs
+        if EVALUATION in run.wanted
+    ]
+
+
+def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRun]) -> None:
+    """Write down which artefacts a sweep needs and whose scores they are, for its jobs to say how it stands."""
     path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     stages = [[node.name, node.key] for node in unique_nodes(runs)]
-    atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages})
+    atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
 
 
 def announce(root: OutputRoot, config: RunConfig, display: Display) -> None:

@@ -1,0 +1,89 @@
+"""How the rows of a sweep stand while its runs end."""
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from paribus.config.groups.execution import SweepConfig
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.show.display import Display
+from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
+from paribus.pipeline.show.standings import lines, show_standings
+from paribus.store import atomic
+from paribus.store.record import write_record
+
+ROW_NAMES = ("bpe", "unigram")
+RUNS = [(row, seed, f"{row}{seed}") for row in ROW_NAMES for seed in (0, 1)]
+
+
+def scored(root: OutputRoot, key: str, **metrics: float) -> None:
+    directory = root.store.path("evaluation", key)
+    directory.mkdir(parents=True)
+    named = {f"eval/{name.replace('__', '/')}": value for name, value in metrics.items()}
+    made = {"stage": "evaluation", "key": key, "files": {}, "seconds": 1.0, "identity": {}, "inputs": {}}
+    write_record(directory, made | {"result": {"metrics": named}})
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> OutputRoot:
+    return OutputRoot(tmp_path, 30.0)
+
+
+def test_nothing_is_said_before_two_rows_have_a_score_nor_once_all_have(root: OutputRoot) -> None:
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "bpe1", bits_per_byte=2.2)
+    assert list(lines(root, RUNS)) == []
+    scored(root, "unigram1", bits_per_byte=2.1)
+    assert list(lines(root, RUNS))
+    scored(root, "unigram0", bits_per_byte=2.1)
+    assert list(lines(root, RUNS)) == []
+
+
+def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None:
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "bpe1", bits_per_byte=2.2)
+    scored(root, "unigram1", bits_per_byte=2.15)
+    assert list(lines(root, RUNS)) == [
+        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better",
+        "  bpe      2.1000  2 seeds",
+        "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
+    ]
+
+
+def test_without_a_common_seed_no_difference_is_said(root: OutputRoot) -> None:
+    scored(root, "bpe0", piqa__0shot__acc=0.5)
+    scored(root, "unigram1", piqa__0shot__acc=0.75, bits_per_byte=2.0)
+    assert list(lines(root, RUNS)) == [
+        "so far, 2 of 4 runs: piqa",
+        "  bpe      0.5000  1 seed",
+        "  unigram  0.7500  1 seed",
+    ]
+
+
+def test_a_first_row_that_has_not_ended_is_no_baseline(root: OutputRoot) -> None:
+    runs = [("words", 0, "words0"), *RUNS]
+    scored(root, "bpe0", bits_per_byte=2.0)
+    scored(root, "unigram0", bits_per_byte=2.1)
+    assert all("from" not in line for line in lines(root, runs))
+
+
+def test_many_rows_are_cut(root: OutputRoot) -> None:
+    runs = [(f"row{number}", 0, f"row{number}") for number in range(20)]
+    for _, _, key in runs[:12]:
+        scored(root, key, bits_per_byte=2.0)
+    told = list(lines(root, runs))
+    assert (len(told), told[-1]) == (10, "  and 4 more rows")
+
+
+@pytest.mark.parametrize("content", [None, {"stages": []}, {ROWS: "torn"}, {ROWS: [["bpe", 0]]}, {ROWS: 3}])
+def test_a_sweep_without_rows_on_record_says_nothing(root: OutputRoot, content: object) -> None:
+    sweep = SweepConfig(id="0123456789abcdef", name="arm", invocation="0", jobs=4)
+    if content is not None:
+        path = root.sweep(sweep.id) / STAGES_FILE
+        path.parent.mkdir(parents=True)
+        atomic.write_json(path, content)
+    console = Console(file=io.StringIO())
+    show_standings(root, sweep, Display(console))
+    assert console.file.getvalue() == ""  # type: ignore[attr-defined]
