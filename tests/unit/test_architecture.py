@@ -54,7 +54,26 @@ def test_pickle_is_imported_nowhere() -> None:
     assert importers("pickle") | importers("dill") | importers("cloudpickle") == set()
 
 
-@pytest.mark.parametrize("name", ["trust_remote_code=True", "weights_only=False", "shell=True", "_target_:"])
+def trusted(node: ast.AST) -> Iterator[ast.expr | None]:
+    """What is given for `trust_remote_code`, as an argument of a call or a value of a dictionary."""
+    if isinstance(node, ast.Call):
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "trust_remote_code")
+    elif isinstance(node, ast.Dict):
+        pairs = zip(node.keys, node.values, strict=True)
+        yield from (value for key, value in pairs if isinstance(key, ast.Constant) and key.value == "trust_remote_code")
+
+
+def test_code_that_comes_with_a_model_is_trusted_nowhere() -> None:
+    """Calls are looked at, and not text: a model card says to its reader what to write."""
+    nodes = (node for path in FILES for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+    given = [value for node in nodes for value in trusted(node)]
+    assert given
+    assert all(isinstance(value, ast.Constant) and value.value is False for value in given)
+    files = [*(ROOT / "conf").rglob("*.yaml"), *(ROOT / "experiments").rglob("*.yaml")]
+    assert [path for path in files if "trust_remote_code" in path.read_text(encoding="utf-8")] == []
+
+
+@pytest.mark.parametrize("name", ["weights_only=False", "shell=True", "_target_:"])
 def test_what_would_run_foreign_code_appears_nowhere(name: str) -> None:
     texts = [*FILES, *(ROOT / "conf").rglob("*.yaml"), *(ROOT / "experiments").rglob("*.yaml")]
     assert [path for path in texts if name in path.read_text(encoding="utf-8")] == []
