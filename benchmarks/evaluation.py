@@ -119,7 +119,7 @@ def write_checkpoint(directory: Path, given: argparse.Namespace) -> Path:
         width=width, layers=given.layers, heads=width // 64, ffn_width=4 * width, context_length=given.context_length
     )
     save_model(build_model(model, tokenizer.vocab_size, seed=0, eos_id=tokenizer.eos_id), checkpoint)
-    tokenizer.to_huggingface().save_pretrained(checkpoint)
+    tokenizer.to_huggingface(split_special_tokens=True).save_pretrained(checkpoint)
     tokenizer.save(checkpoint / "tokenizer")
     return checkpoint
 

@@ -81,6 +81,8 @@ def test_an_exported_model_has_the_defaults_that_users_of_transformers_expect(he
     assert (tokenizer.model_max_length, tokenizer.pad_token, tokenizer.padding_side) == (length, EOS, "left")
     assert len(tokenizer("a b " * length, truncation=True)["input_ids"]) == length
     eos = tokenizer.eos_token_id
+    in_the_store = json.loads((trained(here, arm) / "tokenizer_config.json").read_text(encoding="utf-8"))
+    assert in_the_store["split_special_tokens"], "a checkpoint is scored with the ids of paribus where it is"
     assert tokenizer(f"a{EOS}")["input_ids"][-1] == eos == model.config.eos_token_id
     batch = tokenizer(["The river carries silt and", "An"], padding=True, return_tensors="pt")
     assert (batch["input_ids"][1] == eos).tolist() == (batch["attention_mask"][1] == 0).tolist()

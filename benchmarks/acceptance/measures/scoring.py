@@ -70,7 +70,7 @@ def _checkpoint(given: Given) -> Path:
     )
     directory = given.work / "checkpoint"
     save_model(build_model(model, tokenizer.vocab_size, 0, eos_id=tokenizer.eos_id), directory)
-    tokenizer.to_huggingface().save_pretrained(directory)
+    tokenizer.to_huggingface(split_special_tokens=True).save_pretrained(directory)
     tokenizer.save(directory / "tokenizer")
     return directory
 
