@@ -7,6 +7,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +36,8 @@ from paribus.tracking.events import FILE_NAME, EventLog
 from paribus.tracking.follower import Follower
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from paribus.reporting.report import Report
     from paribus.reporting.table.frame import MissingRun
 
@@ -108,25 +111,35 @@ def compare_arms_with_themselves(
 Show = Callable[["Report"], None]
 
 
+@dataclass(frozen=True)
+class _Output:
+    """What is called with the table, before anything is drawn or written, and with the written report."""
+
+    tell: Callable[["RenderableType"], None]
+    show: Show
+
+
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console, show: Show | None = None) -> bool:
-    """Write the report, `show` it (print the table) and put it into the tracker; whether every run was there.
+    """Print the table, write the report and put it into the tracker; whether every run was there.
+
+    Given `show`, that is called with the written report, and nothing else is printed of it.
 
     Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
     the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
     config = composition.jobs[0].config
     root = OutputRoot.of(config)
-    show = show or partial(_show, console=console)
+    output = _Output(lambda shown: None, show) if show else _Output(console.print, partial(_show, console=console))
     sweep = describe_sweep(composition, runs)
     if not (root.path.is_dir() and os.access(root.path, os.W_OK)):
-        return _compare_aside(composition, runs, sweep, console, show)
+        return _compare_aside(composition, runs, sweep, console, output)
     events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
         directory = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
-        report, missing, numbers = _write(composition, runs, directory)
+        report, missing, numbers = _write(composition, runs, directory, output)
         _tell(report, numbers, sweep, config, events)
-    show(report)
+    output.show(report)
     message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
     if config.tracking.kind == "mlflow":
@@ -136,23 +149,22 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
 
 
 def _compare_aside(
-    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console, show: Show
+    composition: Composition, runs: Sequence[PreparedRun], sweep: SweepConfig, console: Console, output: _Output
 ) -> bool:
     """`compare` without anything written below the output root, and so without the tracker."""
     directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
     try:
-        report, missing, _ = _write(composition, runs, directory)
+        report, missing, _ = _write(composition, runs, directory, output)
     except BaseException:
         shutil.rmtree(directory)
         raise
-    show(report)
+    output.show(report)
     root = OutputRoot.of(composition.jobs[0].config).path
     console.print(f"{root} may not be written, so the report is not there", style="dim", markup=False, soft_wrap=True)
     return _is_complete(report, missing)
 
 
 def _show(report: "Report", console: Console) -> None:
-    console.print(report.terminal)
     console.print(
         f"report: {report.files['report.html']} (beside it .md, .csv, .parquet, .tex)", soft_wrap=True, markup=False
     )
@@ -191,7 +203,7 @@ def _logged(log: Path) -> str:
 
 
 def _write(
-    composition: Composition, runs: Sequence[PreparedRun], directory: Path
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path, output: _Output
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.reporting.report import write_report
@@ -212,6 +224,7 @@ def _write(
         paper=experiment.paper if experiment else None,
         overlap=overlap,
         table=experiment.table if experiment else None,
+        tell=output.tell,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
 

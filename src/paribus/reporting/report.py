@@ -3,10 +3,10 @@
 The same records give the same bytes: nothing of the moment or the machine goes in.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from rich.console import Group, RenderableType
@@ -17,7 +17,6 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.formats.latex import latex_document, latex_table
 from paribus.reporting.formats.markdown import markdown_head, markdown_report
-from paribus.reporting.formats.page import page
 from paribus.reporting.formats.plain import report_document
 from paribus.reporting.formats.terminal import TerminalTable, lines_table, terminal_finding
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet, tidy_table
@@ -25,13 +24,14 @@ from paribus.reporting.notes.notes import notes
 from paribus.reporting.notes.summary import summary
 from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import parse
-from paribus.reporting.plots.comparison import MOST_ROWS, plots
-from paribus.reporting.plots.curves import Curve, read_curves
-from paribus.reporting.plots.vocabularies import OverlapMatrix
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import layouts
 from paribus.store import atomic
+
+if TYPE_CHECKING:
+    from paribus.reporting.plots.curves import Curve
+    from paribus.reporting.plots.vocabularies import OverlapMatrix
 
 PLOTS = "plots"
 
@@ -60,9 +60,10 @@ def write_report(
     paper: Mapping[str, Any] | None = None,
     question: str = "",
     missing: Sequence[MissingRun] = (),
-    curves: Mapping[str, Curve] | None = None,
-    overlap: OverlapMatrix | None = None,
+    curves: "Mapping[str, Curve] | None" = None,
+    overlap: "OverlapMatrix | None" = None,
     table: TableConfig | None = None,
+    tell: Callable[[RenderableType], None] = lambda shown: None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
 
@@ -76,6 +77,7 @@ def write_report(
         curves: learning curves by run id; read from each run's events where not given.
         overlap: how the vocabularies of the runs overlap, for a plot of it.
         table: block `table` of an experiment file; without it the table has all measures.
+        tell: called with what a terminal shows, before pictures are drawn and files written, which takes longer.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
@@ -84,8 +86,6 @@ def write_report(
     reference = parse(paper) if paper else None
     comparison = compare(runs, factors, missing, table)
     numbers = papers.beside(reference, comparison) if reference else {}
-    if curves is None:
-        curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
     shown = numbers if comparison.table.paper else {}
     said = notes(comparison)
     if reference:
@@ -98,21 +98,39 @@ def write_report(
         tables=layouts(comparison, directory, shown),
         summary=head,
         notes=said,
-        plots=plots(comparison, curves, overlap, head.findings),
+        plots=(),
         paper=reference,
         beside=numbers,
         directory=directory,
     )
+    terminal = _terminal(document)
+    tell(terminal)
+    document = _drawn(document, curves, overlap)
     tidy = tidy_table(comparison, numbers)
     files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
     _remove_others(directory / PLOTS, files)
     plain = report_document(
         comparison, tidy, title=title, summary=document.summary, notes=said.lines, files=files, missing=missing
     )
-    return Report(comparison, files, _terminal(document), plain, markdown_head(document))
+    return Report(comparison, files, terminal, plain, markdown_head(document))
+
+
+def _drawn(
+    document: ReportDocument, curves: "Mapping[str, Curve] | None", overlap: "OverlapMatrix | None"
+) -> ReportDocument:
+    """The document with its pictures, of `curves` or those of the runs' events."""
+    from paribus.reporting.plots.comparison import MOST_ROWS, plots
+    from paribus.reporting.plots.curves import read_curves
+
+    comparison = document.comparison
+    if curves is None:
+        curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
+    return replace(document, plots=plots(comparison, curves, overlap, document.summary.findings))
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:
+    from paribus.reporting.formats.page import page
+
     latex_notes = [*document.summary.lines, *document.notes.lines]
     texts = {
         "report.html": page(document),

@@ -1,5 +1,8 @@
 import csv
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -535,3 +538,26 @@ def test_a_vocabulary_that_ended_before_its_size_is_noted(tmp_path: Path) -> Non
         runs.append(replace(made, vocabulary_size=has))
     (note,) = (line for line in notes(compare(runs, ("tokenizer",))) if line.startswith("Vocabularies"))
     assert note == "Vocabularies with fewer tokens than were asked for, as the text has no more: bpe 512: 501 of 512."
+
+
+TOLD_FIRST = """
+import sys
+from pathlib import Path
+from paribus.reporting.report import write_report
+from support.tables import FACTORS, demo_runs
+directory = Path(sys.argv[1]) / "report"
+def tell(shown):
+    slow = {"matplotlib", "scipy.stats", "statsmodels", "jinja2"} & set(sys.modules)
+    print(sorted(slow), directory.exists(), type(shown).__name__)
+write_report(demo_runs(Path(sys.argv[1]), items=40), title="t", factors=FACTORS, directory=directory, tell=tell)
+print((directory / "report.html").exists())
+"""
+
+
+def test_the_table_is_told_before_anything_is_drawn_or_written(tmp_path: Path) -> None:
+    tests = str(Path(__file__).parents[2])
+    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    command = [sys.executable, "-c", TOLD_FIRST, str(tmp_path)]
+    done = subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, capture_output=True, text=True, check=True)
+    # McNemar's test of accuracies is statsmodels'; nothing else of what is slow to load is needed before.
+    assert done.stdout.splitlines() == ["['scipy.stats', 'statsmodels'] False Group", "True"]

@@ -3,14 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paribus.reporting.notes.notes import Notes
 from paribus.reporting.notes.summary import Summary
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import Beside
-from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import TableLayout
+
+if TYPE_CHECKING:
+    from paribus.reporting.plots.picture import Plot
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class ReportDocument:
     summary: Summary
     notes: Notes
     """`legend` has what is said of a paper's numbers."""
-    plots: Sequence[Plot]
+    plots: "Sequence[Plot]"
     paper: Paper | None
     beside: Beside
     directory: Path

@@ -2,13 +2,16 @@
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.notes.summary import Finding
 from paribus.reporting.paper.paper import sentence, side_by_side
-from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import ComparisonRow
 from paribus.reporting.table.layout import TableEntry, TableLayout, heading, link
+
+if TYPE_CHECKING:
+    from paribus.reporting.plots.picture import Plot
 
 
 def markdown_report(document: ReportDocument) -> str:
@@ -50,7 +53,7 @@ def _finding(finding: Finding) -> str:
     return text if finding.state in ("undecided", "unjudged") else f"**{text}**"
 
 
-def markdown_picture(plot: Plot) -> str:
+def markdown_picture(plot: "Plot") -> str:
     """A picture that lies in `plots/` beside the page, and its caption."""
     return f"![{markdown(plot.alternative)}](plots/{plot.name}.png)\n\n*{markdown(plot.caption)}*"
 
