@@ -449,3 +449,11 @@ def test_the_natural_encoder_is_that_of_the_tokenizer(tokenizer: str, encoder: s
     natural, named = (compose(f"tokenizer={tokenizer}", f"encoder={name}") for name in ("natural", encoder))
     assert natural.jobs[0].config == named.jobs[0].config
     assert natural.jobs[0].config.encoder.kind == encoder
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("demo", "that is experiment=demo"), ("lbpe", "that is arm=lbpe"), ("foo", "paribus explain lists")],
+)
+def test_a_word_without_a_value_is_told_what_it_may_mean(typed: str, meant: str) -> None:
+    assert meant in problems(typed)[typed]

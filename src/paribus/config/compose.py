@@ -37,7 +37,7 @@ from paribus.config.arguments import Command
 from paribus.config.arms import ARM, CHOSEN
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
-from paribus.config.reference.files import configuration_directory
+from paribus.config.reference.files import configuration_directory, groups, options
 from paribus.config.schema import RunConfig, fields_taking, has_field, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
@@ -324,12 +324,20 @@ def _parse(text: str, problems: list[Problem]) -> Override | None:
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
-        problems.append(Problem(text, f"is not a Hydra override: {_explain(error)}"))
+        named = "=" in text or text.startswith("~")
+        told = f"is not a Hydra override: {_explain(error)}" if named else _without_a_value(text)
+        problems.append(Problem(text, told))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
         return None
     return parsed
+
+
+def _without_a_value(text: str) -> str:
+    group = next((name for name in groups() if text in (option.name for option in options(name))), None)
+    meant = f"that is {group}={text}" if group else "paribus explain lists groups and fields"
+    return f"is no override, which is typed NAME=VALUE; {meant}"
 
 
 def _add(problems: list[Problem], found: list[Problem]) -> bool:

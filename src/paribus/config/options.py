@@ -12,9 +12,8 @@ def read_options(arguments: Sequence[str], known: Collection[str]) -> dict[str, 
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if not equals or name not in known:
-            raise ConfigurationError(
-                f"{argument!r} is none of {', '.join(f'{key}=...' for key in known)}{_near(argument, known)}"
-            )
+            taken = ", ".join(f"{key}=..." for key in known)
+            raise ConfigurationError(f"{argument!r} is not taken here, but {taken}{_near(argument, known)}")
         if not value:
             raise ConfigurationError(f"{name}= names no value; leave it out or give one")
         if options.get(name, value) != value:

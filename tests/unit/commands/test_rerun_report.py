@@ -120,9 +120,11 @@ def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path
     for arguments in (["a", "b"], []):
         with pytest.raises(ConfigurationError, match="one run, by"):
             rerun_command(arguments, console)
-    with pytest.raises(ConfigurationError, match=r"'--scores' is none of root=\.\.\., training\.device="):
+    with pytest.raises(ConfigurationError, match=r"'--scores' is not taken here, but root=\.\.\., training\.device="):
         rerun_command(["--scores", f"root={tmp_path}"], console)
-    with pytest.raises(ConfigurationError, match=r"'rot=x' is none of root=\.\.\..*; did you mean root=x\?"):
+    with pytest.raises(
+        ConfigurationError, match=r"'rot=x' is not taken here, .*; did you mean root=x\?"
+    ):
         rerun_command(["a", "rot=x"], console)
     with pytest.raises(ConfigurationError, match="no run 'a' below"):
         rerun_command(["a", f"root={tmp_path}"], console)

@@ -74,7 +74,7 @@ def test_statistics_are_json(saved: Path, monkeypatch: pytest.MonkeyPatch, capsy
     ("argv", "message"),
     [
         ([], "usage"),
-        (["tokenizer=x", "colour=red"], "'colour=red' is none of tokenizer"),
+        (["tokenizer=x", "colour=red"], "'colour=red' is not taken here, but tokenizer"),
         (["tokenizer="], "tokenizer= names no value"),
         (["tokenizer=x", "tokenizer=y"], "given twice"),
         (["tokenizer=x", "output=picture"], "output: 'picture' is unknown"),

@@ -251,7 +251,7 @@ def test_refusals(tmp_path: Path, runs: list[PreparedRun], capsys: pytest.Captur
     for arguments, told in (
         (["nothing"], "no run, arm or sweep 'nothing'"),
         (["root=nowhere"], "is no directory; name the output root"),
-        (["--force"], "'--force' is none of root="),
+        (["--force"], "'--force' is not taken here, but root="),
     ):
         assert main(["prune", *arguments]) == 2
         assert told in capsys.readouterr().err
