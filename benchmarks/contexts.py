@@ -26,6 +26,7 @@ from paribus.config.arguments import parse
 from paribus.config.schema import RunConfig
 from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
+from paribus.native.registry import SPANS
 from paribus.ordering.contexts.build import build
 from paribus.ordering.orders.artifact import write_order
 from paribus.stage.context import SilentReporter, StageContext
@@ -94,7 +95,7 @@ def measured(directory: Path, *given: str) -> list[float]:
 
 def main(given: argparse.Namespace) -> None:
     """Print the table."""
-    ensure_compiled("ordering")
+    ensure_compiled(SPANS)
     tokens, corpus = given.tokens, given.directory / f"{given.tokens}-{given.documents}"
     if not (corpus / "order" / "order.json").exists():
         shutil.rmtree(corpus, ignore_errors=True)

@@ -30,6 +30,7 @@ from released_rule import released_order
 from paribus.config.groups.embedding import NeighboursConfig
 from paribus.engine.local import LocalEngine
 from paribus.native.loader import ensure_compiled
+from paribus.native.registry import RANKING, TRAVERSAL
 from paribus.ordering import traverse
 from paribus.ordering.duplicates.embedding import embedding_pairs
 from paribus.ordering.duplicates.groups import group
@@ -286,7 +287,7 @@ if __name__ == "__main__":
     three.add_argument("--dimensions", type=int, default=768)
     three.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-    ensure_compiled("ordering")
+    ensure_compiled(RANKING | TRAVERSAL)
     if given.action == "traversal":
         traversal(given.documents, given.graph, given.rounds)
     elif given.action == "released":

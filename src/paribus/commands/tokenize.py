@@ -9,6 +9,7 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.errors import ConfigurationError, DataError
 from paribus.native.loader import ensure_compiled, missing_kernels
+from paribus.native.registry import ENCODING
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.settings import Candidates, EncoderName, check_choice
@@ -63,14 +64,14 @@ def main(argv: list[str]) -> int:
 
 def _compile() -> None:
     """Compile the kernels on first use, with a bar on standard error."""
-    if not missing_kernels("tokenization"):
+    if not missing_kernels(ENCODING):
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True)) as bar:
         task = bar.add_task("compiling kernels (once)")
-        ensure_compiled("tokenization", lambda name, done, total: bar.update(task, completed=done, total=total))
+        ensure_compiled(ENCODING, lambda name, done, total: bar.update(task, completed=done, total=total))
         bar.update(task, completed=1, total=1)
 
 

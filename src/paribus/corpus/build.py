@@ -20,6 +20,7 @@ from paribus.corpus.sources.source import Skipped, Source
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import SHINGLES
 from paribus.stage.context import JSON, StageContext
 
 SKIPPED_FILE = "skipped.jsonl"
@@ -36,7 +37,7 @@ def build(context: StageContext) -> dict[str, JSON]:
     DataError where a record cannot be read or a split would be empty.
     """
     config = context.config.corpus
-    compile_kernels("corpus", context.report)
+    compile_kernels(SHINGLES, context.report)
     source, sample = open_source(config, context.engine, context.work), _sample(context)
     census, drawn, pairs = Census(), Drawn(), isinstance(config, ParallelCorpus)
     reading = Reading(source, config.limit, context.report, "reading")

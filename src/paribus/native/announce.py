@@ -1,5 +1,6 @@
-"""Compile the kernels of a stage package before it needs them, and say so, since that takes a while on a machine."""
+"""Compile the kernels of a stage before it needs them, and say so, since that takes a while on a machine."""
 
+from collections.abc import Iterable
 from typing import Protocol
 
 from paribus.native.loader import ensure_compiled
@@ -12,10 +13,10 @@ class BuildReporter(Protocol):
         """`done` of `total` `unit`s are finished; `doing` says what is running."""
 
 
-def compile_kernels(package: str, report: BuildReporter) -> None:
-    """Compile those kernels of a stage package that this machine has not compiled yet."""
+def compile_kernels(names: Iterable[str], report: BuildReporter) -> None:
+    """Compile those of these kernels, as `registry` has them, that this machine has not compiled yet."""
 
     def progress(name: str, done: int, total: int) -> None:
         report.progress(done, total, unit="kernels", doing=f"compiling {name}")
 
-    ensure_compiled(package, progress)
+    ensure_compiled(names, progress)

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from typing import Any
 
@@ -73,15 +73,14 @@ def _compile(name: str) -> tuple[str, bytes]:
     return compile_to_cache(name)
 
 
-def missing_kernels(package: str) -> list[str]:
-    """Kernels of a stage package that this machine has not got, or whose file is damaged."""
-    own = [name for name, signature in KERNELS.items() if signature.package == package]
-    return [name for name in own if read(kernel_path(name)) is None]
+def missing_kernels(names: Iterable[str]) -> list[str]:
+    """Which of these kernels this machine has not got, or has in a damaged file."""
+    return [name for name in names if read(kernel_path(name)) is None]
 
 
-def ensure_compiled(package: str, progress: Progress | None = None) -> int:
-    """Compile every kernel of a stage package that is missing or damaged, in one process a core; returns how many."""
-    missing = missing_kernels(package)
+def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> int:
+    """Compile those of these kernels that are missing or damaged, in one process a core; returns how many."""
+    missing = missing_kernels(names)
     command = [sys.executable, "-m", COMPILER]
     running = [subprocess.Popen([*command, *share]) for share in _shares(missing) if share]
     while running:

@@ -1,4 +1,4 @@
-"""The kernels and their signatures, readable without numba."""
+"""The kernels and their signatures, readable without numba, by what needs them together."""
 
 from dataclasses import dataclass
 
@@ -35,42 +35,76 @@ def _corpus(file: str, arguments: str) -> Signature:
     return Signature("corpus", file, tuple(arguments.split()))
 
 
-KERNELS: dict[str, Signature] = {
+SHINGLES: dict[str, Signature] = {
     "hash_shingles": _corpus("shingles", "u8* i64* i64 u8* i64 u64* u64* i64*"),
     "count_shared": _corpus(
         "overlap", "u64* i64* i64 u64* u64 u64* i64* u64 i64* i32* i32* i32* i32* i32* i64 i32* i32*"
     ),
-    "pretoken_starts": _tokenization("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*"),
-    "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
-    "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),
-    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64 i64"),
-    "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
-    "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
-    "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),
-    "grow_table": _tokenization("memo", "u64* i64 u64* i64 i64"),
+}
+"""What held-out text shares with training text."""
+
+_MEMO = {"grow_table": _tokenization("memo", "u64* i64 u64* i64 i64")}
+PRETOKENS = {"pretoken_starts": _tokenization("scan", "u8* i64 i64 u8* u64* i64 u64* u8* i64*")}
+"""The pre-tokens of a text, by themselves."""
+COUNTING = _MEMO | {
     "find_invalid_text": _tokenization("count", "i64*"),
     "count_texts": _tokenization("count", "i64*"),
     "add_counts": _tokenization("count", "i64* i64*"),
     "add_words": _tokenization("count", "i64* i64 i64* i64 i64*"),
     "list_words": _tokenization("count", "i64* u8* i64* i64*"),
+}
+"""How often each pre-token occurs."""
+UNITS = {
     "observe_characters": _tokenization("symbols", "u8* i64 u8*"),
     "lay_out_bytes": _tokenization("symbols", "u8* i64* i64 i64* i64 i32* i64*"),
     "lay_out_characters": _tokenization("symbols", "u8* i64* i64 i64* i32* i64 i32* i64*"),
+}
+"""Pre-tokens as units, of which trainers make tokens."""
+_MERGES = {
     "spell_tokens": _tokenization("symbols", "i32* i32* i64 i64* i32*"),
     "count_pairs": _tokenization("pair_index", "i64*"),
     "move_pairs": _tokenization("pair_index", "i64* i64 i64* i64 i64"),
     "locate_pairs": _tokenization("pair_index", "i64*"),
-    "train_bpe": _tokenization("train_bpe", "i64*"),
+}
+BPE = _MERGES | {"train_bpe": _tokenization("train_bpe", "i64*")}
+"""Merges by frequency, scaffolds too."""
+WORDPIECE = _MERGES | {
     "link_pairs": _tokenization("train_wordpiece", "i64*"),
     "train_wordpiece": _tokenization("train_wordpiece", "i64*"),
+}
+"""Merges by likelihood."""
+TABLES = {
+    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64 i64"),
+    "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
+    "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
+    "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),
+}
+"""What is made of a vocabulary before it encodes."""
+ENCODING = (
+    _MEMO
+    | TABLES
+    | {
+        "find_texts": _tokenization("texts", "i64* i64 i64 i64* i64*", holds_gil=True),
+        "encode_documents": _tokenization("encode", "i64* i64* i64 i64* i64* i32* i64*"),
+    }
+)
+"""Text to ids."""
+
+RANKING = {"score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*")}
+"""Exact similarities of the neighbours that an index found."""
+AGREEMENT = {"split_agreeing": _ordering("agreement", "u16* u64* i64 i64 i64 i64* i64 i64* i64*")}
+"""Which signatures of documents are alike."""
+TRAVERSAL = {
     "survey_lists": _ordering("graph", "i32* i32* i64 i64 i64 i64*"),
     "compact_lists": _ordering("lists", "i32* i32* i64 i64 i32* i64 i32* i32* u64*"),
     "part_edges": _ordering("graph", "i32* i32* i64 i64 u64 i64 i64 i64 i64* i32*"),
     "place_edges": _ordering("graph", "i32* i64* i64 i64 i64 i64 i64 i64* u64* i64*"),
     "count_edges": _ordering("graph", "i32* i64 i64 i64* u64* u64* u32*"),
-    "score_candidates": _ordering("scores", "f32* f32* i64* i64 i64 i64 f64* f64*"),
-    "split_agreeing": _ordering("agreement", "u16* u64* i64 i64 i64 i64* i64 i64* i64*"),
     "sort_landings": _ordering("walk", "u32* i64 i64* i64 u64 u32*"),
-    "sum_spans": _ordering("spans", "u16* u32* i64 i64* i64 i64* i64* i64 i64*"),
     "walk": _ordering("walk", "i32* i32* i64 i64 i64 i64 u64* i64* u64* u32* i64* i32* u64*"),
 }
+"""The path of In-Context Pretraining through lists of neighbours."""
+SPANS = {"sum_spans": _ordering("spans", "u16* u32* i64 i64* i64 i64* i64* i64 i64*")}
+"""Bytes and tokens of stretches of documents."""
+
+KERNELS = SHINGLES | PRETOKENS | COUNTING | UNITS | BPE | WORDPIECE | ENCODING | RANKING | AGREEMENT | TRAVERSAL | SPANS

@@ -25,11 +25,13 @@ from paribus.config.groups.tokenization import (
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import ENCODING
 from paribus.stage.context import JSON, StageContext
 from paribus.store import atomic
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter, id_dtype
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.tokenization.learn.sample import LearningSample
+from paribus.tokenization.learn.train import training_kernels
 from paribus.tokenization.learn.unigram import PRUNE
 from paribus.tokenization.pretokenize.configured import configured
 from paribus.tokenization.pretokenize.cutter import Cutter
@@ -53,7 +55,7 @@ def build_vocabulary(context: StageContext) -> dict[str, JSON]:
         return _save(tokenizer, context.output)
     corpus = CorpusArtifact(context.inputs["corpus"])
     texts = LearningSample(corpus, None if isinstance(config, BytesTokenizer) else config.sample, context.report)
-    compile_kernels("tokenization", context.report)
+    compile_kernels(training_kernels(config.kind), context.report)
     pretokenizer = configured(context.config.pretokenizer, texts)
     tokenizer = _train(config, pretokenizer, texts, context)
     if texts.documents == 0 and not isinstance(config, BytesTokenizer):
@@ -126,7 +128,7 @@ class _Part:
 
 def build_tokens(context: StageContext) -> dict[str, JSON]:
     """Encode the training split in corpus order with the encoder of the configuration."""
-    compile_kernels("tokenization", context.report)
+    compile_kernels(ENCODING, context.report)
     pretokenizer = context.config.pretokenizer
     device = pretokenizer.device if isinstance(pretokenizer, PredictiveEntropyPretokenizer) else "cpu"
     vocabulary = Tokenizer.load(context.inputs["vocabulary"] / "tokenizer", device=device)

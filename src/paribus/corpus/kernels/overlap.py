@@ -1,9 +1,8 @@
 """How many shingles each of some documents shares with others that stream past."""
 
-import numba
 import numpy as np
 
-inline = numba.njit(error_model="numpy", forceinline=True)
+from paribus.native.functions import inline
 
 
 @inline

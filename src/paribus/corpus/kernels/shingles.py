@@ -1,15 +1,14 @@
 """Hashes of the shingles of texts: of each run of so many consecutive words."""
 
-import numba
 import numpy as np
+
+from paribus.native.functions import inline
 
 _SPACED, _UNSPACED, _MARK = 1, 2, 4
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _BYTE = np.uint64(0x100000001B3)
 _SEED = np.uint64(0xCBF29CE484222325)
 _ZERO, _ONE = np.uint64(0), np.uint64(1)
-
-inline = numba.njit(error_model="numpy", forceinline=True)
 
 
 @inline

@@ -12,6 +12,7 @@ import numpy as np
 
 from paribus.config.schema import RunConfig
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import SPANS, TABLES
 from paribus.ordering.arrays import create_array, save_array
 from paribus.ordering.contexts.artifact import array_path, write_pieces, write_summary
 from paribus.ordering.contexts.measure import ARRAYS, Measured
@@ -33,7 +34,7 @@ Part = tuple[int, int]
 
 def build(context: StageContext) -> dict[str, JSON]:
     """Measure all contexts. Raises DataError for a corpus smaller than one context, or without text."""
-    compile_kernels("ordering", context.report)
+    compile_kernels(SPANS | TABLES, context.report)
     parts = context.work / "parts"
     parts.mkdir(parents=True, exist_ok=True)
     measure = MeasurePart(context.config, context.inputs, parts)

@@ -11,6 +11,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import AGREEMENT
 from paribus.ordering.duplicates.groups import Groups, group
 from paribus.ordering.duplicates.pairs import Pairs, equal_pairs
 from paribus.ordering.duplicates.removed import write_duplicates
@@ -46,7 +47,7 @@ def _pairs(context: StageContext, parts: Sequence[CorpusPart], count: int) -> Pa
             from paribus.ordering.duplicates.minhash import minhash_pairs
             from paribus.ordering.duplicates.signatures import sign_part
 
-            compile_kernels("ordering", context.report)
+            compile_kernels(AGREEMENT, context.report)
             _compute(partial(sign_part, config), parts, context.engine, context.report)
             return minhash_pairs(parts, config, context.report)
         case EmbeddingDuplicates() as config:

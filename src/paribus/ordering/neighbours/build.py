@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import RANKING
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.blocks import Blocks
 from paribus.ordering.neighbours.lists import NeighbourLists, create_lists
@@ -17,7 +18,7 @@ from paribus.stage.context import JSON, StageContext
 def build(context: StageContext) -> dict[str, JSON]:
     """Write `neighbours.npy`, (n, k) int32, and `similarities.npy`, (n, k) float32."""
     config, report = context.config.neighbours, context.report
-    compile_kernels("ordering", report)
+    compile_kernels(RANKING, report)
     embeddings = Embeddings(context.inputs["embeddings"])
 
     def progress(done: float, total: float, doing: str) -> None:

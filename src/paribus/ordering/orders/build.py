@@ -24,6 +24,7 @@ from paribus.corpus.artifact import CorpusArtifact
 from paribus.engine.engine import Engine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
+from paribus.native.registry import TRAVERSAL
 from paribus.ordering.embed.artifact import Embeddings
 from paribus.ordering.neighbours.lists import NEIGHBOURS, NeighbourLists
 from paribus.ordering.orders.alike_starts import starts_of, without_alike, write_dropped
@@ -78,7 +79,7 @@ class _Inputs:
 
     def lists(self, stage: str) -> NeighbourLists:
         """The lists of a stage; whatever reads them runs compiled kernels."""
-        compile_kernels("ordering", self._report)
+        compile_kernels(TRAVERSAL, self._report)
         lists = NeighbourLists(self._paths[stage])
         self._check_count(stage, lists.count)
         highest = int(lists.ids.max(initial=-1))

@@ -5,9 +5,9 @@ numbers and spaces (all bytes of such a character), blanks (U+0020), apostrophes
 continue a character of several bytes that is no letter). What is no UTF-8 counts as one other character a byte.
 """
 
-import numba
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
     apostrophes,
     ascii_digits,
@@ -22,9 +22,6 @@ LETTERS, NUMBERS, SPACES, BLANKS, APOSTROPHES, TAILS = range(6)
 LETTER, NUMBER, SPACE = 1, 2, 4
 """Codes of the class table; 0 is everything else."""
 ONE, ZERO, ALL = np.uint64(1), np.uint64(0), np.uint64(0xFFFFFFFFFFFFFFFF)
-
-inline = numba.njit(error_model="numpy", forceinline=True)
-function = numba.njit(error_model="numpy")
 
 
 @inline

@@ -6,6 +6,7 @@ every pattern cuts it: before a blank between two ASCII letters.
 
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
     i64_at,
     load64,
@@ -16,7 +17,7 @@ from paribus.native.intrinsics import (
     u8_at,
     u64_at,
 )
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, decode, function, inline
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, decode
 from paribus.tokenization.kernels.counting_layout import (
     BEGIN,
     BYTES,

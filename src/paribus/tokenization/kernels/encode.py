@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import (
     address_of,
     copy16,
@@ -13,7 +14,7 @@ from paribus.native.intrinsics import (
     u8_at,
     u64_at,
 )
-from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO, function, inline
+from paribus.tokenization.kernels.classes import ONE, SPACES, ZERO
 from paribus.tokenization.kernels.dropout import mix
 from paribus.tokenization.kernels.gpt4 import has
 from paribus.tokenization.kernels.keys import LENGTH_SHIFT, hash_words, keep_tail, short_key

@@ -2,18 +2,9 @@
 
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import lowest_bit
-from paribus.tokenization.kernels.classes import (
-    LETTERS,
-    NUMBERS,
-    ONE,
-    SPACES,
-    ZERO,
-    continues,
-    decode,
-    function,
-    inline,
-)
+from paribus.tokenization.kernels.classes import LETTERS, NUMBERS, ONE, SPACES, ZERO, continues, decode
 
 
 @inline

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import load64, multiply_high, u8_at
-from paribus.tokenization.kernels.classes import function, inline
 
 SHORTEST_LONG = 16
 LENGTH_SHIFT = np.uint64(56)

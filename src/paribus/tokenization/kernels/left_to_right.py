@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import function
+from paribus.native.functions import function
 from paribus.tokenization.kernels.trie import longest
 
 

@@ -6,8 +6,8 @@ merged by a plain search for the smallest rank; many through a heap, in O(n log 
 
 import numpy as np
 
+from paribus.native.functions import function
 from paribus.native.intrinsics import address_of, i32_at, u64_at
-from paribus.tokenization.kernels.classes import function
 from paribus.tokenization.kernels.heap import heapify, pop, push
 from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS
 from paribus.tokenization.kernels.pairs import NEVER, priority

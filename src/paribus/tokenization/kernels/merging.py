@@ -6,8 +6,8 @@ the new pairs replaces by where their occurrences begin, or -1.
 
 import numpy as np
 
+from paribus.native.functions import function, inline, separate
 from paribus.native.intrinsics import i32_at, i64_at, prefetch
-from paribus.tokenization.kernels.classes import function, inline
 from paribus.tokenization.kernels.training_layout import (
     AFTER,
     BEFORE,
@@ -43,7 +43,7 @@ def meet(sums, neighbours, met, neighbour, weight):
     return met + np.int64(known == 0)
 
 
-@function
+@separate
 def replace(state, left, right, first, occurrences):
     """Replace a pair, left to right, by the token that is next; returns replacements, their weight, and neighbours.
 

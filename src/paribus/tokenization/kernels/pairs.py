@@ -6,7 +6,8 @@ the two ranks (21 bits each) and the priority plus one (22 bits). What is small 
 
 import numpy as np
 
-from paribus.tokenization.kernels.classes import ONE, ZERO, function, inline
+from paribus.native.functions import function, inline
+from paribus.tokenization.kernels.classes import ONE, ZERO
 from paribus.tokenization.kernels.layout import DIRECT_RANKS, PRIORITY_BITS, RANK_BITS
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import lowest_bit
 from paribus.tokenization.kernels.classes import (
     APOSTROPHES,
@@ -14,8 +15,6 @@ from paribus.tokenization.kernels.classes import (
     ZERO,
     classify,
     continues,
-    function,
-    inline,
     low_bits,
 )
 from paribus.tokenization.kernels.gpt4 import gpt4_starts

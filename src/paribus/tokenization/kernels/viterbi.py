@@ -7,8 +7,8 @@ longer first token, then to the longer second one, and so on. The library Senten
 
 import numpy as np
 
+from paribus.native.functions import function
 from paribus.native.intrinsics import address_of, f64_at, i32_at
-from paribus.tokenization.kernels.classes import function
 from paribus.tokenization.kernels.trie import follow, token_of
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 import numpy as np
 
 from paribus.errors import ConfigurationError
+from paribus.native.registry import BPE, COUNTING, TABLES, UNITS, WORDPIECE
 from paribus.tokenization.kernels import layout
 from paribus.tokenization.learn.bpe import MergeTraining, Progress, Stopped, train_bpe
 from paribus.tokenization.learn.scaffold_bpe import train_scaffold_bpe
@@ -24,6 +25,7 @@ from paribus.tokenization.vocabulary.vocabulary import Vocabulary
 _FALLBACK_UNITS = 256
 _NO_MERGES = np.empty((0, 3), np.int32)
 _MERGERS = {"bpe": train_bpe, "bytes": train_bpe, "scaffold_bpe": train_scaffold_bpe, "wordpiece": train_wordpiece}
+_KERNELS = {"bpe": BPE, "bytes": BPE, "scaffold_bpe": BPE, "wordpiece": WORDPIECE}
 
 
 class PreTokenPieces(Protocol):
@@ -57,6 +59,11 @@ class TrainedVocabulary:
     stopped: Stopped
     string_equal_pairs: int
     """Merged pairs whose string was a token already; see `Training`."""
+
+
+def training_kernels(algorithm: Algorithm) -> list[str]:
+    """The compiled loops that training by `algorithm` runs, from counting to the tables of the tokenizer."""
+    return [*COUNTING, *UNITS, *_KERNELS.get(algorithm, ()), *TABLES]
 
 
 def count_pretokens(texts: Iterable[str | bytes], pretokenizer: PreTokenPieces, *, threads: int = 1) -> WordCounts:
