@@ -162,7 +162,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
         (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root, left), needed[node.name, node.key])
         for node in nodes
     }
-    throughputs = Throughputs(root.cache, say)
+    throughputs = Throughputs(root, say)
     planned = [
         _run(label, run, stages.get(("training", run.nodes["training"].key)), throughputs, root)
         for label, run in zip(labels(runs), runs, strict=True)

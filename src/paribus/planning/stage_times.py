@@ -88,18 +88,19 @@ class StageTimes:
 
     def _of(self, stage: str) -> list[Record]:
         if stage not in self._records:
-            self._records[stage] = list(self._read(stage))
+            self._records[stage] = list(readable_records(self.root, stage))
         return self._records[stage]
 
-    def _read(self, stage: str) -> Iterator[Record]:
-        """Records that can be read; `paribus doctor` is for the others."""
-        for path in sorted((self.root.store.root / stage).glob(f"*/{RECORD}")):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                if float(record["seconds"]) > 0 and record["inputs"] is not None and record["identity"] is not None:
-                    yield record
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
+
+def readable_records(root: OutputRoot, stage: str) -> Iterator[Record]:
+    """Records of a stage's artefacts that can be read; `paribus doctor` is for the others."""
+    for path in sorted((root.store.root / stage).glob(f"*/{RECORD}")):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if float(record["seconds"]) > 0 and record["inputs"] is not None and record["identity"] is not None:
+                yield record
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
 
 
 def _as_record(node: Node) -> Record:

@@ -1,8 +1,7 @@
-"""The speed of training that hours are reckoned from: stated, remembered from a probe, or probed now."""
+"""The speed of training that hours are reckoned from: stated, of a probe, or of trainings that are there."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.plan import PlanConfig
@@ -10,10 +9,12 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_count
 from paribus.modeling.counts import parameter_count, training_flops
+from paribus.pipeline.output_root import OutputRoot
 from paribus.planning.hours import SECONDS, Hours
 from paribus.planning.length import trained_length
 from paribus.planning.machine import trains_on_gpu
 from paribus.planning.probe import Probe, ProbeError, measure, probe_key, read_probe
+from paribus.planning.trained import TrainedSpeed, trained_speed
 from paribus.training.fit.peaks import peak_flops
 
 Say = Callable[[str], None]
@@ -39,7 +40,7 @@ class Throughput:
 class Throughputs:
     """Speeds of the shapes of a command, each found once; `say` is told before something takes its time."""
 
-    cache: Path
+    root: OutputRoot
     say: Say
     _found: dict[str, Throughput] = field(default_factory=dict, init=False)
 
@@ -56,14 +57,16 @@ class Throughputs:
 
     def _probed(self, config: RunConfig, vocabulary: int, key: dict[str, Any]) -> Throughput:
         shape = shape_name(config, vocabulary)
-        remembered = read_probe(self.cache, key)
+        remembered = read_probe(self.root.cache, key)
         if remembered:
             return _measured(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
+        if config.plan.throughput != "probe" and (trained := trained_speed(config, vocabulary, self.root)):
+            return _as_trained(config, vocabulary, trained)
         if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
             return Throughput(None, f"{shape}: {NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:
-            probe = measure(config, vocabulary, self.cache, self.say)
+            probe = measure(config, vocabulary, self.root.cache, self.say)
             return _measured(config, vocabulary, probe, "probed now")
         except ProbeError as error:
             return Throughput(None, f"{shape} cannot be probed here: {error}")
@@ -96,6 +99,14 @@ def shape_name(config: RunConfig, vocabulary: int) -> str:
     """A model shape for people."""
     parameters = format_count(parameter_count(config.model, vocabulary))
     return f"{config.model.kind} of {parameters} parameters, {config.model.context_length:,} tokens a context"
+
+
+def _as_trained(config: RunConfig, vocabulary: int, trained: TrainedSpeed) -> Throughput:
+    number = len(trained.flops)
+    spread = "" if trained.error is None else f" ± {trained.error:.0%}".replace("%", " %")
+    speed = f"{trained.median / (training_flops(config.model, vocabulary, 1000) / 1000):,.0f} tokens/s{spread}"
+    which = "the training of that shape" if number == 1 else f"the {number} trainings of that shape"
+    return Throughput(trained.median, f"{shape_name(config, vocabulary)}: {speed}, as {which} here", trained.error)
 
 
 def _measured(config: RunConfig, vocabulary: int, probe: Probe, when: str) -> Throughput:

@@ -122,9 +122,7 @@ def test_help_tells_the_exit_status_and_unknown_words_are_refused(tmp_path: Path
             rerun_command(arguments, console)
     with pytest.raises(ConfigurationError, match=r"'--scores' is not taken here, but root=\.\.\., training\.device="):
         rerun_command(["--scores", f"root={tmp_path}"], console)
-    with pytest.raises(
-        ConfigurationError, match=r"'rot=x' is not taken here, .*; did you mean root=x\?"
-    ):
+    with pytest.raises(ConfigurationError, match=r"'rot=x' is not taken here, .*; did you mean root=x\?"):
         rerun_command(["a", "rot=x"], console)
     with pytest.raises(ConfigurationError, match="no run 'a' below"):
         rerun_command(["a", f"root={tmp_path}"], console)
