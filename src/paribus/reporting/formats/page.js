@@ -36,6 +36,54 @@ document.addEventListener("click", ({ target }) => {
   const now = !row.classList.contains("chosen");
   marked.forEach((other) => { if (other.dataset.row === row.dataset.row) other.classList.toggle("chosen", now); });
 });
+// Under each number stands its difference from the row that is chosen, as the page has it; a link may name the row.
+const choice = document.querySelector(".choice");
+if (choice) {
+  const known = JSON.parse(document.querySelector("#differences").textContent);
+  const select = choice.querySelector("select");
+  const told = choice.querySelector(".told");
+  const table = document.querySelector("table.marked");
+  const lines = [...table.querySelectorAll("tr[data-row]")];
+  const beside = (difference) => {
+    const place = document.createElement("span");
+    place.className = "against";
+    place.textContent = difference ? difference[0] : "—";
+    if (difference && difference[1]) {
+      place.append(" ", Object.assign(document.createElement("span"), { textContent: `(${difference[1]})` }));
+    }
+    return place;
+  };
+  const show = (chosen) => {
+    const other = chosen !== "" && chosen !== known.declared;
+    const own = chosen === "declared";
+    const bases = new Set(own ? Object.values(known.compared) : [chosen]);
+    table.querySelectorAll(".against").forEach((place) => place.remove());
+    table.classList.toggle("other", other);
+    for (const line of lines) {
+      const row = line.dataset.row;
+      const base = own ? known.compared[row] : chosen;
+      line.classList.toggle("base", bases.has(row));
+      const found = (known.differences[base] || {})[row] || [];
+      found.forEach((difference, place) => line.querySelectorAll("td")[place].append(beside(difference)));
+    }
+    told.replaceChildren();
+    if (chosen !== "") {
+      told.append(choice.querySelector("template").content.cloneNode(true));
+      told.querySelector("b").textContent = select.selectedOptions[0].text;
+      if (!other) told.querySelector(".undeclared").remove();
+    }
+  };
+  const follow = () => {
+    const [, wanted] = location.hash.match(/^#baseline=(\w*)$/) || [];
+    if (![...select.options].some((option) => option.value === wanted)) return;
+    select.value = wanted;
+    show(wanted);
+  };
+  choice.hidden = false;
+  select.addEventListener("change", () => { show(select.value); location.hash = `baseline=${select.value}`; });
+  window.addEventListener("hashchange", follow);
+  follow();
+}
 // The theme is the reader's until another is chosen; the choice is forgotten with the page.
 const theme = document.querySelector(".theme");
 theme.hidden = false;

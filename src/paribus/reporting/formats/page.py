@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from paribus.reporting.formats.choice import baseline_choice
 from paribus.reporting.formats.document import ReportDocument
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
@@ -44,6 +45,7 @@ def page(document: ReportDocument) -> str:
         title=document.title,
         question=document.question,
         tables=[_table(table) for table in document.tables],
+        choice=baseline_choice(comparison),
         summary=document.summary,
         notes=document.notes,
         tests=_tests(comparison),

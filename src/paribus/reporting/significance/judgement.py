@@ -28,21 +28,29 @@ def tested(
         (row, base, column.key)
         for row, base in enumerate(baselines)
         for column in columns
-        if base is not None and _testable(column, cells[row][column.key], cells[base][column.key])
+        if base is not None and testable(column, cells[row][column.key], cells[base][column.key])
     ]
     items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
-    seeds = over_seeds(places, values)
+    seeds = of_models(places, cells, values)
     of_model = {column.key: column.of_model for column in columns}
     found = [_without_inference(row, columns) for row in cells]
-    seeds = [
-        test if cells[row][key].start == cells[base][key].start else None
-        for test, (row, base, key) in zip(seeds, places, strict=True)
-    ]
     for (row, base, key), test, crossed in zip(places, items, seeds, strict=True):
         plain = unpaired_t_test(*(_samples(values[each][key]) for each in (row, base))) if table.plain_t_test else None
         cell = replace(found[row][key], test=test, plain_p=plain)
         found[row][key] = _judged(cell, crossed) if of_model[key] else replace(cell, p_value=test.p_value)
     return _adjusted(found, [(row, key) for row, _, key in places if key in primary])
+
+
+def of_models(
+    places: Sequence[tuple[int, int, str]],
+    cells: Sequence[Mapping[str, Cell]],
+    values: Sequence[Mapping[str, Values]],
+) -> list[CrossedTest | None]:
+    """`over_seeds`; None too for rows that go on from different checkpoints: seeds vary the continuation alone."""
+    return [
+        test if cells[row][key].start == cells[base][key].start else None
+        for test, (row, base, key) in zip(over_seeds(places, values), places, strict=True)
+    ]
 
 
 def over_seeds(
@@ -53,12 +61,16 @@ def over_seeds(
     What seeds do to a row is taken from all rows of `values`. None for fewer than two common seeds.
     """
     pools = {key: pooled_by_row([row[key] for row in values]) for key in dict.fromkeys(key for _, _, key in places)}
-    shared = [sorted(values[row][key].keys() & values[base][key].keys()) for row, base, key in places]
+    shared = [tuple(sorted(values[row][key].keys() & values[base][key].keys())) for row, base, key in places]
     enough = [index for index, seeds in enumerate(shared) if len(seeds) > 1]
-    pairs = [
-        (by_seed(values[row][key], shared[index]), by_seed(values[base][key], shared[index]))
-        for index, (row, base, key) in ((index, places[index]) for index in enough)
+    sides = [
+        ((row, key, shared[index]), (base, key, shared[index]))
+        for index in enough
+        for row, base, key in [places[index]]
     ]
+    each = dict.fromkeys(side for both in sides for side in both)  # once, however many rows it is compared with
+    scores = {(row, key, seeds): by_seed(values[row][key], seeds) for row, key, seeds in each}
+    pairs = [(scores[ours], scores[theirs]) for ours, theirs in sides]
     pooled = [pools[key][row] and pools[key][base] for row, base, key in (places[index] for index in enough)]
     tests = crossed_tests(pairs, pooled)
     found = dict(zip(enough, tests, strict=True))
@@ -68,6 +80,12 @@ def over_seeds(
 def too_few_items(column: Column, cell: Cell) -> bool:
     """Whether a number is of so few items that it says nothing of others."""
     return column.scored and cell.value is not None and cell.fewest < ITEMS_TO_JUDGE
+
+
+def testable(column: Column, ours: Cell, theirs: Cell) -> bool:
+    """Whether the numbers of two rows in a column may be compared: finite means of enough items."""
+    judged = not (too_few_items(column, ours) or too_few_items(column, theirs))
+    return column.scored and finite(ours.value) and finite(theirs.value) and judged
 
 
 def most_seeds(row: Mapping[str, Cell], columns: Sequence[Column]) -> int | None:
@@ -157,11 +175,6 @@ def _enough(column: Column, cells: Sequence[Cell]) -> bool:
 
 def _may_be_judged(cell: Cell) -> bool:
     return cell.p_value is not None and (cell.crossed is None or cell.crossed.seeds >= SEEDS_TO_JUDGE)
-
-
-def _testable(column: Column, ours: Cell, theirs: Cell) -> bool:
-    judged = not (too_few_items(column, ours) or too_few_items(column, theirs))
-    return column.scored and finite(ours.value) and finite(theirs.value) and judged
 
 
 def _samples(seeds: Values) -> Vector:

@@ -140,7 +140,7 @@ def compare(
     columns = _comparable(columns, runs, table)
     primary = primary_of(columns, list(scores.values()), table)
     rows = _rows(groups, missing, gone, factors, table)
-    values = [{column.key: _measured(row, column, scores) for column in columns} for row in rows]
+    values = [{column.key: measured(row, column, scores) for column in columns} for row in rows]
     averages = item_averages(values)
     compared = [row.baseline for row in rows]
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
@@ -171,11 +171,17 @@ def compare(
     )
 
 
+def measured(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]) -> Values:
+    """A row's values for a column by seed, without the runs that have none."""
+    values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
+    return {seed: value for seed, value in values.items() if value is not None}
+
+
 def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoint: int | None = None) -> list[Cells]:
     """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given."""
     values: list[dict[str, Values]] = []
     for row in comparison.finished:
-        found = {column.key: _measured(row, column, comparison.scores) for column in columns}
+        found = {column.key: measured(row, column, comparison.scores) for column in columns}
         if checkpoint is not None:
             found = {
                 key: {seed: each[checkpoint : checkpoint + 1] for seed, each in seeds.items() if len(each) > checkpoint}
@@ -284,12 +290,6 @@ def _rows(
         ComparisonRow(labels, tuple(groups.get(labels, ())), {}, tuple(reasons[labels]), diverged[labels], baseline)
         for labels, baseline in zip(places, compared, strict=True)
     ]
-
-
-def _measured(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]) -> Values:
-    """Values for a column by seed, without the runs that have none."""
-    values = {run.seed: measure(column, run.training, scores.get(run.run_id)) for run in row.runs}
-    return {seed: value for seed, value in values.items() if value is not None}
 
 
 def _refuse_repeated_seeds(groups: Mapping[Labels, Sequence[RunRecord]]) -> None:
