@@ -1,7 +1,10 @@
-"""Compile kernels with numba; as a program, those named on the command line."""
+"""Compile kernels with numba; as a program, those of each argument, names with commas, in a process of their own."""
 
 import importlib
+import os
 import sys
+import traceback
+from collections.abc import Sequence
 from typing import Any
 
 import numba
@@ -43,6 +46,34 @@ def compile_to_cache(name: str) -> tuple[str, bytes]:
     return symbol, code
 
 
+def compile_shares(shares: Sequence[str]) -> bool:
+    """Compile the kernels of each share in a process that is forked for it, the first in this one; whether all went.
+
+    Loading what numba compiles with takes a second, which the processes have in common.
+    """
+    numba.njit(types.int64())(lambda: 0)
+    children = [_forked(share) for share in shares[1:]]
+    _compile_share(shares[0])
+    ended = [os.waitpid(child, 0)[1] for child in children]
+    return not any(ended)
+
+
+def _compile_share(share: str) -> None:
+    for name in share.split(","):
+        compile_to_cache(name)
+
+
+def _forked(share: str) -> int:
+    child = os.fork()
+    if child == 0:
+        try:
+            _compile_share(share)
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    return child
+
+
 if __name__ == "__main__":
-    for wanted in sys.argv[1:]:
-        compile_to_cache(wanted)
+    sys.exit(0 if compile_shares(sys.argv[1:]) else 1)

@@ -81,8 +81,10 @@ def missing_kernels(names: Iterable[str]) -> list[str]:
 def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> int:
     """Compile those of these kernels that are missing or damaged, in one process a core; returns how many."""
     missing = missing_kernels(names)
-    command = [sys.executable, "-m", COMPILER]
-    running = [subprocess.Popen([*command, *share]) for share in _shares(missing) if share]
+    shares = [",".join(share) for share in _shares(missing) if share]
+    # What is forked on other systems may not use their libraries.
+    together = [shares] if sys.platform == "linux" and shares else [[share] for share in shares]
+    running = [subprocess.Popen([sys.executable, "-m", COMPILER, *given]) for given in together]
     while running:
         for process in [process for process in running if process.poll() is not None]:
             running.remove(process)

@@ -1,5 +1,7 @@
 """Compiled kernels in the user's cache: damaged files are never loaded."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -67,6 +69,15 @@ def empty_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Non
     cache.cache_directory.cache_clear()
     yield
     cache.cache_directory.cache_clear()
+
+
+def test_a_share_that_fails_is_told_and_the_others_are_kept(empty_cache: None, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", cache.COMPILER, "grow_table", "fill_pairs,no_such_kernel", "find_texts"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "no_such_kernel" in done.stderr
+    assert loader.missing_kernels(["grow_table", "fill_pairs", "find_texts"]) == []
+    assert len(list((tmp_path / "kernels").iterdir())) == 3
 
 
 @pytest.mark.slow
