@@ -108,6 +108,37 @@ def test_the_page_is_well_formed_and_loads_nothing_from_outside(demo: Report) ->
     assert all(source.startswith("data:image/svg+xml;base64,") for source in links.loaded)
 
 
+def _headings(part: str) -> list[str]:
+    return re.findall(r'<th scope="col"[^>]*><button type="button">([^<]*)</button>', part)
+
+
+def test_columns_that_are_rarely_asked_for_unfold_where_a_table_is_wide(demo: Report) -> None:
+    page = read(demo, "report.html")
+    (found,) = re.findall(r"<details>\s*<summary>(\d+) more columns: ([^<]*)</summary>(.*?)</details>", page, re.DOTALL)
+    count, named, folded = found
+    (shown,) = re.findall(r'<table class="sortable" aria-label="Text and training">.*?</table>', page, re.DOTALL)
+    columns = [column for column in demo.comparison.columns if not column.scored]
+    labels = [column.label for column in columns if not column.main]
+    assert len(columns) > 8
+    assert _headings(shown)[3:] == [column.label for column in columns if column.main]
+    assert _headings(folded)[3:] == named.split(", ") == labels
+    assert int(count) == len(labels)
+    for part in (shown, folded):
+        rows = re.findall(r'<tr data-row="\d".*?</tr>', part)
+        assert len(rows) == 8 and {row.count("<td") for row in rows} == {len(_headings(part)) - 3}
+    row = demo.comparison.rows[0].cells
+    first = re.findall(r'data-value="([^"]*)"', re.findall(r"<tr data-row=.1.*?</tr>", folded)[0])
+    assert [float(value) for value in first] == [row[each.key].value for each in columns if not each.main]
+
+
+def test_a_table_of_few_columns_has_them_all(tmp_path: Path) -> None:
+    training = {"tokens": 9, "epochs": 0.5, "steps": 3, "device_hours": 0.1}
+    run = record(tmp_path, "one", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}, training=training)
+    page = read(write_report([run], title="X", factors=("tokenizer",), directory=tmp_path / "report"), "report.html")
+    assert "more columns" not in page
+    assert {"epochs", "steps", "device-hours"} <= set(_headings(page))
+
+
 def test_the_theme_of_the_page_is_chosen_by_radio_buttons_and_prints_are_light(demo: Report) -> None:
     text = read(demo, "report.html")
     assert re.findall(r'<input type="radio" name="theme" value="(\w+)"[^>]*?( checked)?>', text) == [

@@ -3,6 +3,7 @@
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,9 @@ TEMPLATE, SCRIPT = "page.html.j2", "page.js"
 _MOST_TESTS = 2_000
 """Lines of the table of differences; more make a page slow, and the tidy table has all."""
 
+_MOST_COLUMNS = 8
+"""Beside labels, of a table that has columns which may be folded away."""
+
 
 def page(document: ReportDocument) -> str:
     """The page as text; every label is escaped. No script but our own, named by its digest, may run in it."""
@@ -44,7 +48,7 @@ def page(document: ReportDocument) -> str:
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
-        tables=[_table(table) for table in document.tables],
+        tables=[_table(*_folded(table)) for table in document.tables],
         choice=baseline_choice(comparison),
         summary=document.summary,
         notes=document.notes,
@@ -58,7 +62,16 @@ def page(document: ReportDocument) -> str:
     )
 
 
-def _table(layout: TableLayout) -> dict[str, Any]:
+def _folded(layout: TableLayout) -> tuple[TableLayout, TableLayout | None]:
+    """The table and, where it is wider than a page, the one that unfolds: its columns that are rarely asked for."""
+    kept = [place for place, column in enumerate(layout.columns) if column.main]
+    others = [place for place, column in enumerate(layout.columns) if not column.main]
+    if len(layout.columns) <= _MOST_COLUMNS or not (kept and others):
+        return layout, None
+    return layout.of(kept), replace(layout.of(others), title=f"{layout.title}: more columns")
+
+
+def _table(layout: TableLayout, folded: TableLayout | None = None) -> dict[str, Any]:
     groups = [(name, len(list(columns))) for name, columns in groupby(layout.columns, key=lambda column: column.group)]
     return {
         "layout": layout,
@@ -66,6 +79,7 @@ def _table(layout: TableLayout) -> dict[str, Any]:
         "bodies": _bodies(layout.lines),
         "width": len(layout.factors),
         "scored": any(column.scored for column in layout.columns),
+        "more": _table(folded) if folded else None,
     }
 
 

@@ -91,6 +91,19 @@ class TableLayout:
         """Title and note."""
         return f"{self.title}. {self.note}" if self.note else self.title
 
+    def of(self, places: Sequence[int]) -> "TableLayout":
+        """The table of the columns at these places alone."""
+
+        def chosen(entries: Sequence[TableEntry]) -> tuple[TableEntry, ...]:
+            return tuple(entries[place] for place in places)
+
+        return replace(
+            self,
+            columns=tuple(self.columns[place] for place in places),
+            lines=tuple(replace(line, entries=chosen(line.entries)) for line in self.lines),
+            chance=None if self.chance is None else chosen(self.chance),
+        )
+
 
 def layouts(comparison: Comparison, directory: Path, beside: Beside | None = None) -> list[TableLayout]:
     """The table of scores, and the table of what each run read and cost; links are relative to `directory`."""
