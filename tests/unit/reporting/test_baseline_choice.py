@@ -122,6 +122,7 @@ def test_models_of_one_seed_have_differences_without_intervals(tmp_path: Path) -
     texts = [entry for rows in choice.data["differences"].values() for row in rows.values() for entry in row]
     assert texts and all(interval == "" for _, interval in texts)
     assert choice.interval == "without an interval, which takes two seeds that both rows have"
+    assert choice.undeclared == "This baseline was chosen after the numbers were seen."
 
 
 def test_pairs_of_too_few_items_have_no_difference(tmp_path: Path) -> None:

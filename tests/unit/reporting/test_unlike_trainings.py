@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.layout import seeds_note
@@ -242,4 +243,18 @@ def test_what_a_table_does_not_show_has_no_legend_and_what_it_marks_has_one(tmp_
     ]
     found = compare(runs, FACTORS)
     assert any(cell.best for row in found.rows for cell in row.cells.values())
-    assert any("Bold: best of the column" in each for each in notes(found))
+    assert any("Bold, in text and training alone: best of the column" in each for each in notes(found))
+
+
+def test_one_seed_of_few_items_speaks_of_no_spread_and_no_bold_number(tmp_path: Path) -> None:
+    """Neither in the notes, nor in a caption of a table or of a picture."""
+    for items, spread in ((10, False), (40, True)):
+        runs = [
+            record(tmp_path / str(items), label, {"tokenizer": label}, {("piqa", 0): ([1, 0] * items)[place:][:items]})
+            for place, label in enumerate(("bpe", "unigram"))
+        ]
+        report = write_report(runs, title="One", factors=FACTORS, directory=tmp_path / f"report{items}")
+        page = report.files["report.html"].read_text(encoding="utf-8")
+        assert ("±" in page.partition("<body>")[2]) is spread
+        assert "bold" not in page.partition("<body>")[2].lower()
+        assert "'mean' is over the shots" not in page

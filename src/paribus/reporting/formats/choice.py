@@ -27,6 +27,8 @@ class BaselineChoice:
     an interval a scored column, null where there is none."""
     interval: str = ""
     """What is said of the intervals."""
+    undeclared: str = ""
+    """What is said of a baseline that is not the declared one."""
     absent: str = ""
     """Why there is no choice, where a reader would look for one."""
 
@@ -51,7 +53,7 @@ def baseline_choice(comparison: Comparison) -> BaselineChoice:
         if row.baseline is not None
     }
     data = {"declared": declared, "compared": against, "differences": _texts(comparison, found)}
-    return BaselineChoice(options, data, _interval(comparison, found))
+    return BaselineChoice(options, data, _interval(comparison, found), _undeclared(comparison, found))
 
 
 def _declared(comparison: Comparison) -> str:
@@ -104,3 +106,13 @@ def _interval(comparison: Comparison, found: Mapping[Place, Difference]) -> str:
     )
     lacking = any(each.interval is None for each in found.values())
     return f"with its 95 % interval {over}{'; none for rows that share fewer than two seeds' if lacking else ''}"
+
+
+def _undeclared(comparison: Comparison, found: Mapping[Place, Difference]) -> str:
+    """That it was chosen late, what is not adjusted for that, and what is not shown for it."""
+    scored = [column.key for column in comparison.columns if column.scored]
+    cells = [row.cells[key] for row in comparison.finished for key in scored]
+    late = ", for which the intervals are not adjusted" if any(each.interval for each in found.values()) else ""
+    marked = any(cell.p_value is not None or cell.best for cell in cells)
+    alone = "; p-values, stars and bold are shown for the declared one alone" if marked else ""
+    return f"This baseline was chosen after the numbers were seen{late}{alone}."

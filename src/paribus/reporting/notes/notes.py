@@ -95,7 +95,9 @@ def _reading(comparison: Comparison) -> list[str]:
     )
     if shares:
         named = ", ".join(shares)
-        parts.append(f"{named[0].upper()}{named[1:]} in %, 'mean' is over the shots, of tasks over the tasks")
+        means = any(column.kind == "accuracy" and column.label == "mean" for column in comparison.columns)
+        told = ", 'mean' is over the shots, of tasks over the tasks" if means else ""
+        parts.append(f"{named[0].upper()}{named[1:]} in %{told}")
     if whole := [column.label for column in comparison.columns if column.kind == "percent" and len(column.parts) == 1]:
         parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
@@ -156,10 +158,13 @@ def _averages(comparison: Comparison) -> list[str]:
 
 
 def _bold(comparison: Comparison) -> str:
-    if not any(cell.best for _, _, cell in _cells(comparison)):
+    best = {column.scored for _, column, cell in _cells(comparison) if cell.best}
+    if not best:
         return ""
-    best = {"table": " Bold: best of the column.", "group": " Bold: best of the column in each group of rows."}
-    return best.get(comparison.table.bold, "")
+    scores = any(column.scored for column in comparison.columns)
+    where = "Bold" if True in best or not scores else "Bold, in text and training alone"
+    within = " in each group of rows" if comparison.table.bold == "group" else ""
+    return f" {where}: best of the column{within}."
 
 
 def _spread(comparison: Comparison) -> list[str]:
@@ -281,13 +286,14 @@ def _few_seeds(comparison: Comparison) -> list[str]:
     seeds = "One seed" if counts == {1} else "Two seeds" if counts == {2} else "Fewer than three seeds"
     lacking = sum(SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE) for row in few)
     hours = sum((SEEDS_TO_JUDGE - min(len(row.runs), SEEDS_TO_JUDGE)) * row.device_hours for row in few)
-    where = "" if len(few) == len(comparison.finished) else " in some rows"
+    others = len(few) < len(comparison.finished)
+    unmarked = ", so no score of these is marked and no number of their columns bold" if others else ""
     cost = f"Three seeds a row take {lacking} more training{'s' if lacking > 1 else ''}"
     cost += f", about {duration(hours)} of training as these took." if hours else "."
     scored = f"Scores of some runs are missing: {', '.join(comparison.row_name(row) for row in few)}."
     return [
-        f"{seeds}{where}: this cannot say which is better, so no score of these is marked and no number of their "
-        f"columns bold. {cost if lacking else scored}"
+        f"{seeds}{' in some rows' if others else ''}: this cannot say which is better{unmarked}. "
+        f"{cost if lacking else scored}"
     ]
 
 

@@ -19,7 +19,7 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot 
     if comparison.checkpoints < FEWEST or not columns:
         return None
     panels = [_panel(comparison, column) for column in columns]
-    caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint; ± as in the table."
+    caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint"
     return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), panels)
 
 

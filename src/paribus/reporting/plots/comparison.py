@@ -112,7 +112,8 @@ def _scores(comparison: Comparison, every: Sequence[ComparisonRow], column: Colu
     scored = "accuracy" if column.kind == "accuracy" else "score"
     name = scored if column.parts else column.key.replace("/", "_")
     what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
-    caption = f"{what}. {'Left: mean' if tested else 'Mean'} ± as in the table."
+    spread = " ± as in the table" if any(row.cells[column.key].half_width is not None for row in rows) else ""
+    caption = f"{what}. {'Left: mean' if tested else 'Mean'}{spread}."
     caption += f" Right: difference from {_from(comparison)}; {_intervals(comparison)}" if tested else ""
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows

@@ -26,7 +26,7 @@ def examples_plot(comparison: Comparison) -> Plot | None:
         return None
     panels = [_panel(comparison, column, shots[0]) for column in shown]
     what = " and ".join(panel.label for panel in panels)
-    caption = f"{what} by the number of examples in the prompt; ± as in the table."
+    caption = f"{what} by the number of examples in the prompt"
     return series_plot("by_examples", caption, Axis("examples in the prompt", ticks=[*map(str, shots[0])]), panels)
 
 

@@ -57,7 +57,7 @@ def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plo
         )
         for column in columns
     ]
-    caption = f"{' and '.join(heading(column) for column in columns)} by {_UNITS[field]}; ± as in the table."
+    caption = f"{' and '.join(heading(column) for column in columns)} by {_UNITS[field]}"
     return series_plot(f"by_{axis.name}", caption, Axis(_UNITS[field], logarithmic=True), panels)
 
 

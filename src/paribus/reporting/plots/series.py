@@ -43,7 +43,9 @@ class Axis:
 
 
 def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) -> Plot:
-    """Panels over one axis, three beside each other; a line has the same colour in all."""
+    """Panels over one axis, three beside each other; a line has the same colour in all. `caption` has no full stop."""
+    spread = any(cell.half_width is not None for panel in panels for line in panel.lines.values() for _, cell in line)
+    caption += "; ± as in the table." if spread else "."
     names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
     columns = min(_BESIDE, len(panels))
     rows = math.ceil(len(panels) / columns)
