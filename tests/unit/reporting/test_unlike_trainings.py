@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -256,5 +257,7 @@ def test_one_seed_of_few_items_speaks_of_no_spread_and_no_bold_number(tmp_path: 
         report = write_report(runs, title="One", factors=FACTORS, directory=tmp_path / f"report{items}")
         page = report.files["report.html"].read_text(encoding="utf-8")
         assert ("±" in page.partition("<body>")[2]) is spread
+        assert ("over these models' items alone</summary>" in unescape(page)) is spread
+        assert "detectable effects" not in page
         assert "bold" not in page.partition("<body>")[2].lower()
         assert "'mean' is over the shots" not in page

@@ -113,7 +113,8 @@ def _tests(comparison: Comparison) -> dict[str, Any]:
         }
         for column, row, cell in tested
     ]
-    return {"header": header, "lines": lines}
+    what = "with 95 % intervals, p-values and detectable effects" if judged else "over these models' items alone"
+    return {"header": header, "lines": lines, "what": what}
 
 
 def _test(cell: Cell, column: Column, judged: bool, plain: bool) -> list[tuple[str, float | str | None]]:
