@@ -116,6 +116,12 @@ def test_a_page_without_a_script_has_no_control_and_no_difference_in_the_table(r
     assert "(declared)" not in "".join(text for _, text in options[2:])
 
 
+def test_a_print_has_no_control_and_cuts_no_table(report: Report) -> None:
+    printed = page_of(report).partition("@media print {")[2].partition("</style>")[0]
+    assert ".choice label { display: none; }" in printed
+    assert ".wide { overflow: visible; }" in printed
+
+
 def test_models_of_one_seed_have_differences_without_intervals(tmp_path: Path) -> None:
     choice = baseline_choice(compare(arms(tmp_path, 3, seeds=(0,)), ("tokenizer",)))
     assert choice.data is not None
