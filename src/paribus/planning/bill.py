@@ -65,9 +65,9 @@ def _wall(plan: Plan) -> Iterator[str]:
 def _encoded(encoded: Encoded) -> Iterator[str]:
     """Room on the disk for what is to be encoded; nothing where neither a corpus nor draws say how much."""
     drawn = f", which {encoded.draws} draws of BPE-dropout take {encoded.draws} times" if encoded.draws > 1 else ""
-    if encoded.tokens:
-        contexts = f" and {format_size(encoded.contexts)} of contexts" if encoded.contexts else ""
-        yield f"still to encode: ~{format_size(encoded.tokens)} of tokens{contexts}{drawn}"
+    sizes = {"tokens": encoded.tokens, "contexts": encoded.contexts}
+    if told := [f"{format_size(size)} of {name}" for name, size in sizes.items() if size]:
+        yield f"still to encode: ~{' and '.join(told)}{drawn}"
     if encoded.unknown and drawn:
         yield f"still to encode: room for tokens and contexts is not known before the corpus is there{drawn}"
 

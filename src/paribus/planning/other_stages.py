@@ -1,5 +1,6 @@
 """The stages beside training: hours before it of this machine and after it of a device, and room for encoded text."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -21,8 +22,8 @@ SHORT_IDS = 65_536
 """Tokens of a vocabulary up to which ids are stored in two bytes each, and in four above."""
 INTEGER = 8
 """Bytes of an entry of all other arrays."""
-PAIR_ARRAYS = 4
-"""Arrays of the artefact `contexts` with an entry a pair."""
+CONTEXT_ARRAYS = 4
+"""Arrays of the artefact `contexts` with an entry a context, or a pair."""
 Place = tuple[str, str]
 """A stage and a key."""
 
@@ -45,7 +46,7 @@ class StageHours:
 
 @dataclass(frozen=True)
 class Encoded:
-    """Room on the disk for the missing artefacts `tokens`, and of pairs `contexts`: draws take it as often as they are.
+    """Room on the disk for the missing artefacts `tokens` and `contexts`: draws take it as often as they are.
 
     BPE-dropout makes more tokens than it is estimated by, BPE's.
     """
@@ -53,7 +54,7 @@ class Encoded:
     tokens: int = 0
     """Bytes of `tokens` whose corpus is there, estimated as its tokens are."""
     contexts: int = 0
-    """Bytes of those of pairs' `contexts`; of documents they are hardly any."""
+    """Bytes of `contexts`, most of them the sampled bytes of the corpus."""
     draws: int = 1
     """The most draws of BPE-dropout that one of them has."""
     unknown: bool = False
@@ -66,10 +67,9 @@ class Encoded:
             name: [run for (stage, _), (run, _) in nodes.items() if stage == name] for name in ("tokens", "contexts")
         }
         sizes = [_tokens_bytes(run, root) for run in made["tokens"]]
-        pairs = [run for run in made["contexts"] if isinstance(run.job.config.packing, PairPacking)]
         return cls(
             tokens=sum(size for size in sizes if size is not None),
-            contexts=sum(_contexts_bytes(run, root) for run in pairs),
+            contexts=sum(_contexts_bytes(run, root) for run in made["contexts"]),
             draws=max((draws_of(run.job.config.encoder) for run in made["tokens"]), default=1),
             unknown=None in sizes,
         )
@@ -89,10 +89,14 @@ def _tokens_bytes(run: PreparedRun, root: OutputRoot) -> int | None:
 
 
 def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
-    """The arrays of `Measured`: of each draw an entry a pair and two a sampled byte; 0 where there is no corpus yet."""
-    text = corpus_text(run, root)
-    entries = int(PAIR_ARRAYS * text["documents"] + 2 * min(SAMPLED, text["bytes"])) if text else 0
-    return draws_of(run.job.config.encoder) * entries * INTEGER
+    """The arrays of `Measured`: of each draw entries of a context and two a sampled byte; 0 without a corpus."""
+    text, config = corpus_text(run, root), run.job.config
+    if text is None:
+        return 0
+    length = config.model.context_length * known_text(run, root).bytes_per_token
+    contexts = text["documents"] if isinstance(config.packing, PairPacking) else math.ceil(text["bytes"] / length)
+    entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED, text["bytes"]))
+    return draws_of(config.encoder) * entries * INTEGER
 
 
 @dataclass(frozen=True)

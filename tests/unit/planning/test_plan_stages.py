@@ -12,6 +12,7 @@ from paribus.config.groups.packing import PairPacking
 from paribus.config.groups.plan import PlanConfig
 from paribus.config.groups.tokenization import DropoutEncoder
 from paribus.modeling.counts import flops_per_token, source_flops_per_token
+from paribus.ordering.contexts.readings import SAMPLED
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bill import bill
 from paribus.planning.other_stages import Encoded
@@ -96,8 +97,13 @@ def test_documents_take_the_room_of_their_tokens_and_no_draws_nothing_is_said_of
     assert "still to encode" not in "\n".join(bill(make_plan([run])))
     store_record(run, "corpus", CORPUS)
     encoded = make_plan([run]).others.encoded
-    assert encoded == Encoded(tokens=2 * 1_000_000 + 2 * 8 * 10)
+    # 31,251 contexts of 32 tokens, ends of documents among them, and a sample of the bytes.
+    contexts = 8 * (4 * 31_251 + 2 * SAMPLED)
+    assert encoded == Encoded(tokens=2 * 1_000_000 + 2 * 8 * 10, contexts=contexts)
     store_record(run, "tokens", {"documents": 10, "bytes": 1_000_000, "tokens": 1_000_000})
+    assert make_plan([run]).others.encoded == Encoded(contexts=contexts)
+    assert "still to encode: ~5.0 MiB of contexts" in "\n".join(bill(make_plan([run])))
+    store_record(run, "contexts", {})
     assert make_plan([run]).others.encoded == Encoded()
 
 
