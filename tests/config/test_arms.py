@@ -14,7 +14,7 @@ from paribus.config.compose import Composition
 from paribus.config.reference.files import Option, options
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.prepare import prepare, refuse_idle_factors
+from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.records import factor_labels
 
 ARMS = options(ARM)
@@ -65,12 +65,37 @@ def test_a_field_is_set_where_an_arm_has_it() -> None:
     assert [getattr(job.config.tokenizer, "prune", None) for job in jobs] == [None, None, None, 0.5, 0.5]
 
 
-def test_what_is_chosen_beside_an_arm_goes_first() -> None:
+def test_what_an_arm_does_not_choose_is_chosen_beside_it() -> None:
     composition = compose("-m", "arm=bpe,unigram", "pretokenizer=gpt4")
     assert {job.config.pretokenizer.kind for job in composition.jobs} == {"gpt4"}
-    runs = prepare(compose("-m", "arm=bpe,lbpe", "encoder=merge_rank"), tolerate_missing=True)
-    with pytest.raises(ConfigurationError, match="arm: bpe and lbpe make the same run"):
-        refuse_idle_factors(runs)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("-m", "arm=bpe,lbpe", "encoder=merge_rank"), "encoder: arm=lbpe chooses encoder=longest_first"),
+        (("arm=lbpe", "tokenizer=wordpiece"), "tokenizer: arm=lbpe chooses tokenizer=bpe"),
+        (
+            ("-m", "arm=bpe,entropy_bpe", "pretokenizer=gpt4"),
+            "pretokenizer: arm=entropy_bpe chooses pretokenizer=spans",
+        ),
+        (("arm=[bpe,lbpe]",), "arm: takes one choice; -m arm=bpe,lbpe makes a run of each"),
+        (("tokenizer=[bpe,unigram]",), "tokenizer: takes one choice"),
+    ],
+)
+def test_a_row_is_not_named_by_what_it_is_not(arguments: tuple[str, ...], told: str) -> None:
+    with pytest.raises(ConfigurationError, match=re.escape(told)):
+        compose(*arguments)
+
+
+def test_an_arm_of_ones_own_is_held_to_what_it_chooses(tmp_path: Path) -> None:
+    (tmp_path / "arm").mkdir()
+    lines = ["# @package _global_", "defaults:", "  - override /tokenizer: words", "  - override /encoder: whole"]
+    (tmp_path / "arm" / "mine.yaml").write_text("\n".join(lines), encoding="utf-8")
+    directory = ("--config-dir", str(tmp_path))
+    assert compose(*directory, "arm=mine").jobs[0].config.tokenizer.kind == "words"
+    with pytest.raises(ConfigurationError, match="encoder: arm=mine chooses encoder=whole"):
+        compose(*directory, "arm=mine", "encoder=fewest")
 
 
 def test_an_arm_typed_as_a_tokenizer_is_told() -> None:

@@ -21,6 +21,7 @@ from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.default_element import GroupDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -78,7 +79,8 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         jobs, factors, multirun = _expand(command, usable, base, problems)
         reusable = base if not multirun else None
         composed = [
-            _job(overrides, reusable or _compose(overrides, composer, problems), build, problems) for overrides in jobs
+            _job(overrides, reusable or _compose(overrides, composer, problems), build, composer, problems)
+            for overrides in jobs
         ]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
@@ -211,6 +213,16 @@ class _Composer:
         inner = GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.GROUP)
         below = [f"{name}/{option}" for name in inner for option in self.nested_options(f"{group}/{name}")]
         return [*self.options(group), *below]
+
+    def chosen_by(self, arm: str) -> dict[str, str]:
+        """Group -> option of what an arm chooses in the groups that arms stand for."""
+        loader = GlobalHydra.instance().config_loader()
+        assert isinstance(loader, ConfigLoaderImpl)
+        found = loader.repository.load_config(f"{ARM}/{arm}")
+        listed = (found.defaults_list or []) if found else []
+        overridden = [one for one in listed if isinstance(one, GroupDefault) and one.override]
+        groups = {(one.group or "").strip("/"): str(one.value) for one in overridden}
+        return {group: option for group, option in groups.items() if group in CHOSEN}
 
     def is_choice(self, override: Override) -> bool:
         """Whether it chooses in a group, instead of setting a value."""
@@ -358,6 +370,8 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     chosen = [] if override.is_delete() else _choices_of(override)
     if not chosen and not override.is_delete():
         return [Problem(group, f"names no choice; known: {', '.join(options)}")]
+    if not override.is_sweep_override() and not override.is_delete() and isinstance(override.value(), list):
+        return [Problem(group, f"takes one choice; -m {group}={','.join(chosen)} makes a run of each")]
     wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
@@ -444,8 +458,10 @@ def _expand(
     return [list(job) for job in jobs], factors, multirun
 
 
-def _job(overrides: list[str], cfg: DictConfig | None, build: Build, problems: list[Problem]) -> Job | None:
-    if cfg is None:
+def _job(
+    overrides: list[str], cfg: DictConfig | None, build: Build, composer: _Composer, problems: list[Problem]
+) -> Job | None:
+    if cfg is None or _add(problems, list(_unlike_arm(cfg, composer))):
         return None
     try:
         return Job(tuple(overrides), build(_container(cfg)))
@@ -454,6 +470,16 @@ def _job(overrides: list[str], cfg: DictConfig | None, build: Build, problems: l
     except ConfigurationError as error:
         problems += _parsed(error)
     return None
+
+
+def _unlike_arm(cfg: DictConfig, composer: _Composer) -> Iterator[Problem]:
+    """Groups in which something else is chosen than the arm does: rows would be named by what they are not."""
+    choices = OmegaConf.select(cfg, "hydra.runtime.choices")
+    arm = choices.get(ARM)
+    for group, option in composer.chosen_by(arm).items() if arm else ():
+        if choices[group] != option:
+            told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
+            yield Problem(group, f"{told}; leave one of them out")
 
 
 def _parsed(error: ConfigurationError) -> list[Problem]:

@@ -7,6 +7,7 @@ from statistics import fmean
 from rich.markup import escape
 
 from paribus.config.groups.execution import SweepConfig
+from paribus.errors import ParibusError
 from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
@@ -39,7 +40,8 @@ def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display
         return
     try:
         told = list(lines(root, read_object_if_any(root.sweep(sweep.id) / STAGES_FILE).get(ROWS, [])))
-    except (KeyError, TypeError, ValueError, OSError):  # the run has ended well, so a line about it fails nothing
+    # The run has ended well, so a line about it fails nothing.
+    except (KeyError, TypeError, ValueError, OSError, ParibusError):
         return
     for line in told:
         display.message(f"  [dim]{escape(line)}[/dim]")

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.fitting import LeftOut
 from paribus.reporting.table.scores import RunScores
 
 _NAMED = 40
@@ -16,8 +17,8 @@ def truncated(comparison: Comparison) -> list[str]:
         name = comparison.name(task)
         if found.kept:
             lines.append(
-                f"{name}: of {found.items:,} items {found.cut:,} have a prompt that does not fit the context of some "
-                "run; all are scored as they were cut, which is not alike in all rows."
+                f"{name}: of {found.items:,} items {_by_shots(found)} have a prompt that does not fit the context of "
+                "some run; all are scored as they were cut, which is not alike in all rows."
             )
         else:
             lines.append(
@@ -25,6 +26,14 @@ def truncated(comparison: Comparison) -> list[str]:
                 "fit the context of some run."
             )
     return [*(lines or _cut_alike(comparison)), *_cut_sources(comparison), *_cut_documents(comparison)]
+
+
+def _by_shots(found: LeftOut) -> str:
+    """`98 at 5 shots, 3 at 10`."""
+    counts = {shots: len(cut) for shots, cut in sorted(found.by_shots.items()) if cut}
+    told = [f"{count:,} at {shots}" for shots, count in counts.items()]
+    unit = " shot" if next(iter(counts)) == 1 else " shots"
+    return ", ".join([told[0] + unit, *told[1:]])
 
 
 def _cut_sources(comparison: Comparison) -> list[str]:

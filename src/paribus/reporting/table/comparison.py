@@ -214,7 +214,7 @@ def _with_fewest(
     for row, by_column in zip(rows, found, strict=True):
         for column in columns:
             known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
-            known += [out.items - out.cut for part in column.parts if (out := left_out.get(part.task)) and out.kept]
+            known += [out.whole(part.shots) for part in column.parts if (out := left_out.get(part.task)) and out.kept]
             sizes = [size for size in known if size is not None]
             if sizes and by_column[column.key].value is not None:
                 by_column[column.key] = replace(by_column[column.key], fewest=min(sizes))

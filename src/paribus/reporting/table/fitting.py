@@ -4,8 +4,8 @@ A prompt longer than the context loses its beginning, so arms with other tokens 
 after none. Such items are left out for all, at all numbers of shots, so that means over shots stay means of one item.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +19,12 @@ class LeftOut:
 
     cut: int
     items: int
+    by_shots: Mapping[int, frozenset[str]] = field(default_factory=dict)
+    """Which of them at each number of shots."""
+
+    def whole(self, shots: Iterable[int]) -> int:
+        """Items whose prompts of these numbers of shots fit every run."""
+        return self.items - len(frozenset[str]().union(*(self.by_shots.get(number, ()) for number in shots)))
 
     @property
     def kept(self) -> bool:
@@ -37,15 +43,22 @@ def cut_alike(scores: Mapping[str, RunScores]) -> bool:
 
 def fitting(scores: Mapping[str, RunScores]) -> tuple[dict[str, RunScores], dict[str, LeftOut]]:
     """Scores by run id without items that any run cut, where enough are left, and what was cut by task."""
-    cut: dict[str, set[str]] = {}
+    cut: dict[str, dict[int, set[str]]] = {}
     items: dict[str, set[str]] = {}
     for found in scores.values():
-        for (task, _), named in found.truncated.items():
-            cut.setdefault(task, set()).update(named)
+        for (task, shots), named in found.truncated.items():
+            cut.setdefault(task, {}).setdefault(shots, set()).update(named)
         for (task, _, _), block in found.blocks.items():
             items.setdefault(task, set()).update(block.items)
-    out = {task: LeftOut(len(cut[task]), len(items[task])) for task in sorted(cut) if cut[task] and task in items}
-    gone = {task: cut[task] for task, about in out.items() if not about.kept}
+    every = {task: set[str]().union(*by_shots.values()) for task, by_shots in cut.items()}
+    out = {
+        task: LeftOut(
+            len(every[task]), len(items[task]), {shots: frozenset(named) for shots, named in cut[task].items()}
+        )
+        for task in sorted(cut)
+        if every[task] and task in items
+    }
+    gone = {task: every[task] for task, about in out.items() if not about.kept}
     return {run: _without(found, gone) for run, found in scores.items()}, out
 
 

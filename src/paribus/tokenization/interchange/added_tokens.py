@@ -9,9 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import regex
 from tokenizers import AddedToken
 
-_WORD_BEFORE, _WORD_AFTER = re.compile(r"\w\Z"), re.compile(r"\w")
+_WORD = regex.compile(r"[\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control}]")
+_SPACE = regex.compile(r"\p{White_Space}")
+"""As Unicode has them (UTS 18, annex C), and with it the library; Python's own differ in marks, digits and controls."""
 
 
 @dataclass(frozen=True)
@@ -50,13 +53,13 @@ class AddedTokens:
         for match in pattern.finditer(part):
             token = self._tokens[match.group()]
             begin, end = match.span()
-            alone = not _WORD_BEFORE.search(part[:begin][-1:]) and not _WORD_AFTER.match(part, end)
+            alone = not _WORD.match(part[begin - 1 : begin]) and not _WORD.match(part[end : end + 1])
             if (split_special and token.special) or (token.single_word and not alone):
                 continue
-            if token.lstrip:
-                begin = max(place, len(part[:begin].rstrip()))
-            if token.rstrip:
-                end = len(part) - len(part[end:].lstrip())
+            while token.lstrip and begin > place and _SPACE.match(part[begin - 1]):
+                begin -= 1
+            while token.rstrip and end < len(part) and _SPACE.match(part[end]):
+                end += 1
             if place < begin:
                 yield Segment(segment.begin + place, segment.begin + begin, None)
             yield Segment(segment.begin + begin, segment.begin + end, token.content)
