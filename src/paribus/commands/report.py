@@ -7,7 +7,7 @@ import tempfile
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,8 +115,23 @@ Show = Callable[["Report"], None]
 class _Output:
     """What is called with the table, before anything is drawn or written, and with the written report."""
 
-    tell: Callable[["RenderableType"], None]
-    show: Show
+    shown: Callable[["RenderableType"], None]
+    finish: Show
+    trouble: list[OSError | SystemExit] = field(default_factory=list)
+    """Why the table could not be shown; a closed pipe, of which rich makes an exit."""
+
+    def tell(self, table: "RenderableType") -> None:
+        """Show the table; that it cannot be shown is no reason to write no report."""
+        try:
+            self.shown(table)
+        except (OSError, SystemExit) as error:
+            self.trouble.append(error)
+
+    def show(self, report: "Report") -> None:
+        """Raise what kept the table from being shown, now that nothing can be lost by it; else say what there is."""
+        for error in self.trouble:
+            raise error
+        self.finish(report)
 
 
 def compare(composition: Composition, runs: Sequence[PreparedRun], console: Console, show: Show | None = None) -> bool:
