@@ -60,9 +60,10 @@ class Throughputs:
         remembered = read_probe(self.root.cache, key)
         if remembered:
             return _measured(config, vocabulary, remembered, f"probed {remembered.when}, remembered")
-        if config.plan.throughput != "probe" and (trained := trained_speed(config, vocabulary, self.root)):
+        asked, judged = config.plan.throughput == "probe", config.plan.max_device_hours is not None
+        if not (asked or judged) and (trained := trained_speed(config, vocabulary, self.root)):
             return _as_trained(config, vocabulary, trained)
-        if config.plan.throughput != "probe" and config.plan.max_device_hours is None:
+        if not (asked or judged):
             return Throughput(None, f"{shape}: {NOT_PROBED}")
         self.say(f"probing {shape} on this machine: about {config.plan.probe_seconds:.0f} s of training steps")
         try:

@@ -16,8 +16,10 @@ from paribus.planning.machine import training_device_name, trains_on_gpu
 from paribus.planning.stage_times import readable_records
 
 _DECISIVE = ("precision", "deterministic")
-"""Settings of training that decide its speed and are part of its identity. Threads and micro-batches are not: what is
-said of them is that trainings here had theirs."""
+"""Settings of training that decide its speed and are part of its identity. Threads, compiled layers and activations
+that are computed again are not on record: what is said is that trainings here had theirs."""
+_LEAST_SECONDS, _LEAST_STEPS = 5.0, 50
+"""Below either the first steps, in which layers are compiled and files first read, are too large a part."""
 _TO_SPREAD = 3
 """Trainings from which on it is said how far apart they are."""
 
@@ -59,6 +61,9 @@ def _is_alike(record: Mapping[str, Any], config: RunConfig, vocabulary: int) -> 
             _on_this_device(record, config)
             and int(result["parameters"]) == parameter_count(config.model, vocabulary)
             and int(result["context_length"]) == config.model.context_length
+            and int(result["global_batch"]) == config.training.global_batch
+            and int(result["micro_batch"]) == min(config.training.micro_batch, config.training.global_batch)
+            and int(result["devices"]) == config.training.processes * config.training.nodes
             and all(had["training"][name] == asked["training"][name] for name in _DECISIVE)
             and had["packing"]["attention"] == asked["packing"]["attention"]
             and {**had["model"], "context_length": None} == {**asked["model"], "context_length": None}
@@ -68,16 +73,17 @@ def _is_alike(record: Mapping[str, Any], config: RunConfig, vocabulary: int) -> 
 
 
 def _on_this_device(record: Mapping[str, Any], config: RunConfig) -> bool:
-    made, on_gpu = record["provenance"], record["result"]["device"] != "cpu"
-    if made["host"] != socket.gethostname() or on_gpu != trains_on_gpu(config.training):
+    device, on_gpu = str(record["result"]["device"]), trains_on_gpu(config.training)
+    if record["provenance"]["host"] != socket.gethostname() or (device != "cpu") != on_gpu:
         return False
-    return not on_gpu or training_device_name(config.training) in made["gpu"]
+    return not on_gpu or device == training_device_name(config.training)
 
 
 def _speed(result: Mapping[str, Any]) -> float | None:
     """FLOP/s of one device over the steps of a training."""
     try:
-        seconds, flops = float(result["device_hours"]) * SECONDS, trained_length(dict(result)).flops_left
+        seconds, length = float(result["device_hours"]) * SECONDS, trained_length(dict(result))
     except (KeyError, TypeError, ValueError):
         return None
-    return flops / seconds if seconds > 0 and flops > 0 else None
+    steps, flops = length.steps - length.steps_before, length.flops_left
+    return flops / seconds if seconds >= _LEAST_SECONDS and steps >= _LEAST_STEPS and flops > 0 else None

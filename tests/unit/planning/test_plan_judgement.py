@@ -40,6 +40,8 @@ def test_rows_of_too_few_seeds_are_told(tmp_path: Path, seeds: int) -> None:
     assert plan_document(plan, runs)["judgement"] == list(plan.judgement)
     if seeds < SEEDS_TO_JUDGE:
         assert f"rows have {SEEDS_TO_JUDGE} seeds, and here they have {seeds}: seed=0,1,2" in plan.judgement[0]
+        others = [replace(run, job=replace(run.job, config=replace(run.job.config, seed=7))) for run in runs[::seeds]]
+        assert make_plan(others).judgement[0].endswith("here they have 1: seed=7,8,9")
     else:
         assert plan.judgement == ()
 

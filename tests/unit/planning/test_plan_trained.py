@@ -23,9 +23,10 @@ FLOPS = 3.6e9
 def trained(run: PreparedRun, key: str, device_hours: float, *, host: str | None = None, **changes: Any) -> None:
     """A training as `run` asks for it, of `FLOPS`, that took so long."""
     result = {
-        "tokens": 1, "text_bytes": 1, "steps": 1, "epochs": 0.5, "flops": FLOPS, "device": "cpu",
+        "tokens": 1, "text_bytes": 1, "steps": 100, "epochs": 0.5, "flops": FLOPS, "device": "cpu",
         "parameters": parameter_count(MODEL, VOCABULARY), "context_length": MODEL.context_length,
         "device_hours": device_hours,
+        "global_batch": TRAINING.global_batch, "micro_batch": TRAINING.micro_batch, "devices": 1,
     } | changes  # fmt: skip
     provenance = {"host": host or socket.gethostname(), "gpu": []}
     store_record(run, "training", result, key=key * 64, provenance=provenance)
@@ -64,7 +65,17 @@ def test_how_far_trainings_are_apart_is_told_of_three(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [{"host": "another"}, {"parameters": 3}, {"context_length": 16}, {"device": "cuda"}, {"device_hours": 0.0}],
+    [
+        {"host": "another"},
+        {"parameters": 3},
+        {"context_length": 16},
+        {"device": "cuda"},
+        {"global_batch": 4},
+        {"micro_batch": 8},
+        {"devices": 2},
+        {"steps": 10},
+        {"device_hours": 0.001},
+    ],
     ids=lambda changes: next(iter(changes)),
 )
 def test_other_trainings_say_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
@@ -93,3 +104,10 @@ def test_a_record_that_lacks_something_is_left_to_doctor(tmp_path: Path, missing
     run = planned(tmp_path)
     trained(run, "a", 1.0, **{missing: None})
     assert hours_of(run) is None
+
+
+def test_a_limit_is_judged_by_a_probe(tmp_path: Path) -> None:
+    run = planned(tmp_path)
+    trained(run, "a", 1.0)
+    limited = planned_run(tmp_path, PlanConfig(max_device_hours=100.0, probe_seconds=0.3))
+    assert "probed now" in "\n".join(bill(make_plan([limited])))

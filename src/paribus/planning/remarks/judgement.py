@@ -23,8 +23,9 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         return
     fewest = min(map(len, seeds.values()))
     if fewest < SEEDS_TO_JUDGE:
-        more = ",".join(map(str, range(SEEDS_TO_JUDGE)))
-        yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=more)
+        had = sorted(set.union(*seeds.values()))
+        more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
+        yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
     known = [count for run in runs if (count := _heldout_documents(run, root)) is not None]
     if known and min(known) < ITEMS_TO_JUDGE:
         yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=min(known))
