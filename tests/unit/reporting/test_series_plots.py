@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig
+from paribus.reporting.plots.curves import _power
 from paribus.reporting.plots.series import Panel
 from paribus.reporting.report import write_report
 from paribus.reporting.table.cells import Cell
@@ -74,3 +75,10 @@ def test_points_without_a_value_are_left_out() -> None:
     panel = Panel("score", 100.0, {"row": [(2.0, Cell(0.5, 0.1)), (1.0, Cell(None)), (0.0, Cell(0.25))]})
     assert panel.points("row") == [(0.0, 25.0, 0.0), (2.0, 50.0, 10.0)]
     assert panel.points("another") == []
+
+
+@pytest.mark.parametrize(
+    ("largest", "scale", "said"), [(0.0, 1.0, ""), (999.0, 1.0, ""), (6.0e4, 1e-3, " (10³)"), (3.7e11, 1e-9, " (10⁹)")]
+)
+def test_an_axis_has_numbers_of_a_few_digits(largest: float, scale: float, said: str) -> None:
+    assert _power(largest) == (pytest.approx(scale), said)

@@ -102,6 +102,8 @@ def _reading(comparison: Comparison) -> list[str]:
         parts.append(f"{', '.join(dict.fromkeys(whole))} in %, of all items together")
     if any(column.kind == "bits_per_byte" for column in comparison.columns):
         parts.append("bits per byte of the original UTF-8, lower is better")
+    if any(column.key == "bytes_per_token" for column in comparison.columns):
+        parts.append("bytes / token of the held-out text")
     lines = [f"{'; '.join(parts)}.{_bold(comparison)}"] if parts else [_bold(comparison).strip()]
     lines = [line for line in lines if line]
     if counts:

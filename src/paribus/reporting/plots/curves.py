@@ -13,11 +13,8 @@ from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
 
 EVENTS, LOSS = "events.jsonl", "train/loss"
-_AXES = {
-    "train/tokens": (1e-6, "tokens read (millions)"),
-    "train/text_bytes": (1e-6, "text read (MB)"),
-    "train/flops": (1e-15, "FLOPs (10¹⁵)"),
-}
+_AXES = {"train/tokens": "tokens read", "train/text_bytes": "bytes of text read", "train/flops": "FLOPs"}
+_RAISED = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _POINTS = 400
 """Points of a curve that a picture can show."""
 
@@ -60,24 +57,26 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
     convertible = all(curve.convertible for _, _, curve in shown)
     names = [name for name in _AXES if all(curve.amounts.get(name) for _, _, curve in shown)] if convertible else []
     places = {row.labels: place for place, row in enumerate(comparison.rows)}
+    powers = {name: _power(max(curve.amounts[name][-1] for _, _, curve in shown)) for name in names}
 
     def draw(figure: Figure) -> None:
         panels = figure.subplots(1, max(1, len(names)), sharey=True, squeeze=False)[0]
         for panel, name in zip(panels, names or [""], strict=True):
             for row, run, curve in shown:
                 index = places[row.labels]
-                x, y = _line(curve, name)
+                x, y = _line(curve, name, powers[name][0] if name else 1.0)
                 label = comparison.row_name(row) if panel is panels[0] and run is row.runs[0] else None
                 style = {"color": COLOURS[index % len(COLOURS)], "linewidth": 1.4, "label": label}
                 panel.plot(x, y, DASHES[index % len(DASHES)], **style)
-            panel.set_xlabel(_AXES[name][1] if name else "step")
+            panel.set_xlabel(f"{_AXES[name]}{powers[name][1]}" if name else "step")
         panels[0].set_ylabel("training loss (bits per byte)" if names else "training loss (nats per token)")
         figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
 
     unit = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
     caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
+    first = names[0] if names else ""
     ends = "; ".join(
-        f"{comparison.row_name(row)} (seed {run.seed}) ends at {_line(curve, names[0] if names else '')[1][-1]:.3f}"
+        f"{comparison.row_name(row)} (seed {run.seed}) ends at {_line(curve, first, 1.0)[1][-1]:.3f}"
         for row, run, curve in shown
     )
     height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
@@ -109,17 +108,23 @@ def _read(run: RunRecord) -> Curve | None:
     return Curve(steps, [found[LOSS][step] for step in steps], amounts) if steps else None
 
 
-def _line(curve: Curve, name: str) -> tuple[list[float], list[float]]:
-    """Running means over a tenth of the points, at their last one; single batches are noise."""
+def _power(largest: float) -> tuple[float, str]:
+    """A power of a thousand by which amounts up to `largest` are small numbers, and what an axis says of it."""
+    power = 3 * max(0, int(math.log10(largest) // 3)) if largest > 0 else 0
+    return 10.0**-power, f" (10{str(power).translate(_RAISED)})" if power else ""
+
+
+def _line(curve: Curve, name: str, scale: float) -> tuple[list[float], list[float]]:
+    """Running means over a tenth of the points, at their last one, over `scale` times an amount; batches are noise."""
     window = max(1, len(curve.losses) // 10)
     sums = list(itertools.accumulate(curve.losses, initial=0.0))
     places = range(window - 1, len(curve.losses), max(1, len(curve.losses) // _POINTS))
     means = [(sums[place + 1] - sums[place + 1 - window]) / window for place in places]
     if not name:
         return [float(curve.steps[place]) for place in places], means
-    scale = [_bits_per_nat(curve, place, window) for place in places]
-    x = [_AXES[name][0] * curve.amounts[name][place] for place in places]
-    return x, [mean * factor for mean, factor in zip(means, scale, strict=True)]
+    factors = [_bits_per_nat(curve, place, window) for place in places]
+    x = [scale * curve.amounts[name][place] for place in places]
+    return x, [mean * factor for mean, factor in zip(means, factors, strict=True)]
 
 
 def _bits_per_nat(curve: Curve, place: int, window: int) -> float:
