@@ -58,6 +58,13 @@ PIECES = [
     "é",
     "a ",
     "\u3000",
+    "qua",
+    "\u0301",
+    "\u200d",
+    "²",
+    "①",
+    "\x1c",
+    "\x1f ",
 ]
 WRITTEN = st.lists(st.sampled_from(PIECES), max_size=12).map("".join)
 

@@ -161,3 +161,8 @@ def test_the_file_is_compared_with_the_tokenizer(
     monkeypatch.setattr(module, "_loaded", lambda _: loaded(other))
     with pytest.raises(DataError, match=r"tokenization_paribus.py gives other ids for .All human beings"):
         add_code(tmp_path / "mine")
+
+
+def test_offsets_are_refused(made: dict[str, Tokenizer], tmp_path: Path) -> None:
+    with pytest.raises(NotImplementedError, match="knows no offsets"):
+        Standalone.from_pretrained(saved(made["longest_first"], tmp_path))("a", return_offsets_mapping=True)

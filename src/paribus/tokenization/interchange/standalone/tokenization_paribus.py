@@ -60,6 +60,11 @@ class ParibusTokenizer(PreTrainedTokenizer):  # type: ignore[misc]
         added: dict[str, int] = self._added_tokens_encoder
         return self._ids | added
 
+    def _encode_plus(self, *arguments: Any, return_offsets_mapping: bool = False, **options: Any) -> Any:
+        if return_offsets_mapping:
+            raise NotImplementedError("this file knows no offsets; paribus does: Tokenizer.load(...).to_huggingface()")
+        return super()._encode_plus(*arguments, **options)
+
     def _tokenize(self, text: str, **_: Any) -> list[str]:
         names = self._vocabulary.names
         return [names[identity] for piece in self._cut(text) for identity in self._piece(piece)]
