@@ -38,8 +38,9 @@ from paribus.config.arguments import Command
 from paribus.config.arms import ARM, CHOSEN
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
-from paribus.config.reference.files import configuration_directory, groups, options
-from paribus.config.schema import RunConfig, fields_taking, has_field, kinds_with
+from paribus.config.reference.files import configuration_directory
+from paribus.config.reference.meant import meant, without_a_value
+from paribus.config.schema import RunConfig, has_field, kinds_with
 from paribus.config.validate import Problem, build_run, refuse, unknown
 from paribus.errors import ConfigurationError
 
@@ -337,19 +338,13 @@ def _parse(text: str, problems: list[Problem]) -> Override | None:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
         named = "=" in text or text.startswith("~")
-        told = f"is not a Hydra override: {_explain(error)}" if named else _without_a_value(text)
+        told = f"is not a Hydra override: {_explain(error)}" if named else without_a_value(text)
         problems.append(Problem(text, told))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
         return None
     return parsed
-
-
-def _without_a_value(text: str) -> str:
-    group = next((name for name in groups() if text in (option.name for option in options(name))), None)
-    meant = f"that is {group}={text}" if group else "paribus explain lists groups and fields"
-    return f"is no override, which is typed NAME=VALUE; {meant}"
 
 
 def _add(problems: list[Problem], found: list[Problem]) -> bool:
@@ -376,21 +371,13 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
     return [
-        Problem(group, unknown(value, known) + (_as_arm(group, value, composer) or _as_field(group, value, options)))
+        Problem(
+            group,
+            unknown(value, known) + meant(group, value, options, composer.options(ARM)),
+        )
         for value in wrong
         if value not in nested
     ]
-
-
-def _as_arm(group: str, value: str, composer: _Composer) -> str:
-    """How a value is typed that is an arm and no choice of a group that arms choose in; else nothing."""
-    return f"; that is {ARM}={value}" if group in CHOSEN and value in composer.options(ARM) else ""
-
-
-def _as_field(group: str, value: str, options: Sequence[str]) -> str:
-    """How a value is typed that is one of a field of the group and no choice of the group itself; else nothing."""
-    meant = [f"{group}={kind} {group}.{name}={value}" for kind, name in fields_taking(group, value) if kind in options]
-    return f"; that is {' or '.join(meant)}" if meant else ""
 
 
 def _reference(choices: list[Override], composer: _Composer, *more: str) -> DictConfig:

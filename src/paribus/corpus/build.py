@@ -138,8 +138,10 @@ def _require_both_splits(config: CorpusConfig, source: Source, writer: CorpusWri
                 "raise corpus.sample, or give more text"
             )
         if not writer.count(split):
+            whole = isinstance(config, FilesCorpus) and config.txt_document == "file"
+            lines = "; corpus.txt_document=paragraph or line makes many documents of a .txt file" if whole else ""
             raise DataError(
                 f"corpus.heldout={config.heldout}: none of the {census.documents} documents{census.left_out()} falls "
                 f"into the {split} split; {source.hint()}, raise corpus.limit, or {changes[split]} corpus.heldout"
-                f"{groups}"
+                f"{groups}{lines}"
             )

@@ -7,11 +7,13 @@ import pytest
 from rich.console import Console
 
 from paribus.config.groups.execution import SweepConfig
+from paribus.errors import InfrastructureError
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.show.standings import lines, show_standings
 from paribus.store import atomic
+from paribus.store.artifact import Artifact
 from paribus.store.record import write_record
 
 ROW_NAMES = ("bpe", "unigram")
@@ -87,3 +89,20 @@ def test_a_sweep_without_rows_on_record_says_nothing(root: OutputRoot, content: 
     console = Console(file=io.StringIO())
     show_standings(root, sweep, Display(console))
     assert console.file.getvalue() == ""  # type: ignore[attr-defined]
+
+
+def test_a_record_that_is_gone_when_it_is_read_fails_no_run(root: OutputRoot, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(_: Artifact) -> None:
+        raise InfrastructureError("gone")
+
+    sweep = SweepConfig(id="0123456789abcdef", name="arm", invocation="0", jobs=4)
+    path = root.sweep(sweep.id) / STAGES_FILE
+    path.parent.mkdir(parents=True)
+    atomic.write_json(path, {ROWS: RUNS})
+    for _, _, key in RUNS[:3]:
+        scored(root, key, bits_per_byte=2.0)
+    console = Console(file=io.StringIO())
+    show_standings(root, sweep, Display(console))
+    assert "so far, 3 of 4" in console.file.getvalue()  # type: ignore[attr-defined]
+    monkeypatch.setattr(Artifact, "record", gone)
+    show_standings(root, sweep, Display(console))

@@ -60,7 +60,15 @@ def test_what_is_scored_goes_before_what_there_is(tmp_path: Path) -> None:
     runs = arms(tmp_path, SEEDS_TO_JUDGE)
     heldout(runs[0], "corpus", 1_000)
     heldout(runs[0], "tasks", 5)
-    assert "5 held-out documents" in make_plan(runs).judgement[0]
+    assert "5 held-out documents" in make_plan(runs).judgement[-1]
+
+
+@pytest.mark.parametrize("documents", [11, 12])
+def test_a_task_that_takes_more_held_out_documents_is_told_of_one_run_too(tmp_path: Path, documents: int) -> None:
+    run = planned_run(tmp_path)
+    heldout(run, "corpus", documents)
+    told = [line for line in make_plan([run]).judgement if line.startswith("paribus run would fail")]
+    assert len(told) == (documents < 12)
 
 
 def test_nothing_is_compared_of_one_row(tmp_path: Path) -> None:

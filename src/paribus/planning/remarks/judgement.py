@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
+from paribus.evaluation.suites.registry import CONTINUATION
+from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import factor_labels
@@ -11,11 +13,20 @@ _ITEMS = (
     "the table says which row is better where a score has {least} items or documents, and these runs have {found} "
     "held-out documents (more with a larger corpus, corpus.heldout or evaluation.heldout_text)"
 )
+_TASK = (
+    "paribus run would fail: the task {task} takes {least} held-out documents at least, and the corpus has {found} "
+    "(more with a larger corpus or corpus.heldout; evaluation=heldout does without the task)"
+)
 _SEEDS = "the table says which row is better where rows have {least} seeds, and here they have {found}: seed={more}"
 
 
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """That rows have too few seeds, and that too few documents are held out; nothing of runs that are one row."""
+    """That rows have too few seeds, and that too few documents are held out, for the table or for a task."""
+    asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
+    there = [count for run in asked if (count := _heldout_documents(run, root, ("corpus",))) is not None]
+    if there and min(there) < SMALLEST:
+        yield _TASK.format(task=CONTINUATION, least=SMALLEST, found=min(there))
+    known = [count for run in runs if (count := _heldout_documents(run, root)) is not None]
     seeds: dict[tuple[str, ...], set[int]] = {}
     for run in runs:
         seeds.setdefault(tuple(factor_labels(run, run.factors).values()), set()).add(run.job.config.seed)
@@ -26,14 +37,13 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         had = sorted(set.union(*seeds.values()))
         more = range(max(had) + 1, max(had) + 1 + SEEDS_TO_JUDGE - fewest)
         yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
-    known = [count for run in runs if (count := _heldout_documents(run, root)) is not None]
     if known and min(known) < ITEMS_TO_JUDGE:
         yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=min(known))
 
 
-def _heldout_documents(run: PreparedRun, root: OutputRoot) -> int | None:
+def _heldout_documents(run: PreparedRun, root: OutputRoot, stages: Sequence[str] = ("tasks", "corpus")) -> int | None:
     """As many as are scored, or else as there are at the most; None where no artefact says."""
-    for name in ("tasks", "corpus"):
+    for name in stages:
         artifact = root.store.find(name, run.nodes[name].key) if name in run.nodes else None
         if artifact and (heldout := artifact.record()["result"].get("heldout")):
             return int(heldout["documents"])
