@@ -10,7 +10,7 @@ from rich.console import Console
 
 from paribus.reporting.paper import block
 from paribus.reporting.tokenizers.paper import paper_lines
-from paribus.reporting.tokenizers.report import write_token_report
+from paribus.reporting.tokenizers.report import OF_LENGTHS, write_token_report
 from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
 from paribus.reporting.tokenizers.tables import all_numbers, length_lines, replaced_lines
 
@@ -116,6 +116,7 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     for table in tables:
         console.print(table)
     shown, written = file.getvalue(), (tmp_path / "statistics.md").read_text(encoding="utf-8")
+    assert OF_LENGTHS in " ".join(shown.split()) and OF_LENGTHS in written
     assert "Compression" in shown and written.startswith("# Compression\n")
     for text in ("+2.50 %", "4.1000", "LONGEST"):
         assert text in shown and text in written

@@ -30,6 +30,14 @@ LENGTHS, REPLACED, PAPER = (
     "What vocabularies have in place of others' tokens",
     "The paper",
 )
+OF_LENGTHS = (
+    "Share of the text's tokens that are so long; in brackets by how much there are more or fewer of them than in the "
+    "row that it is compared with. Of a vocabulary, how many of its tokens."
+)
+OF_REPLACED = (
+    "gone: tokens of the other vocabulary that this one lacks, with their share of it and how often each occurs in the "
+    "text on average; of new: how often those in their place do; rise: by how much more."
+)
 ALONE = "No row here makes the paper's choices with a vocabulary of its size, so its numbers stand alone."
 
 
@@ -61,7 +69,8 @@ def write_token_report(
     parts: list[str] = []
     for name, lines in tables.items():
         if lines:
-            notes = {title: LEGEND, PAPER: f"{sentence(paper) if paper else ''}{f' {ALONE}' if alone else ''}"}
+            of_paper = f"{sentence(paper) if paper else ''}{f' {ALONE}' if alone else ''}"
+            notes = {title: LEGEND, LENGTHS: OF_LENGTHS, REPLACED: OF_REPLACED, PAPER: of_paper}
             parts += [
                 f"{'##' if parts else '#'} {markdown(name)}",
                 markdown_lines(lines),
@@ -74,7 +83,7 @@ def write_token_report(
     heads, *counts = tables[LENGTHS]
     lengths = [[heading.removesuffix(" characters") for heading in heads], *counts[: len(rows)]]
     narrow = {LENGTHS: lengths, REPLACED: [line[:-1] for line in tables[REPLACED]], PAPER: tables[PAPER]}
-    said = {PAPER: ALONE} if alone else {}
+    said = {LENGTHS: OF_LENGTHS, REPLACED: OF_REPLACED} | ({PAPER: ALONE} if alone else {})
     return [*shown, *(plain_table(name, lines, width, said.get(name)) for name, lines in narrow.items() if lines)]
 
 
