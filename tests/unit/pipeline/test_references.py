@@ -12,6 +12,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.references import find, find_run, find_run_id, is_reference, last_sweep
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, read_sweeps
+from support.finished_runs import finish
 from support.recorded_sweeps import OVERRIDES, identifiers, record, record_command
 
 ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")
@@ -176,3 +177,13 @@ def test_in_the_root_of_a_rerun_which_has_no_sweep_runs_are_named_by_their_start
     for text in ("012", "f"):
         with pytest.raises(ConfigurationError):
             find_run_id(text, tmp_path)
+
+
+def test_of_runs_of_one_name_the_one_that_is_done_is_meant(directory: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(directory)
+        found = [record(tmp_path, "-m", "arm=bpe,lbpe", *more)[1] for more in ((), ("evaluation=heldout",))]
+    with pytest.raises(ConfigurationError, match="may be several things"):
+        find_run("lbpe", tmp_path)
+    finish(found[1][1], 0, tmp_path / "made")
+    assert find_run("lbpe", tmp_path).run_id == found[1][1].run_id

@@ -15,6 +15,7 @@ from paribus.config.arguments import Command
 from paribus.config.flags import CONFIG_DIR
 from paribus.config.names import proper_run_id
 from paribus.errors import ConfigurationError
+from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, SweepRecord, SweptRun, command_of, read_sweeps
 from paribus.store.file_names import RUN_RECORD
 
@@ -87,7 +88,7 @@ def nothing_known(root: Path) -> str:
 
 def find(text: str, root: Path) -> Reference:
     """The sweep, arm or run that `text` names; ConfigurationError, with candidates, for none and for several."""
-    return _only(text, root, lambda known: True)
+    return _only(text, root)
 
 
 def find_run_id(text: str, root: Path) -> str:
@@ -119,14 +120,15 @@ def command_line(run_id: str, root: Path) -> str | None:
 
 
 def find_run(text: str, root: Path) -> SweptRun:
-    """The one run that `text` names; `last` is the one of the last sweep whose record was written last.
+    """The one run that `text` names, of several the one that is done; `last` is that of the last sweep whose record was
+    written last.
 
     ConfigurationError as of `find`, and where it names several.
     """
     sweeps = read_sweeps(root) if text == LAST else []
     if sweeps:
         return max(sweeps[0].runs, key=lambda run: _written(root / "runs" / run.run_id))
-    found = _only(text, root, lambda known: len(known.runs) == 1)
+    found = _only(text, root, lambda known: _is_done(known, root), lambda known: len(known.runs) == 1)
     if len(found.runs) > 1:
         raise ConfigurationError(f"{text!r} is several runs; name one:\n{_listed(_runs_of(found))}")
     return found.runs[0]
@@ -138,14 +140,22 @@ def _written(directory: Path) -> float:
     return path.stat().st_mtime if path.is_file() else 0.0
 
 
-def _only(text: str, root: Path, preferred: Callable[[Reference], bool]) -> Reference:
+def _is_done(known: Reference, root: Path) -> bool:
+    """Whether it is one run, whose record says that it is done."""
+    record = read_run_record(root / "runs" / known.runs[0].run_id) if len(known.runs) == 1 else None
+    return record is not None and record.get("status") == "done"
+
+
+def _only(text: str, root: Path, *preferred: Callable[[Reference], bool]) -> Reference:
+    """What `text` names, of several what the first of `preferred` that holds of any holds of."""
     sweeps = read_sweeps(root)
     if text == LAST and sweeps:
         return Reference(sweeps[0], sweeps[0].runs, whole=True)
     known, shown = list(_known(sweeps)), repr(text if len(text) <= LONGEST else f"{text[:LONGEST]}...")
     for names in (_by_identifier, _by_name, _by_start_of_identifier, _by_start_of_name):
         matching = [one for one in known if names(text, one)]
-        found = _distinct([one for one in matching if preferred(one)] or matching)
+        chosen = ([one for one in matching if holds(one)] for holds in preferred)
+        found = _distinct(next(filter(None, chosen), matching))
         if len(found) > 1:
             raise ConfigurationError(f"{text!r} may be several things; name one:\n{_listed(found)}")
         if found:
