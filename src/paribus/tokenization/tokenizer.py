@@ -1,7 +1,5 @@
 """`Tokenizer`: a `TextTokenizer` that can be trained, and handed to other libraries and taken from them."""
 
-import dataclasses
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,20 +106,8 @@ class Tokenizer(TextTokenizer):
             given = () if algorithm == "bytes" else texts
             words = count_pretokens(given, cutter or Pretokenizer(name), threads=whole_number(threads, "threads"))
         trained = train_vocabulary(words, request, progress)
-        settings = dataclasses.replace(
-            settings,
-            unknown=trained.unknown,
-            stopped=trained.stopped,
-            string_equal_pairs=trained.string_equal_pairs,
-        )
-        tokenizer = cls(trained.vocabulary, settings, cutter)
-        if algorithm != "bytes" and vocab_size is not None and tokenizer.vocab_size < vocab_size:
-            warnings.warn(
-                f"vocab_size={vocab_size} was asked for, and the texts gave {tokenizer.vocab_size} tokens: no pair is "
-                "left to merge; give more text or ask for fewer",
-                stacklevel=2,
-            )
-        return tokenizer
+        trained.warn_of_fewer(request, stacklevel=2)
+        return cls(trained.vocabulary, trained.adopted(settings), cutter)
 
     def to_huggingface(self, **options: Any) -> "PreTrainedTokenizerBase":
         """A `transformers` tokenizer with identical ids: a fast one where `tokenizer.json` can say the same, else a

@@ -121,6 +121,11 @@ def test_a_vocabulary_smaller_than_was_asked_for_is_said() -> None:
     with pytest.warns(UserWarning, match="vocab_size=30000 was asked for, and the texts gave 258 tokens"):
         small = Tokenizer.train(["abc"], vocab_size=30_000)
     assert (small.vocab_size, small.settings.stopped) == (258, "no_pair_left")
+    with pytest.warns(UserWarning, match="was asked for") as told:
+        scaffold = Tokenizer.train(["aabaab aab"] * 9, algorithm="scaffold_bpe", vocab_size=30_000)
+    assert len(scaffold.vocabulary) > scaffold.vocab_size, "scaffolds are no tokens"
+    assert f"gave {scaffold.vocab_size} tokens" in str(told[0].message)
+    assert told[0].filename == __file__
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert train().vocab_size == 270

@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from paribus.errors import ConfigurationError
+from paribus.tokenization.pretokenize.cutter import NORMALIZING
 from paribus.tokenization.pretokenize.patterns import Pretokenizer
 from paribus.tokenization.pretokenize.unicode_classes import CODES, class_table
 from paribus.tokenization.text_tokenizer import TextTokenizer
 from paribus.tokenization.vocabulary.units import utf8
 from paribus.tokenization.vocabulary.vocabulary import UNKNOWN
 
-_NORMALIZING = ("sentencepiece", "bert")
 _WHOLE = ("left_to_right", "whole")
 """Encoders that give up a whole pre-token for an unknown one; to others a character of it is unknown."""
 
@@ -25,7 +25,7 @@ class Offsets:
 
     def __init__(self, tok: TextTokenizer) -> None:
         settings = tok.settings
-        if settings.pretokenizer in _NORMALIZING:
+        if settings.pretokenizer in NORMALIZING:
             raise ConfigurationError(
                 f"return_offsets_mapping: pretokenizer={settings.pretokenizer} normalizes a text before it cuts it, so "
                 "tokens have no places in the text; take the offsets of the tokenizer that this one was imported from, "

@@ -1,12 +1,11 @@
 """The same kind of tokenizer trained on other text, as `train_new_from_iterator` of transformers has it."""
 
 import dataclasses
-import warnings
 from collections.abc import Iterable, Iterator
 
 from paribus.errors import ConfigurationError
 from paribus.tokenization.learn.train import TrainingRequest, count_pretokens, train_vocabulary
-from paribus.tokenization.pretokenize.cutter import Cutter
+from paribus.tokenization.pretokenize.cutter import NORMALIZING, Cutter
 from paribus.tokenization.pretokenize.patterns import Pretokenizer
 from paribus.tokenization.pretokenize.spans.pretokenizer import SpanPretokenizer
 from paribus.tokenization.text_tokenizer import TextTokenizer
@@ -22,7 +21,7 @@ def retrained(
     size below the alphabet. Warns (UserWarning) where training ended below `vocab_size`.
     """
     settings = tok.settings
-    if settings.pretokenizer in ("sentencepiece", "bert"):
+    if settings.pretokenizer in NORMALIZING:
         raise ConfigurationError(
             f"train_new_from_iterator: a tokenizer imported with pretokenizer={settings.pretokenizer} is not trained "
             "here; train one with the library it came from and import that, or use Tokenizer.train"
@@ -49,21 +48,9 @@ def _trained(
     learns = request.algorithm != "bytes"
     words = count_pretokens(texts if learns else (), cutter or Pretokenizer(tok.settings.pretokenizer))
     trained = train_vocabulary(words, request)
-    settings = dataclasses.replace(
-        tok.settings,
-        special_tokens=request.special_tokens,
-        unknown=trained.unknown,
-        stopped=trained.stopped,
-        string_equal_pairs=trained.string_equal_pairs,
-    )
-    made = TextTokenizer(trained.vocabulary, settings, cutter)
-    if learns and request.vocab_size is not None and made.vocab_size < request.vocab_size:
-        warnings.warn(
-            f"vocab_size={request.vocab_size} was asked for, and the texts gave {made.vocab_size} tokens: no pair is "
-            "left to merge; give more text or ask for fewer",
-            stacklevel=4,
-        )
-    return made
+    trained.warn_of_fewer(request, stacklevel=4)
+    settings = dataclasses.replace(tok.settings, special_tokens=request.special_tokens)
+    return TextTokenizer(trained.vocabulary, trained.adopted(settings), cutter)
 
 
 def _single_texts(texts: Iterable[str | list[str]]) -> Iterator[str]:

@@ -1,7 +1,8 @@
 """From texts to a vocabulary: count pre-tokens, choose the alphabet, train, number the tokens."""
 
+import warnings
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ from paribus.tokenization.learn.word_counts import WordCounts, count_words, deco
 from paribus.tokenization.learn.wordpiece import train_wordpiece
 from paribus.tokenization.learn.words import common_words, word_columns, words_over_units
 from paribus.tokenization.pretokenize.unicode_classes import class_table
-from paribus.tokenization.settings import Algorithm
+from paribus.tokenization.settings import Algorithm, Settings
 from paribus.tokenization.vocabulary.units import UnitKind, Unknown
 from paribus.tokenization.vocabulary.vocabulary import Vocabulary
 
@@ -59,6 +60,20 @@ class TrainedVocabulary:
     stopped: Stopped
     string_equal_pairs: int
     """Merged pairs whose string was a token already; see `Training`."""
+
+    def adopted(self, settings: Settings) -> Settings:
+        """The settings of the tokenizer that has this vocabulary."""
+        return replace(settings, unknown=self.unknown, stopped=self.stopped, string_equal_pairs=self.string_equal_pairs)
+
+    def warn_of_fewer(self, request: TrainingRequest, stacklevel: int) -> None:
+        """UserWarning, told of the caller's caller, where there are fewer tokens than were asked for."""
+        size, asked = self.vocabulary.size, request.vocab_size
+        if request.algorithm != "bytes" and asked is not None and size < asked:
+            warnings.warn(
+                f"vocab_size={asked} was asked for, and the texts gave {size} tokens: no pair is left to merge; give "
+                "more text or ask for fewer",
+                stacklevel=stacklevel + 1,
+            )
 
 
 def training_kernels(algorithm: Algorithm) -> list[str]:

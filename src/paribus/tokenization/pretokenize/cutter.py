@@ -4,7 +4,9 @@ from typing import Any, Protocol
 
 from paribus.tokenization.pretokenize.patterns import PATTERNS
 
-PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", "sentencepiece", "bert")
+NORMALIZING = ("sentencepiece", "bert")
+"""Imported ones, which change a text before they cut it."""
+PRETOKENIZERS = (*PATTERNS, "spans", "predictive_entropy", *NORMALIZING)
 
 
 class Cutter(Protocol):
