@@ -89,12 +89,21 @@ def ensure_compiled(names: Iterable[str], progress: Progress | None = None) -> i
         for process in [process for process in running if process.poll() is not None]:
             running.remove(process)
             if process.returncode != 0:
-                raise RuntimeError("a kernel could not be compiled; see the message above")
+                raise RuntimeError(f"kernels could not be compiled: {_ended(process.returncode)}")
         left = [name for name in missing if not kernel_path(name).exists()]
         if progress is not None:
             progress(left[0] if left else missing[-1], len(missing) - len(left), len(missing))
         time.sleep(0.1)
     return len(missing)
+
+
+def _ended(status: int) -> str:
+    """How a compiler ended that did not compile."""
+    if status < 0:
+        return (
+            f"{COMPILER} was ended by signal {-status}, for want of memory perhaps; the same command compiles the rest"
+        )
+    return f"{COMPILER} ended with status {status}; its message is above"
 
 
 def _shares(names: list[str]) -> list[list[str]]:

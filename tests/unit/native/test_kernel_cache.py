@@ -80,6 +80,20 @@ def test_a_share_that_fails_is_told_and_the_others_are_kept(empty_cache: None, t
     assert len(list((tmp_path / "kernels").iterdir())) == 3
 
 
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [("import os; os.kill(os.getpid(), 9)", "was ended by signal 9"), ("raise SystemExit(3)", "ended with status 3")],
+)
+def test_how_a_compiler_ended_is_told(
+    empty_cache: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str, told: str
+) -> None:
+    (tmp_path / "compiler.py").write_text(code, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(loader, "COMPILER", "compiler")
+    with pytest.raises(RuntimeError, match=f"kernels could not be compiled: compiler {told}"):
+        loader.ensure_compiled(["grow_table"])
+
+
 @pytest.mark.slow
 def test_kernels_are_compiled_once_and_announced(empty_cache: None) -> None:
     heard = Heard()
