@@ -98,6 +98,21 @@ def test_an_arm_of_ones_own_is_held_to_what_it_chooses(tmp_path: Path) -> None:
         compose(*directory, "arm=mine", "encoder=fewest")
 
 
+@pytest.mark.parametrize("content", [b"", b"defaults:\n  - override /tokenizer: bpe\n", b"tokenizer: bpe\n"])
+def test_a_file_that_is_no_arm_is_told_what_one_is(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / "mine.yaml").write_bytes(content)
+    with pytest.raises(ConfigurationError, match=r"arm: mine\.yaml is no arm: one begins with '# @package"):
+        compose("--config-dir", str(tmp_path), "arm=mine")
+
+
+def test_a_file_of_options_that_is_no_text_is_named(tmp_path: Path) -> None:
+    (tmp_path / "arm").mkdir()
+    (tmp_path / "arm" / "mine.yaml").write_bytes(b"\xa5\xff\n")
+    with pytest.raises(ConfigurationError, match=r"arm/mine\.yaml is no UTF-8 text"):
+        compose("--config-dir", str(tmp_path), "arm=mine")
+
+
 def test_an_arm_typed_as_a_tokenizer_is_told() -> None:
     with pytest.raises(ConfigurationError, match="that is arm=lbpe"):
         compose("tokenizer=lbpe")

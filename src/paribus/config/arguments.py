@@ -1,7 +1,7 @@
 """Split what follows a verb into flags and Hydra's overrides."""
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paribus.config.flags import (
@@ -154,3 +154,28 @@ def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
         asked = [name for name in names if name in group]
         if len(asked) > 1:
             yield f"{' and '.join(asked)} do not go together; ask for one at a time"
+
+
+@dataclass(frozen=True)
+class Overrides:
+    """What a command line gives, by how many values it has."""
+
+    plain: list[str]
+    sweeping: list[str]
+    only_for: Mapping[str, frozenset[tuple[str, str]]]
+    """Key of a field -> the choices, (group, option), with which it is there, where with others it is not."""
+
+    @property
+    def common(self) -> list[str]:
+        """The plain ones that every choice knows."""
+        return [text for text in self.plain if override_key(text) not in self.only_for]
+
+    def fit(self, job: Sequence[str]) -> tuple[str, ...]:
+        """A job without the fields that the choices of its groups do not have."""
+        chosen = {tuple(text.lstrip("+").split("=", 1)) for text in job}
+        return tuple(text for text in job if (known := self.only_for.get(override_key(text))) is None or known & chosen)
+
+
+def override_key(override: str) -> str:
+    """What an override sets, adds or deletes."""
+    return override.split("=", 1)[0].lstrip("+~")

@@ -6,6 +6,7 @@ ARM = "arm"
 """The group; a configuration has no field of that name, only what its files choose."""
 CHOSEN = ("pretokenizer", "tokenizer", "encoder")
 """The groups that it chooses in."""
+AS_ARMS = "one begins with '# @package _global_' and overrides tokenizer and encoder, as conf/arm/bpe.yaml does"
 DOC = "A tokenizer with the encoder that belongs to it, by one word: -m arm=bpe,unigram is one factor with two values."
 
 

@@ -34,8 +34,8 @@ from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paribus.config.arguments import Command
-from paribus.config.arms import ARM, CHOSEN
+from paribus.config.arguments import Command, Overrides, override_key
+from paribus.config.arms import ARM, AS_ARMS, CHOSEN
 from paribus.config.hydra_settings import refused_settings
 from paribus.config.interpolations import refused, with_remedy
 from paribus.config.reference.files import configuration_directory
@@ -110,7 +110,7 @@ def run_with_hydra(
         # Of the first job: settings of the launcher are those of the command, and so of all its jobs.
         config = loader.load_configuration("config", list(jobs[0]), RunMode.MULTIRUN)
         # The launcher adds those of Hydra itself again.
-        own = [[text for text in job if not _key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
+        own = [[text for text in job if not override_key(text).startswith(("hydra.", "hydra/"))] for job in jobs]
         callbacks = Callbacks(config)
         callbacks.on_multirun_start(config=config, config_name="config")
         launcher = Plugins.instance().instantiate_launcher(
@@ -178,7 +178,10 @@ class _ReadOnce(ConfigRepository):
         """As Hydra's own."""
         key = (config_path, *(source.path for source in self.sources))
         if key not in self._read:
-            self._read[key] = super().load_config(config_path)
+            try:
+                self._read[key] = super().load_config(config_path)
+            except UnicodeDecodeError as error:
+                raise HydraException(f"{config_path}.yaml is no UTF-8 text: {error}") from error
         return copy.deepcopy(self._read[key])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_ReadOnce":
@@ -215,12 +218,16 @@ class _Composer:
         below = [f"{name}/{option}" for name in inner for option in self.nested_options(f"{group}/{name}")]
         return [*self.options(group), *below]
 
-    def chosen_by(self, arm: str) -> dict[str, str]:
-        """Group -> option of what an arm chooses in the groups that arms stand for."""
+    def chosen_by(self, arm: str) -> dict[str, str] | None:
+        """Group -> option of what an arm chooses in the groups that arms stand for; None for what is not read here."""
         loader = GlobalHydra.instance().config_loader()
         assert isinstance(loader, ConfigLoaderImpl)
-        found = loader.repository.load_config(f"{ARM}/{arm}")
-        listed = (found.defaults_list or []) if found else []
+        try:
+            found = loader.repository.load_config(f"{ARM}/{arm}")
+        except HydraException:  # told by whoever composes the whole
+            return None
+        in_place = found is not None and found.header.get("package") == "_global_"
+        listed = (found.defaults_list or []) if found and in_place else []
         overridden = [one for one in listed if isinstance(one, GroupDefault) and one.override]
         groups = {(one.group or "").strip("/"): str(one.value) for one in overridden}
         return {group: option for group, option in groups.items() if group in CHOSEN}
@@ -249,29 +256,7 @@ class _Composer:
         return of_hydra or self.is_choice(override)
 
 
-@dataclass(frozen=True)
-class _Overrides:
-    plain: list[str]
-    sweeping: list[str]
-    only_for: Mapping[str, frozenset[tuple[str, str]]]
-    """Key of a field -> the choices, (group, option), with which it is there, where with others it is not."""
-
-    @property
-    def common(self) -> list[str]:
-        """The plain ones that every choice knows."""
-        return [text for text in self.plain if _key(text) not in self.only_for]
-
-    def fit(self, job: Sequence[str]) -> tuple[str, ...]:
-        """A job without the fields that the choices of its groups do not have."""
-        chosen = {tuple(text.lstrip("+").split("=", 1)) for text in job}
-        return tuple(text for text in job if (known := self.only_for.get(_key(text))) is None or known & chosen)
-
-
-def _key(override: str) -> str:
-    return override.split("=", 1)[0].lstrip("+~")
-
-
-def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem], _Overrides]:
+def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
     problems: list[Problem] = []
     parsed = [override for text in overrides if (override := _parse(text, problems)) is not None]
@@ -286,10 +271,10 @@ def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem
         knowing = _knowing(override, accepted, swept, composer)
         if knowing is not None:
             only_for[path] = knowing
-        if knowing or not _add(problems, _unknown_key(override, reference)):
+        if knowing or not _add(problems, _unknownoverride_key(override, reference)):
             accepted.append(override)
     accepted = _last_of_each(accepted)
-    return problems, _Overrides(
+    return problems, Overrides(
         [o.input_line or "" for o in accepted if not o.is_sweep_override()],
         [o.input_line or "" for o in accepted if o.is_sweep_override()],
         {path: knowing for path, knowing in only_for.items() if knowing},
@@ -329,7 +314,7 @@ def _knowing(
         return None
     others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
     references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept[group]}
-    known = [choice for choice, reference in references.items() if not _unknown_key(override, reference)]
+    known = [choice for choice, reference in references.items() if not _unknownoverride_key(override, reference)]
     return None if len(known) == len(references) else frozenset((group, choice) for choice in known)
 
 
@@ -367,6 +352,8 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
         return [Problem(group, f"names no choice; known: {', '.join(options)}")]
     if not override.is_sweep_override() and not override.is_delete() and isinstance(override.value(), list):
         return [Problem(group, f"takes one choice; -m {group}={','.join(chosen)} makes a run of each")]
+    if group == ARM and (empty := [arm for arm in chosen if arm in options and composer.chosen_by(arm) == {}]):
+        return [Problem(ARM, f"{arm}.yaml is no arm: {AS_ARMS}") for arm in empty]
     wrong = [v for v in chosen if v not in options and v != "None"]
     nested = [v for v in wrong if "/" in v and Path(v).name in composer.options(f"{group}/{Path(v).parent}")]
     known = composer.nested_options(group) if len(nested) < len(wrong) else options
@@ -389,7 +376,7 @@ def _reference(choices: list[Override], composer: _Composer, *more: str) -> Dict
         return composer.compose([])
 
 
-def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
+def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Problem]:
     """An override of a key that is not there. What `+` appends is judged with the whole configuration."""
     path = str(override.key_or_group)
     if override.is_add() or override.is_force_add():
@@ -423,7 +410,7 @@ def _compose(overrides: list[str], composer: _Composer, problems: list[Problem])
 
 
 def _expand(
-    command: Command, usable: _Overrides, base: DictConfig | None, problems: list[Problem]
+    command: Command, usable: Overrides, base: DictConfig | None, problems: list[Problem]
 ) -> tuple[list[list[str]], tuple[str, ...], bool]:
     """Overrides of each job, the declared factors, and whether this is a multirun."""
     parameters: Mapping[str, Any] = {}
@@ -463,7 +450,7 @@ def _unlike_arm(cfg: DictConfig, composer: _Composer) -> Iterator[Problem]:
     """Groups in which something else is chosen than the arm does: rows would be named by what they are not."""
     choices = OmegaConf.select(cfg, "hydra.runtime.choices")
     arm = choices.get(ARM)
-    for group, option in composer.chosen_by(arm).items() if arm else ():
+    for group, option in ((arm and composer.chosen_by(arm)) or {}).items():
         if choices[group] != option:
             told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
             yield Problem(group, f"{told}; leave one of them out")
