@@ -202,16 +202,30 @@ def test_what_cannot_be_exported_is_refused_and_leaves_nothing(
     assert sorted(path.as_posix() for path in Path().rglob("*")) == ["full", "full/file"]
 
 
+@pytest.mark.parametrize("name", ["sha256", "shutil.copyfileobj"])
 def test_a_failure_leaves_nothing_half_written(
-    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    def full(path: Path) -> str:
+    def full(path: Path, *_: Path) -> str:
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("paribus.commands.kept.export.sha256", full)
+    monkeypatch.setattr(f"paribus.commands.kept.export.{name}", full)
     assert main(["export", "last", "new/mine", f"root={here}"]) == 1
     assert "the disk is full while writing" in capsys.readouterr().err
     assert sorted(path.name for path in Path().iterdir()) == []
+
+
+def test_who_exports_to_one_directory_later_is_told(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def meanwhile(_: Path) -> None:
+        Path("mine").mkdir()
+        Path("mine/theirs").write_text("theirs", encoding="utf-8")
+
+    monkeypatch.setattr("paribus.commands.kept.export.complete", meanwhile)
+    assert main(["export", "last", "mine", f"root={here}"]) == 2
+    assert "mine is there and not empty" in capsys.readouterr().err
+    assert sorted(path.as_posix() for path in Path().rglob("*")) == ["mine", "mine/theirs"]
 
 
 def test_a_damaged_checkpoint_is_not_exported(here: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

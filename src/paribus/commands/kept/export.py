@@ -1,5 +1,6 @@
 """The verb `paribus export`: the model of a run as a Hugging Face directory, with a card that says how it was made."""
 
+import errno
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +73,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
         return 0
     wanted = parse(arguments)
     if wanted.target.exists() and (not wanted.target.is_dir() or any(wanted.target.iterdir())):
-        raise ConfigurationError(f"{wanted.target} is there and not empty; name a directory that is not there yet")
+        raise _taken(wanted.target)
     run_id = find_run_id(wanted.name, wanted.root.path)
     record = _record(run_id, wanted.root)
     training = _artefact(record, "training", run_id, wanted.root)
@@ -85,7 +86,7 @@ def export_command(arguments: Sequence[str], console: Console) -> int:
         training=training.record(),
         scores=_scores(record, step, wanted.root),
     )
-    with _parents_of(wanted.target), atomic.replacing(wanted.target) as aside:
+    with _parents_of(wanted.target), _alone(wanted.target), atomic.replacing(wanted.target) as aside:
         _copy(training, checkpoint, aside)
         complete(aside)
         with_code = wanted.with_code and not (aside / "tokenizer.json").is_file()
@@ -182,12 +183,30 @@ def _scores(record: Mapping[str, Any], step: int, root: OutputRoot) -> dict[str,
 
 def _copy(training: Artifact, checkpoint: Path, target: Path) -> None:
     """Copy a checkpoint; DataError where the copy is not what was published."""
-    shutil.copytree(checkpoint, target)
     digests = training.record()["files"]
-    for path in sorted(path for path in target.rglob("*") if path.is_file()):
-        name = f"{checkpoint.name}/{path.relative_to(target).as_posix()}"
-        if sha256(path) != digests[name]["sha256"]:
+    for path in sorted(path for path in checkpoint.rglob("*") if path.is_file()):
+        name = path.relative_to(training.path).as_posix()
+        copied = target / path.relative_to(checkpoint)
+        copied.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("rb") as source, atomic.naming(copied), copied.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        if sha256(copied) != digests[name]["sha256"]:
             raise DataError(f"{training.path / name} differs from its digest; `paribus doctor` sets the training aside")
+
+
+def _taken(target: Path) -> ConfigurationError:
+    return ConfigurationError(f"{target} is there and not empty; name a directory that is not there yet")
+
+
+@contextmanager
+def _alone(target: Path) -> Iterator[None]:
+    """ConfigurationError where another export made `target` meanwhile."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise _taken(target) from error
+        raise
 
 
 @contextmanager
