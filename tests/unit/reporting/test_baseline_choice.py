@@ -17,7 +17,7 @@ from paribus.config.groups.experiment import default_table
 from paribus.reporting.formats.choice import MOST_DIFFERENCES, baseline_choice
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import compare
-from paribus.reporting.table.frame import RunRecord
+from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.pairs import pair_differences
 from support.tables import FACTORS, demo_runs, record
 
@@ -205,3 +205,14 @@ def _in_a_browser(path: Path, fragment: str, scratch: Path) -> str:
         [CHROMIUM, *options, f"{path.as_uri()}#{fragment}"], capture_output=True, check=True, timeout=120
     )
     return done.stdout.decode()
+
+
+def test_a_declared_baseline_without_runs_is_not_named_where_it_cannot_be_chosen(tmp_path: Path) -> None:
+    table = replace(default_table(), baseline={"tokenizer": "arm 0"})
+    runs = arms(tmp_path, 4)
+    whole = baseline_choice(compare(runs, ("tokenizer",), table=table))
+    assert "shown for the declared one alone" in whole.undeclared
+    lacking = compare(runs[3:], ("tokenizer",), [MissingRun({"tokenizer": "arm 0"}, "gone")], table)
+    choice = baseline_choice(lacking)
+    assert len(choice.options) == 3 and not any("(declared)" in text for _, text in choice.options)
+    assert "the declared one" not in choice.undeclared

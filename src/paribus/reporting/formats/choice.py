@@ -114,5 +114,7 @@ def _undeclared(comparison: Comparison, found: Mapping[Place, Difference]) -> st
     cells = [row.cells[key] for row in comparison.finished for key in scored]
     late = ", for which the intervals are not adjusted" if any(each.interval for each in found.values()) else ""
     marked = any(cell.p_value is not None or cell.best for cell in cells)
-    alone = "; p-values, stars and bold are shown for the declared one alone" if marked else ""
+    offered = all(row.runs for row in comparison.baseline_rows)
+    whose = "for the declared one" if offered else "where none is chosen"
+    alone = f"; p-values, stars and bold are shown {whose} alone" if marked else ""
     return f"This baseline was chosen after the numbers were seen{late}{alone}."
