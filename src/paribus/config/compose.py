@@ -9,19 +9,19 @@ import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra._internal.callbacks import Callbacks
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository
+from hydra._internal.config_repository import ConfigRepository, IConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
 from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.default_element import GroupDefault
+from hydra.core.default_element import GroupDefault, ResultDefault
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -152,10 +152,8 @@ def _initialized(command: Command) -> Iterator[Hydra]:
             raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
         path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
     try:
-        hydra_app = Hydra.create_main_hydra2("paribus", path)
-        loader = hydra_app.config_loader
-        assert isinstance(loader, ConfigLoaderImpl)
-        loader.repository = _ReadOnce(path)
+        hydra_app = Hydra("paribus", _Loader(path))
+        GlobalHydra.instance().initialize(hydra_app)
         yield hydra_app
     finally:
         GlobalHydra.instance().clear()
@@ -164,7 +162,7 @@ def _initialized(command: Command) -> Iterator[Hydra]:
 class _ReadOnce(ConfigRepository):
     """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
 
-    Hydra changes what it is given, so it is given copies.
+    Nobody may change what it gives (`_Loader`).
     """
 
     def __init__(
@@ -182,11 +180,28 @@ class _ReadOnce(ConfigRepository):
                 self._read[key] = super().load_config(config_path)
             except UnicodeDecodeError as error:
                 raise HydraException(f"{config_path}.yaml is no UTF-8 text: {error}") from error
-        return copy.deepcopy(self._read[key])
+        return self._read[key]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> "_ReadOnce":
         """Hydra copies a repository before it may add places to search; what was read stays in common."""
         return _ReadOnce(self._path, self._read)
+
+
+class _Loader(ConfigLoaderImpl):
+    """Hydra's loader, which reads each file once and changes nothing of what it read."""
+
+    def __init__(self, path: ConfigSearchPath) -> None:
+        super().__init__(path)
+        self.repository = _ReadOnce(path)
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
+
+        Hydra copies what belongs to a package, so the rest alone is left to copy here.
+        """
+        found = super()._load_single_config(default, repo)
+        read = repo.load_config(str(default.config_path))
+        return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
 
 
 class _Composer:
