@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from support.forked import run
+
 OVERRIDES = (
     "scale=tiny",
     "corpus=files",
@@ -25,12 +27,13 @@ TOPICS = {
 
 
 def paribus(directory: Path, *arguments: str, expect: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(command(arguments), cwd=directory, capture_output=True, text=True, check=False)
+    done = run(["-m", "paribus", *arguments], cwd=directory)
     assert done.returncode == expect, f"exit {done.returncode}\n{done.stdout}\n{done.stderr}"
     return done
 
 
 def command(arguments: Sequence[str]) -> list[str]:
+    """The same in an interpreter of its own."""
     return [sys.executable, "-m", "paribus", *arguments]
 
 

@@ -3,8 +3,6 @@
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -12,17 +10,17 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from support.forked import Forked
 from support.stages import files
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
 SCENARIOS = Path(__file__).with_name("shared_scoring.py")
 
 
-def begin(root: Path, name: str, processes: int) -> subprocess.Popen[str]:
+def begin(root: Path, name: str, processes: int, members: int = 2) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": str(processes)}
     environment["PYTHONPATH"] = f"{SCENARIOS.parents[2]}:{SCENARIOS.parent}"
-    command = [sys.executable, str(SCENARIOS), str(root), name, str(processes)]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Forked([str(SCENARIOS), str(root), name, str(processes)], env=environment, members=members)
 
 
 def run(root: Path, name: str, processes: int) -> str:
@@ -81,7 +79,8 @@ def test_tasks_that_are_fine_tuned_on_at_once_end_with_the_bytes_of_one_after_th
 def test_a_process_that_is_killed_ends_all_and_what_is_finished_stays(tmp_path: Path) -> None:
     import psutil
 
-    process = begin(tmp_path, "finetuning", 2)
+    # Who is to be killed is known by its environment, which a fork has none of its own in the eyes of Linux.
+    process = begin(tmp_path, "finetuning", 2, members=0)
     work = tmp_path / "finetuning2.work"
     while not list(work.glob("*.json")):
         assert process.poll() is None, process.communicate()

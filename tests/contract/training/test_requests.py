@@ -2,8 +2,6 @@
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from paribus.errors import InterruptedRunError
 from paribus.training.processes.requests import STEPPING, Asked, Requests, passed_on
+from support.forked import Forked
 from support.stages import files
 from support.training_inputs import write_inputs
 
@@ -25,19 +24,18 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def begin(root: Path, name: str) -> subprocess.Popen[str]:
+def begin(root: Path, name: str, members: int = 2) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[2])}
-    command = [sys.executable, str(SCENARIOS), str(root), name]
-    return subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return Forked([str(SCENARIOS), str(root), name], env=environment, members=members)
 
 
-def finish(process: subprocess.Popen[str]) -> str:
+def finish(process: Forked) -> str:
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     return output
 
 
-def send_in_a_step(process: subprocess.Popen[str], number: signal.Signals, metrics: Path) -> None:
+def send_in_a_step(process: Forked, number: signal.Signals, metrics: Path) -> None:
     """Signal a training that has made some steps."""
     while not metrics.exists() or metrics.read_bytes().count(b"\n") < STEPS_BEFORE:
         assert process.poll() is None, process.communicate()

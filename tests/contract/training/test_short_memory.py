@@ -3,8 +3,6 @@
 import dataclasses
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from paribus.errors import OutOfMemoryError
 from paribus.stage.context import SilentReporter
 from paribus.training.build import build
 from paribus.training.step import step as step_module
+from support import forked
 from support.stages import files
 from support.training_inputs import TRAINING, config, context, execute, write_inputs
 
@@ -95,13 +94,7 @@ def test_two_processes_of_which_one_runs_out_of_memory_begin_again_from_the_last
     write_inputs(tmp_path)
     scenario = Path(__file__).with_name("process_scenarios.py")
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(scenario.parents[2])}
-    done = subprocess.run(
-        [sys.executable, str(scenario), str(tmp_path), "short"],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = forked.run([str(scenario), str(tmp_path), "short"], env=environment, members=2)
     assert done.returncode == 0, done.stderr
     said, went_on = json.loads((tmp_path / "short" / "said.json").read_text())
     assert "the next attempt takes 1 (process 1): all processes begin again from the last checkpoint" in said
