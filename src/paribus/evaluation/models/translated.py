@@ -8,13 +8,11 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.measures.bleu import Bleu, bleu, tokenized_bleu
 from paribus.evaluation.models.translation import Translator
 from paribus.evaluation.results import ResultRow
-from paribus.evaluation.suites.translations import TRANSLATIONS
+from paribus.evaluation.suites.translations import TRANSLATION, TRANSLATIONS
 from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs
 from paribus.evaluation.tasks.passages import text_digest
 from paribus.evaluation.tasks.promptless import pairs_path
 
-TRANSLATION = "translation"
-"""The task of held-out pairs."""
 BLEU, TOKENIZED_BLEU = "bleu", "tokenized_bleu"
 """The measures of translations, in [0, 1] as all others."""
 

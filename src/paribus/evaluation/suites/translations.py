@@ -11,6 +11,9 @@ from paribus.evaluation.suites.benchmark import Hub, Record, text
 from paribus.evaluation.suites.files import DataFile, read_lines
 from paribus.evaluation.tasks.heldout_pairs import TextPair
 
+TRANSLATION = "translation"
+"""The task of held-out pairs, which is no set of its own."""
+
 
 @dataclass(frozen=True)
 class TranslationSet:

@@ -1,0 +1,105 @@
+"""The texts of what runs were scored on, from their artefacts `tasks` and `finetuning_data`."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from paribus.evaluation.segmenters.corpus import read_segmented
+from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED, concatenated
+from paribus.evaluation.suites.translations import TRANSLATION
+from paribus.evaluation.tasks.heldout import HELDOUT
+from paribus.evaluation.tasks.items import read_records
+from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
+from paribus.finetuning.data import read_task
+from paribus.pipeline.output_root import OutputRoot
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.reporting.items.item_text import ItemText, Texts
+from paribus.reporting.items.scored import HELDOUT as HELDOUT_DOCUMENTS
+
+TASKS, FINETUNING_DATA = "tasks", "finetuning_data"
+_HELDOUT = (HELDOUT_DOCUMENTS, TRANSLATION, HELDOUT_CLEAN, HELDOUT_CONCATENATED)
+"""Tasks and sets of documents that are held-out text of the corpus."""
+
+
+class StoredTexts:
+    """The texts of the items of some runs, as far as the store still has them."""
+
+    def __init__(self, runs: Sequence[PreparedRun], root: OutputRoot) -> None:
+        self.gone: list[str] = []
+        """What is not there of the artefacts that have texts, and why, a line each."""
+        self._tasks = self._found(TASKS, runs, root)
+        self._finetuning = self._found(FINETUNING_DATA, runs, root)
+
+    def of(self, name: str) -> Texts:
+        """Text of each item of a task, or document of a set; none of what has no texts or is gone."""
+        found: dict[str, ItemText] = {}
+        for directory in self._finetuning:
+            if (directory / name).is_dir():
+                found |= finetuned_texts(directory / name)
+        for directory in self._tasks:
+            found |= scored_texts(directory, name)
+        return found
+
+    def _found(self, stage: str, runs: Sequence[PreparedRun], root: OutputRoot) -> list[Path]:
+        paths = []
+        for key in dict.fromkeys(run.nodes[stage].key for run in runs if stage in run.nodes):
+            artifact, path = root.store.find(stage, key), root.store.path(stage, key)
+            if artifact is not None:
+                paths.append(artifact.path)
+            else:
+                why = root.store.damage(stage, key) or "is gone"
+                made = f"`paribus run` with the same overrides and until={stage} makes it again"
+                self.gone.append(f"no texts: {path} {why}; {made}")
+        return paths
+
+
+def scored_texts(tasks: Path, name: str) -> dict[str, ItemText]:
+    """What an artefact `tasks` has of a task or set of documents."""
+    if name in _HELDOUT:
+        return dict(map(_document, _records(tasks / HELDOUT)))
+    sets = (other for other in _text_sets(tasks) if name in (other, concatenated(other)))
+    if (found := next(sets, None)) is not None:
+        return dict(map(_document, _records(texts_path(tasks, found))))
+    if segmented_path(tasks, name).is_file():
+        sentences = read_segmented(segmented_path(tasks, name))
+        return {
+            f"test/{number}": ItemText(accepted=(" ".join(words),)) for number, words in enumerate(sentences, start=1)
+        }
+    pairs = {str(record["id"]): _pair(record) for record in _records(pairs_path(tasks, name))}
+    return pairs or {str(record["id"]): _item(record) for record in _records(tasks / f"{name}.jsonl")}
+
+
+def _text_sets(tasks: Path) -> Iterator[str]:
+    ending = texts_path(tasks, "").name
+    yield from (path.name.removesuffix(ending) for path in sorted(tasks.glob(f"*{ending}")))
+
+
+def _records(path: Path) -> list[dict[str, Any]]:
+    return read_records(path) if path.is_file() else []
+
+
+def _document(record: dict[str, Any]) -> tuple[str, ItemText]:
+    return str(record["id"]), ItemText(record["text"]) if "text" in record else _pair(record)
+
+
+def _pair(record: dict[str, Any]) -> ItemText:
+    return ItemText(record["source"], accepted=(record["target"],))
+
+
+def _item(record: dict[str, Any]) -> ItemText:
+    """A line of `<task>.jsonl`, one of the four kinds that `paribus.evaluation.tasks.items` writes."""
+    if "contexts" in record:
+        return ItemText(choices=tuple(record["contexts"]), right=record["gold"], ending=record["ending"])
+    if "choices" in record:
+        return ItemText(record["query"], tuple(record["choices"]), record["gold"])
+    if "target" in record:
+        return ItemText(record["query"], accepted=(record["target"],))
+    return ItemText(record["query"], accepted=tuple(", ".join(spans) for spans in record["answers"]))
+
+
+def finetuned_texts(task: Path) -> dict[str, ItemText]:
+    """The questions of a task that models were fine-tuned on; of one that asks nothing the document."""
+    data = read_task(task)
+    return {
+        each.id: ItemText(each.question or data.documents[each.document], accepted=each.answers) for each in data.scored
+    }

@@ -1,0 +1,69 @@
+"""The texts of what runs were scored on, read from what the stage `tasks` writes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from paribus.evaluation.suites.benchmark import BenchmarkPrompt, Generation
+from paribus.evaluation.tasks.files import write_task
+from paribus.evaluation.tasks.heldout import HELDOUT, write_heldout
+from paribus.evaluation.tasks.heldout_pairs import TextPair, write_pairs
+from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, ItemSet, TextItem
+from paribus.evaluation.tasks.promptless import pairs_path, segmented_path, texts_path
+from paribus.pipeline.item_texts import finetuned_texts, scored_texts
+from paribus.reporting.items.item_text import ItemText
+
+KINDS: dict[str, tuple[AnyItem, ItemText]] = {
+    "choices": (Item("test/1", "Is it?", ("yes", "no"), 1), ItemText("Is it?", ("yes", "no"), 1)),
+    "blank": (BlankItem("test/1", ("It", "They"), "is so.", 0), ItemText("", ("It", "They"), 0, "is so.")),
+    "text": (TextItem("test/1", "What", " follows"), ItemText("What", accepted=(" follows",))),
+    "answer": (
+        AnswerItem("test/1", "Who?", (("he", "she"), ("they",))),
+        ItemText("Who?", accepted=("he, she", "they")),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_item_of_each_kind_has_its_texts(kind: str, tmp_path: Path) -> None:
+    item, text = KINDS[kind]
+    generation = Generation(("\n",), "lm_eval") if kind == "answer" else None
+    write_task(tmp_path, "a_task", ItemSet([item], [item], "itself"), BenchmarkPrompt("a test"), generation)
+    assert scored_texts(tmp_path, "a_task") == {"test/1": text}
+    assert scored_texts(tmp_path, "another") == {}
+
+
+def test_documents_pairs_and_segmented_sentences_have_their_texts(tmp_path: Path) -> None:
+    write_heldout(tmp_path / HELDOUT, [("a", "held out")])
+    write_heldout(texts_path(tmp_path, "wikipedia"), [("b", "an article")])
+    write_pairs(pairs_path(tmp_path, "wmt14_en_de"), [TextPair("c", "a word", "ein Wort")])
+    segmented_path(tmp_path, "pku").write_text("我们 在\n这里\n", encoding="utf-8")
+    for name in ("heldout", "heldout_clean", "heldout_concatenated"):
+        assert scored_texts(tmp_path, name) == {"a": ItemText("held out")}
+    for name in ("wikipedia", "wikipedia_concatenated"):
+        assert scored_texts(tmp_path, name) == {"b": ItemText("an article")}
+    assert scored_texts(tmp_path, "wmt14_en_de") == {"c": ItemText("a word", accepted=("ein Wort",))}
+    assert scored_texts(tmp_path, "pku") == {
+        "test/1": ItemText(accepted=("我们 在",)),
+        "test/2": ItemText(accepted=("这里",)),
+    }
+
+
+def test_held_out_pairs_are_a_source_and_what_should_follow(tmp_path: Path) -> None:
+    write_pairs(tmp_path / HELDOUT, [TextPair("a", "a word", "ein Wort")])
+    for name in ("heldout", "translation"):
+        assert scored_texts(tmp_path, name) == {"a": ItemText("a word", accepted=("ein Wort",))}
+
+
+def test_a_fine_tuned_question_has_its_text_or_that_of_its_document(tmp_path: Path) -> None:
+    questions = [
+        {"id": name, "question": question, "document": 0, "answers": ["an answer"], "digest": ""}
+        for name, question in (("a", "What?"), ("b", ""))
+    ]
+    (tmp_path / "documents.jsonl").write_text(json.dumps("a document") + "\n", encoding="utf-8")
+    lines = "".join(json.dumps(question) + "\n" for question in questions)
+    for split in ("train", "validation"):
+        (tmp_path / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+    texts = {"a": "What?", "b": "a document"}
+    assert finetuned_texts(tmp_path) == {name: ItemText(text, accepted=("an answer",)) for name, text in texts.items()}
