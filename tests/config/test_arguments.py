@@ -10,7 +10,7 @@ from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 
 TINY = ("scale=tiny", "corpus=pydocs_small", "tracking=none")
-WITH_CONFIGURATION = ("run", "plan", "status", "report", "doctor")
+WITH_CONFIGURATION = ("run", "plan", "status", "report", "items", "doctor")
 UNKNOWN = [
     (("--seed=3",), "say seed=3"),
     (("--seed", "3"), "say seed=3"),
@@ -24,8 +24,8 @@ UNKNOWN = [
     (("-j", "4"), "hydra/launcher=joblib"),
     (("--multi-run",), "did you mean --multirun"),
     (("--config-name=x",), "experiment=NAME"),
-    (("--nothing-like-it",), "known: --cfg"),
-    (("--",), "known: --cfg"),
+    (("--nothing-like-it",), "known: --"),
+    (("--",), "known: --"),
     (("--run",), "is no flag"),
 ]
 

@@ -116,6 +116,7 @@ def settled_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("status",), 1),
         (("report",), 2),
         (("report", "--why"), 0),
+        (("items",), 2),
         (("doctor",), 2),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",

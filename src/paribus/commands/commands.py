@@ -76,6 +76,12 @@ def _report(command: Command, console: Console) -> int:
     return report_command(command, console)
 
 
+def _items(command: Command, console: Console) -> int:
+    from paribus.commands.items.verb import items_command
+
+    return items_command(command, console)
+
+
 def _doctor(command: Command, console: Console) -> int:
     from paribus.checks.command import compose_command
     from paribus.pipeline.output_root import OutputRoot
@@ -146,6 +152,7 @@ VERBS: dict[str, Callable[[Sequence[str]], int]] = {
     "plan": _with_overrides("plan", _plan),
     "status": _with_overrides("status", _status),
     "report": _with_overrides("report", _report),
+    "items": _with_overrides("items", _items),
     "list": _list,
     "export": _export,
     "prune": _prune,

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paribus.config.flags import (
+    APART,
     CONFIG_DIR,
     HELP,
     INFORMATION,
@@ -12,9 +13,10 @@ from paribus.config.flags import (
     ONLY_BESIDE,
     SHORT,
     SHOWING,
-    VALUES,
+    VALUES_OF_A_VERB,
     known_flags,
     no_flag,
+    value_of,
 )
 from paribus.errors import ConfigurationError
 
@@ -67,6 +69,14 @@ class Command:
         """Whether --dry-run was given, for which `paribus run` only plans."""
         return "--dry-run" in self._names
 
+    def has(self, name: str) -> bool:
+        """Whether a flag was given."""
+        return name in self._names
+
+    def value(self, name: str) -> str | None:
+        """The value of a flag that its verb has once; None where it was not given."""
+        return next((flag.value for flag in self.flags if flag.name == name), None)
+
     @property
     def config_directories(self) -> tuple[str, ...]:
         """Directories of the user's own groups and experiments, given with --config-dir."""
@@ -111,7 +121,7 @@ def parse(arguments: Sequence[str], verb: str = "run") -> Command:
             _add_flag(argument, left, verb, flags, problems)
         else:
             overrides.append(f"+{argument}" if argument.startswith("experiment=") else argument)
-    problems += _misplaced(flags)
+    problems += _misplaced(flags, verb)
     if problems:
         raise ConfigurationError("\n".join(problems))
     return Command(tuple(flags), tuple(overrides))
@@ -125,10 +135,10 @@ def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], prob
         problems.append(no_flag(name, value if joined else _taken(left), verb))
     elif name == "--info":
         flags.append(Flag(name, value if joined else left.pop(0) if left and left[0] in INFORMATION else "all"))
-    elif name in VALUES:
+    elif (wanted := value_of(name, verb)) is not None:
         given = value if joined else _taken(left)
         flags.append(Flag(name, given))
-        problems += [] if given else [f"{written} needs a value: {VALUES[name]}"]
+        problems += [] if given else [f"{written} needs a value: {wanted}"]
     else:
         flags.append(Flag(name))
         problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
@@ -144,13 +154,15 @@ def _taken(left: list[str]) -> str | None:
     return left.pop(0) if may else None
 
 
-def _misplaced(flags: Sequence[Flag]) -> Iterator[str]:
-    """Flags that mean nothing without another, and several that each want something else shown."""
-    names = list(dict.fromkeys(flag.name for flag in flags))
+def _misplaced(flags: Sequence[Flag], verb: str) -> Iterator[str]:
+    """Flags that mean nothing without another, several that each want something else, and values given twice."""
+    given = [flag.name for flag in flags]
+    names = list(dict.fromkeys(given))
+    yield from (f"{name} is given twice" for name in VALUES_OF_A_VERB.get(verb, {}) if given.count(name) > 1)
     for name in names:
         if name in ONLY_BESIDE and not ONLY_BESIDE[name] & set(names):
             yield f"{name} goes with {' or '.join(sorted(ONLY_BESIDE[name]))} only"
-    for group in (SHOWING - {HELP}, *OF_A_VERB.values()):
+    for group in APART:
         asked = [name for name in names if name in group]
         if len(asked) > 1:
             yield f"{' and '.join(asked)} do not go together; ask for one at a time"

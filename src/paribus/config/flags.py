@@ -33,8 +33,35 @@ OF_A_VERB: Mapping[str, Mapping[str, str]] = {
         "--why": "in place of the table, every setting in which the runs differ, declared or not",
         "--null": "in place of the table, how often its tests find a difference between halves of one arm's runs",
     },
+    "items": {
+        "--task": "list the items of a task, or the documents of a set (heldout, or by its name)",
+        "--shots": "with this number of examples in the prompt alone; otherwise with all",
+        "--checkpoint": "of the last of the scored checkpoints, or of that of a step; otherwise of all",
+        "--better": "those in which ROW of the table, by its labels, is better than what it is compared with",
+        "--limit": "how many items are listed, those where arms part most; otherwise 10",
+        "--all": "list every item, those in which arms do not part too",
+        "--file": "write every item of every run with its texts to FILE, .parquet, .csv or .jsonl, and list none",
+        "--json": _AS_JSON,
+    },
 }
-"""Verb -> flags of ours that it alone has -> what each asks for. No two of them go together."""
+"""Verb -> flags of ours that it alone has -> what each asks for."""
+VALUES_OF_A_VERB: Mapping[str, Mapping[str, str]] = {
+    "items": {
+        "--task": "TASK",
+        "--shots": "N",
+        "--checkpoint": "last|STEP",
+        "--better": "ROW",
+        "--limit": "N",
+        "--file": "FILE",
+    }
+}
+"""Verb -> those of its flags that need a value -> what it is."""
+APART: tuple[frozenset[str], ...] = (
+    frozenset(SHOWING - {HELP}),
+    frozenset(OF_A_VERB["report"]),
+    frozenset({"--limit", "--all"}),
+)
+"""Flags no two of which go together."""
 _EVERYWHERE = {*SHOWING, *VALUES, *ONLY_BESIDE, "--multirun"}
 _SAID_OTHERWISE = {
     **dict.fromkeys(
@@ -64,6 +91,11 @@ def known_flags(verb: str) -> list[str]:
     return sorted({*_EVERYWHERE, *OF_A_VERB.get(verb, ())})
 
 
+def value_of(flag: str, verb: str) -> str | None:
+    """What a flag of a verb needs as its value; None for one that has none."""
+    return VALUES.get(flag) or VALUES_OF_A_VERB.get(verb, {}).get(flag)
+
+
 def no_flag(name: str, value: str | None, verb: str) -> str:
     """The sentence for a flag that `verb` does not have, with what was probably meant."""
     return f"{name} is no flag of paribus {verb}: {_meant(name, value, verb)}"
@@ -71,7 +103,8 @@ def no_flag(name: str, value: str | None, verb: str) -> str:
 
 def _meant(name: str, value: str | None, verb: str) -> str:
     word, flags = name.lstrip("-").replace("-", "_"), known_flags(verb)
-    if owners := [owner for owner, own in OF_A_VERB.items() if name in own]:
+    # What has a value is a field to most people: `--limit 3` of a run is evaluation.limit.
+    if owners := [owner for owner, own in OF_A_VERB.items() if name in own and value_of(name, owner) is None]:
         return f"it is one of paribus {' and '.join(owners)}"
     if word in _SAID_OTHERWISE:
         return _SAID_OTHERWISE[word]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from paribus.checks.command import compose_command
@@ -28,7 +29,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
     [*(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")), *(ROOT / "docs").glob("*.md")]
 )
-COMPOSED = ("run", "plan", "status", "report", "doctor")
+COMPOSED = ("run", "plan", "status", "report", "items", "doctor")
 
 
 PYTHON_PAGES = [page for page in PAGES if "```python" in page.read_text(encoding="utf-8")]
@@ -74,7 +75,7 @@ def of_makefile() -> list[tuple[str, str]]:
     return [("Makefile", line.replace("\\$$", "$")) for line in lines]
 
 
-NAMING_VERBS = ("status", "report")
+NAMING_VERBS = ("status", "report", "items")
 """Verbs that take a name, or nothing, in place of overrides."""
 OTHERS: dict[str, Callable[[list[str]], object]] = {
     "tokenize": lambda words: read_options(words, tokenize.OPTIONS),
@@ -136,6 +137,9 @@ def surroundings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, o
     with EncodedCorpusWriter(tmp_path / "tokens", bpe) as writer:
         ids = bpe.encode(texts[0])
         writer.append(ids, np.array([len(ids)]), np.array([len(texts[0])]))
+    items = [("boolq", "acc", False, "where is Arizona?", "test/1", "bpe", 1.0)]
+    names = ["task", "metric", "left_out", "question", "item", "tokenizer", "value"]
+    pd.DataFrame(items, columns=names).to_parquet("items.parquet")
     return {"texts": texts, "tok": bpe, "bpe": bpe, "scaffold": scaffold, "path": tmp_path / "tokens"}
 
 

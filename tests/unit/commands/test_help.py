@@ -15,7 +15,7 @@ from paribus.commands.help.completion import SCRIPTS, complete
 from paribus.commands.help.explain import explain
 from paribus.commands.help.verb_help import EXAMPLES, verb_help
 from paribus.config.arguments import parse
-from paribus.config.flags import OF_A_VERB
+from paribus.config.flags import OF_A_VERB, VALUES_OF_A_VERB
 from paribus.config.reference.fields import fields_of
 from paribus.config.reference.files import groups, options
 from paribus.errors import ConfigurationError
@@ -45,7 +45,9 @@ def test_a_help_without_a_configuration_imports_no_hydra() -> None:
 def test_the_flags_that_a_verb_alone_has_are_in_its_help(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([verb, "--help"]) == 0
     told = capsys.readouterr().out
-    assert [flag for flag in OF_A_VERB[verb] if f"  {flag} " not in told or f"[{flag}]" not in told] == []
+    assert [flag for flag in OF_A_VERB[verb] if f"  {flag} " not in told or f"[{flag}" not in told] == []
+    values = VALUES_OF_A_VERB.get(verb, {})
+    assert [flag for flag, value in values.items() if f"[{flag} {value}]" not in " ".join(told.split())] == []
 
 
 def test_the_help_of_run_names_every_option_of_every_group() -> None:
@@ -127,6 +129,7 @@ def test_what_is_none_of_these_is_refused_with_what_was_meant(asked: str, meant:
         ("paribus run training.precision=b", ["training.precision=bf16"]),
         ("paribus run --dr", ["--dry-run "]),
         ("paribus tokens cu", ["cut "]),
+        ("paribus items --ta", ["--task "]),
         ("paribus explain training.global_b", ["training.global_batch "]),
         ("paribus sync ro", []),
         ("paribus nothing ro", []),

@@ -38,7 +38,7 @@ compdef _paribus paribus
     "fish": """complete -c paribus -f -a '(paribus completion query (commandline -cp) 2>/dev/null)'
 """,
 }
-_WITH_OVERRIDES = ("run", "plan", "status", "report", "doctor", "order", "tokens")
+_WITH_OVERRIDES = ("run", "plan", "status", "report", "items", "doctor", "order", "tokens")
 _OF_ACTIONS = {
     "order": ("statistics", "where", "near"),
     "tokens": ("statistics", "containing", "cut", "candidates", "entropy"),

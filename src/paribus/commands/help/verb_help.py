@@ -7,7 +7,7 @@ means.
 import textwrap
 from collections.abc import Mapping
 
-from paribus.config.flags import OF_A_VERB
+from paribus.config.flags import OF_A_VERB, VALUES_OF_A_VERB
 from paribus.config.reference.files import groups, options
 
 WIDTH = 120
@@ -19,10 +19,12 @@ ABOUT: Mapping[str, str] = {
     "nothing is given.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
     "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given.",
+    "items": "Say by task in how many items both of two arms are right, only one, or none; with --task list the items "
+    "in which arms part, with their texts and what each arm answered; of the last sweep where nothing is given.",
     "doctor": "Compare every artefact with its digests, and clean what killed processes left.",
 }
 """Verbs that take overrides, in a sentence or two."""
-NAMED = ("status", "report")
+NAMED = ("status", "report", "items")
 """Verbs that take a name in place of overrides."""
 RUNS = "RUNS is a sweep, an arm or a run: its identifier, the start of one, its name, or `last`."
 COMMON: Mapping[str, str] = {
@@ -44,6 +46,11 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
     ),
     "status": ("paribus status", "paribus status experiment=demo", "paribus status 01234567 --json"),
     "report": ("paribus report", "paribus report experiment=demo --why", 'paribus report "bpe merge_rank" --json'),
+    "items": (
+        "paribus items",
+        "paribus items --task continuation --limit 20",
+        "paribus items last --file items.parquet",
+    ),
     "doctor": ("paribus doctor", "paribus doctor root=/data/paribus_runs", "paribus doctor root=paribus_runs/reruns"),
 }
 """Verb -> commands that somebody may give as they are, or with a name of their own in place."""
@@ -51,11 +58,15 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 
 def verb_help(verb: str) -> str:
     """The help of a verb that takes overrides."""
-    own = OF_A_VERB.get(verb, {})
+    valued = VALUES_OF_A_VERB.get(verb, {})
+    own = {
+        f"{flag} {valued[flag]}" if flag in valued else flag: about for flag, about in OF_A_VERB.get(verb, {}).items()
+    }
     flags = {**own, **COMMON}
     width = max(map(len, flags))
     taken = "RUNS | [-m] [overrides]" if verb in NAMED else "[-m] [overrides]"
-    lines = [f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}{taken}", ""]
+    usage = f"usage: paribus {verb} {''.join(f'[{flag}] ' for flag in own)}{taken}"
+    lines = [*textwrap.wrap(usage, WIDTH, subsequent_indent=" " * 7, break_on_hyphens=False), ""]
     lines += [*textwrap.wrap(ABOUT[verb], WIDTH), *([RUNS] if verb in NAMED else []), "", "flags:"]
     lines += [f"  {flag:<{width}}  {meaning}" for flag, meaning in flags.items()]
     lines += ["", "examples:", *(f"  {command}" for command in EXAMPLES[verb])]

@@ -5,6 +5,7 @@ VERBS = {
     "plan": "show what would run: unique stages, tokens, text, parameters, FLOPs, disk, device-hours",
     "status": "show what has run, what failed and why",
     "report": "build the comparison table of runs: terminal, Markdown, CSV, LaTeX, HTML",
+    "items": "what each arm answered, item by item, and where two of them part",
     "list": "the sweeps and runs of an output root: state, scores, age, size",
     "export": "write the model of a run as a Hugging Face directory with a model card",
     "order": "what orderings do to contexts, when a document is read, and what is near to it",

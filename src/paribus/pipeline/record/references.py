@@ -194,25 +194,25 @@ def _by_start_of_identifier(text: str, one: Reference) -> bool:
 
 
 def _by_name(text: str, one: Reference) -> bool:
-    return _plain(text) in _names(one)
+    return plain_name(text) in _names(one)
 
 
 def _by_start_of_name(text: str, one: Reference) -> bool:
-    return any(name.startswith(_plain(text)) for name in _names(one))
+    return any(name.startswith(plain_name(text)) for name in _names(one))
 
 
 def _names(one: Reference) -> set[str]:
     """Names of a sweep; of a run those with its seed, of an arm and of a run that is one those without."""
     if one.whole:
-        return {_plain(one.sweep.name)}
+        return {plain_name(one.sweep.name)}
     run = one.runs[0]
     alone = sum(_arm(other.label) == _arm(run.label) for other in one.sweep.runs) == 1
     whole = {run.name, run.label} if len(one.runs) == 1 else set()
     arm = {_arm(run.name), _arm(run.label)} if alone or len(one.runs) > 1 else set()
-    return {_plain(name) for name in whole | arm if name}
+    return {plain_name(name) for name in whole | arm if name}
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name with one kind of separator, however it was copied from a table or a list."""
     return _SEPARATORS.sub(" ", name.strip())
 

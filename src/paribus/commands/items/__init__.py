@@ -1,0 +1,1 @@
+"""The verb `paribus items`: what each arm answered, item by item."""
