@@ -21,8 +21,6 @@ from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect, factor_labels
 from paribus.planning.plan import make_plan
 from paribus.planning.show import show_plan
-from support.experiments import FILES as EXPERIMENTS
-from support.experiments import name_of
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
 
@@ -298,11 +296,6 @@ def test_files_that_differ_by_the_seed_are_named_without_what_nobody_can_type(tm
 def test_a_declared_factor_that_leads_nowhere_is_refused(factor: str) -> None:
     with pytest.raises(ConfigurationError, match=rf"factors\[0\]: '{factor}' is no path"):
         compose_command(parse([f"factors=[{factor}]"]))
-
-
-@pytest.mark.parametrize("path", EXPERIMENTS, ids=name_of)
-def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
-    assert differing(f"experiment={name_of(path)}") == []
 
 
 def test_every_kind_that_runs_can_differ_in_is_a_choice_of_its_group() -> None:

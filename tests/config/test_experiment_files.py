@@ -17,6 +17,7 @@ from support.experiments import (
     ACTIONS,
     DIRECTORY,
     FILES,
+    composition_of,
     experiment_of,
     header,
     header_commands,
@@ -35,12 +36,19 @@ LAST_FIVE = {0.8, 0.85, 0.9, 0.95, 1.0}
 """Shares of a training after which the checkpoints stand that LBPE and Scaffold-BPE average over."""
 
 
-def prepared(root: Path, *overrides: str, verb: str = "plan") -> list[PreparedRun]:
-    return prepare(compose_command(parse([*overrides, f"root={root}"], verb)), tolerate_missing=True)
+@pytest.fixture(autouse=True)
+def empty_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where the commands are given, without anything made before."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
-def plan_of(root: Path, *overrides: str) -> Plan:
-    return make_plan(prepared(root, *overrides))
+def prepared(*overrides: str, verb: str = "run") -> list[PreparedRun]:
+    return prepare(composition_of(*overrides, verb=verb), tolerate_missing=True)
+
+
+def plan_of(*overrides: str) -> Plan:
+    return make_plan(prepared(*overrides))
 
 
 @pytest.mark.parametrize("line", COMMANDS)
@@ -48,10 +56,10 @@ def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_sco
     verb, *_ = words = words_of(line)
     overrides = overrides_of(words)
     if verb in ACTIONS:
-        (job, *_) = compose_command(parse([*overrides, f"root={tmp_path}"], verb)).jobs
+        (job, *_) = composition_of(*overrides, verb=verb).jobs
         assert build_graph(job.config, tmp_path, tolerate_missing=True, targets=("token_statistics",))
         return
-    runs = prepared(tmp_path, *overrides, verb=verb)
+    runs = prepared(*overrides, verb=verb)
     assert undeclared(runs) is None
     plan = make_plan(runs)
     assert plan.trainings
@@ -83,7 +91,7 @@ def test_an_experiment_that_scores_more_checkpoints_than_there_are_is_found(
 @pytest.mark.parametrize("name", ["lbpe", "scaffold_bpe"])
 @pytest.mark.parametrize("scale", ["paper", "paper_1.2b", "paper_6.7b"])
 def test_the_last_five_checkpoints_of_the_papers_stand_near_the_end_at_every_size(name: str, scale: str) -> None:
-    for job in compose_command(parse([f"experiment={name}/table_1", f"scale={scale}"])).jobs:
+    for job in composition_of(f"experiment={name}/table_1", f"scale={scale}").jobs:
         training, evaluation = job.config.training, job.config.evaluation
         steps = 100_000
         scored = checkpoint_steps(training.checkpoints, steps, evaluation.last_checkpoints)
@@ -92,25 +100,21 @@ def test_the_last_five_checkpoints_of_the_papers_stand_near_the_end_at_every_siz
 
 
 @pytest.mark.parametrize(("size", "parameters"), [("0.3b", 0.3e9), ("0.7b", 0.7e9), ("1.5b", 1.5e9), ("7b", 7e9)])
-def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
-    size: str, parameters: float, tmp_path: Path
-) -> None:
-    (run,) = plan_of(tmp_path, f"scale=in_context_{size}").runs
-    config = compose_command(parse([f"scale=in_context_{size}"])).jobs[0].config
+def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(size: str, parameters: float) -> None:
+    (run,) = plan_of(f"scale=in_context_{size}").runs
+    config = composition_of(f"scale=in_context_{size}").jobs[0].config
     assert config.training.global_batch * config.model.context_length == 4 * 2**20
     assert config.model.context_length == 8192
     assert run.length.tokens == pytest.approx(300e9, rel=1e-4)
     assert run.parameters == pytest.approx(parameters, rel=0.1)
 
 
-def test_trainings_of_the_tables_and_figures_of_one_size_are_shared(tmp_path: Path) -> None:
+def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
     """A curve over checkpoints takes no training of its own."""
     overrides = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null", "evaluation.data=DIR")
     names = ("table_1", "table_5", "figure_3", "figure_4", "figure_6")
     keys = {
-        run.training.key
-        for name in names
-        for run in plan_of(tmp_path, f"experiment=in_context/{name}", *overrides).trainings
+        run.training.key for name in names for run in plan_of(f"experiment=in_context/{name}", *overrides).trainings
     }
     assert len(keys) == 3
 
@@ -132,3 +136,8 @@ def test_every_experiment_says_what_it_is_its_commands_its_files_and_how_to_read
         beside = path.parent / "_common.yaml"
         text = "\n".join([*header(path), *(header(beside) if "_common.yaml" in "\n".join(header(path)) else [])])
         assert ("arXiv" in text or "a course" in text) and "# How to read" in text and "# Files" in text
+
+
+@pytest.mark.parametrize("path", FILES, ids=name_of)
+def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
+    assert undeclared(prepared(f"experiment={name_of(path)}")) is None

@@ -11,6 +11,7 @@ import yaml
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
+from paribus.config.compose import Composition
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.reference.files import configuration_directory
 
@@ -25,9 +26,14 @@ def name_of(path: Path) -> str:
 
 
 @cache
+def composition_of(*overrides: str, verb: str = "run") -> Composition:
+    """What a command composes to, once in a process: that takes most of what an experiment file is asked for."""
+    return compose_command(parse(overrides, verb))
+
+
 def experiment_of(name: str) -> ExperimentConfig:
     """The block `experiment` of a file, with what it shares with others."""
-    experiment = compose_command(parse([f"experiment={name}"])).jobs[0].config.experiment
+    experiment = composition_of(f"experiment={name}").jobs[0].config.experiment
     assert experiment is not None
     return experiment
 

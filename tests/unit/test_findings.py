@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from paribus.checks.command import compose_command
-from paribus.config.arguments import parse
 from paribus.reporting.table.comparison import compare
+from support.experiments import composition_of
 from support.tables import record
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -101,7 +100,7 @@ def test_what_papers_print_is_read_from_the_experiment_files() -> None:
 def test_every_claim_names_an_experiment_and_a_row_of_it() -> None:
     for each in module("claims.papers").claims():
         given = ["start.run=ID"] if each.experiment == "findings/continual" else []
-        composition = compose_command(parse([f"experiment={each.experiment}", *given]))
+        composition = composition_of(f"experiment={each.experiment}", *given)
         assert set(each.row) <= set(composition.factors), each.says
         typed = [dict(text.split("=", 1) for text in job.overrides) for job in composition.jobs]
         assert any(all(job.get(name) == label for name, label in each.row.items()) for job in typed), each.says

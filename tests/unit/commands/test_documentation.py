@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from paribus.checks.command import compose_command
 from paribus.cli import VERBS, main
 from paribus.commands import rerun, tokenize
 from paribus.commands.kept import export, list_runs, prune
@@ -23,7 +22,7 @@ from paribus.pipeline.record.references import is_reference
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.encoded_corpus import EncodedCorpusWriter
 from paribus.tracking import sync
-from support.experiments import ACTIONS, overrides_of, words_of
+from support.experiments import ACTIONS, composition_of, overrides_of, words_of
 
 ROOT = Path(__file__).resolve().parents[3]
 PAGES = sorted(
@@ -104,10 +103,10 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
             assert all(is_reference(word) or word.startswith("root=") for word in command.overrides)
             continue
         if words[0] in COMPOSED and not command.shows:
-            composition = compose_command(command)
+            composition = composition_of(*overrides_of(words), verb=words[0])
             assert undeclared(prepare(composition, tolerate_missing=True)) is None
         elif words[0] in ACTIONS and not command.shows:
-            assert compose_command(command).jobs
+            assert composition_of(*overrides_of(words), verb=words[0]).jobs
 
 
 @pytest.mark.parametrize("line", ["order statistics typo=1", "order where DOCUMENT typo=1", "order near '#7' typo=1"])
