@@ -303,7 +303,7 @@ def test_a_finished_run_of_another_root_that_resumes_a_training_outlives_pruning
         "tokenizer=bpe",
         "start=checkpoint",
         *resumed,
-        "budget.tokens=66000",
+        "budget.tokens=18000",
         "root=other",
         "training.keep_checkpoints=1",
     )

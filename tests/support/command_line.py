@@ -10,6 +10,7 @@ from support.forked import run
 
 OVERRIDES = (
     "scale=tiny",
+    "scale.tokens=16K",
     "corpus=files",
     "corpus.paths=[texts/*.jsonl]",
     "corpus.heldout=0.2",
