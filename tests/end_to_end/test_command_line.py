@@ -232,3 +232,10 @@ def test_two_copies_started_at_once_do_the_work_once(tmp_path: Path) -> None:
     done = Counter(line[0] for line in lines if line[1:2] == ["done"])
     stages = ("corpus", "vocabulary", "tokens", "order", "contexts", "training", "tasks", "prompts", "evaluation")
     assert done == dict.fromkeys(stages, 1)
+
+
+def test_the_smallest_scale_holds_out_enough_documents_for_its_task_and_its_table(tmp_path: Path) -> None:
+    common = ("scale=tiny", "tracking=none", "until=tasks")
+    paribus(tmp_path, "run", *common)
+    planned = paribus(tmp_path, "plan", "--json", "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1,2", *common)
+    assert json.loads(planned.stdout)["judgement"] == []
