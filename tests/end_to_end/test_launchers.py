@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -122,8 +123,8 @@ def test_an_added_arm_costs_only_itself_and_so_does_a_changed_one(finished: Path
     states = {}
     for name, arms in (("added", "merge_rank,longest_first,dropout"), ("changed", "merge_rank,dropout")):
         plan = paribus(finished, "plan", "-m", *OVERRIDES, f"encoder={arms}").stdout
-        lines = [[cell.strip() for cell in line.split("│")[1:-1]] for line in plan.splitlines() if line.startswith("│")]
-        states[name] = {cells[0]: cells[3] for cells in lines if len(cells) == 4}
+        lines = [re.split(r"\s{2,}", line.strip()) for line in plan.partition("every run:")[0].splitlines()]
+        states[name] = {cells[0]: cells[3] for cells in lines if len(cells) == 4 and cells[0] != "stage"}
     shared = dict.fromkeys(("corpus", "vocabulary", "order", "tasks"), "1 cached")
     own = ("tokens", "prompts", "contexts", "training", "evaluation")
     assert states == {

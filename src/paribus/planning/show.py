@@ -1,28 +1,25 @@
 """A plan on the terminal."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.planning.bill import bill
 from paribus.planning.plan import Plan, PlannedRun
+from paribus.reporting.formats.terminal import bare_table
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
-READ = ("tokens", "text", "steps", "epochs")
-COST = ("params", "FLOPs", "hours", "disk", "memory")
-WIDE = 110
-"""Columns of a terminal from which on all figures of a run fit beside each other."""
 
 
 def show_plan(plan: Plan, console: Console) -> None:
     """Print the unique stages, what each run costs, the bill, and at last what `paribus run` would refuse."""
     console.print(_stage_table(plan))
-    for headings in (READ + COST,) if console.width >= WIDE else (READ, COST):
-        console.print(_run_table(plan, headings))
+    _show_runs([run.label for run in plan.runs], [_figures(run) for run in plan.runs], console)
     for line in (*_remarks(plan), *bill(plan)):
         console.print(line, markup=False, soft_wrap=True)
     for line in _refusals(plan):
@@ -82,7 +79,7 @@ def _memory_remarks(plan: Plan) -> Iterator[str]:
 
 
 def _stage_table(plan: Plan) -> Table:
-    table = Table(title="Unique stages", title_justify="left")
+    table = bare_table("Unique stages")
     table.add_column("stage")
     for heading in ("unique", "for runs"):
         table.add_column(heading, justify="right")
@@ -98,13 +95,40 @@ def _stage_table(plan: Plan) -> Table:
     return table
 
 
-def _run_table(plan: Plan, headings: Sequence[str]) -> Table:
-    table = Table(title="Runs", title_justify="left")
-    for heading in ("run", *headings):
-        table.add_column(heading, justify="left" if heading == "run" else "right", overflow="fold")
-    for run in plan.runs:
-        figures = _figures(run)
-        table.add_row(Text(run.label), *(figures[heading] for heading in headings))
+def _show_runs(labels: Sequence[str], figures: Sequence[Mapping[str, str]], console: Console) -> None:
+    """The runs with their figures, a row each. Where these are too wide, what all have in common is said in a line, and
+    where the rest is too, even with names in several lines, half of a run's figures stand below the others.
+    """
+    headings = list(figures[0])
+    whole = _run_table(labels, figures, [[name] for name in headings])
+    if _width(whole, console).maximum <= console.width:
+        console.print(whole)
+        return
+    own = [name for name in headings if len({each[name] for each in figures}) > 1]
+    common = ", ".join(f"{name} {figures[0][name]}" for name in headings if name not in own)
+    if common:
+        who = "every run" if len(labels) > 1 else labels[0]
+        console.print(f"{who}: {common}", markup=False, soft_wrap=True)
+    if len(labels) > 1:
+        half = (len(own) + 1) // 2
+        table = _run_table(labels, figures, [[name] for name in own])
+        stacked = _run_table(labels, figures, [own[at::half] for at in range(half)])
+        console.print(table if _width(table, console).minimum <= console.width else stacked)
+
+
+def _width(table: Table, console: Console) -> Measurement:
+    return Measurement.get(console, console.options.update(max_width=10_000), table)
+
+
+def _run_table(labels: Sequence[str], figures: Sequence[Mapping[str, str]], columns: Sequence[Sequence[str]]) -> Table:
+    """A column for each group of figures, which stand below each other; only the names of runs give way."""
+    table = bare_table("Runs")
+    table.add_column("run", overflow="fold")
+    for names in columns:
+        longest = max(len(text) for name in names for text in (name, *(each[name] for each in figures)))
+        table.add_column("\n".join(names), justify="right", no_wrap=True, min_width=longest)
+    for label, each in zip(labels, figures, strict=True):
+        table.add_row(Text(label), *("\n".join(each[name] for name in names) for names in columns))
     return table
 
 
