@@ -1,11 +1,13 @@
 """Flags: those that are known do what they say, and any other is refused with what was meant before anything runs."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
+from paribus.checks.command import compose_command
 from paribus.cli import VERBS, main
-from paribus.config.arguments import parse
+from paribus.config.arguments import parse, torn
 from paribus.config.options import read_options
 from paribus.errors import ConfigurationError
 
@@ -130,3 +132,34 @@ def test_a_directory_may_have_an_equals_sign_in_its_path() -> None:
         command = parse(["--config-dir", directory, "seed=3"])
         assert command.config_directories == (directory,)
         assert command.overrides == ("seed=3",)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("-m arm=bpe, lbpe", "'arm=bpe, lbpe' has a space, where the shell ends a word; leave it out: arm=bpe,lbpe"),
+        ("-m arm=bpe , lbpe, unigram seed=0,1", "leave it out: arm=bpe,lbpe,unigram"),
+        ("-m arm= bpe", "leave it out: arm=bpe"),
+        ("corpus.paths=[a, b]", "leave it out: corpus.paths=[a,b]"),
+        ("-m arm=bpe, seed=1", "'arm=bpe,' ends in a comma; name what follows, or leave it out: arm=bpe"),
+    ],
+)
+def test_a_list_that_the_shell_has_torn_is_shown_whole(typed: str, meant: str) -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        compose_command(parse(typed.split(" ")))
+    assert str(refused.value).endswith(meant)
+
+
+def test_other_problems_of_a_command_with_a_torn_list_are_told_too() -> None:
+    with pytest.raises(ConfigurationError, match=r"2 problems:\n  arm: .*: arm=bpe,lbpe\n  seeds: is a block"):
+        compose_command(parse(["-m", "arm=bpe,", "lbpe", "seeds=1"]))
+
+
+def test_a_piece_of_a_list_is_no_name_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["status", "-m", "arm=bpe,", "lbpe"]) == 2
+    assert "leave it out: arm=bpe,lbpe" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", ["last tracking.uri=", "corpus.paths=[a,b] last", "corpus.paths='[a, b]'"])
+def test_a_word_of_its_own_is_no_part_of_a_list(typed: str) -> None:
+    assert torn(shlex.split(typed)) == []

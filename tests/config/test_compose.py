@@ -457,3 +457,25 @@ def test_the_natural_encoder_is_that_of_the_tokenizer(tokenizer: str, encoder: s
 )
 def test_a_word_without_a_value_is_told_what_it_may_mean(typed: str, meant: str) -> None:
     assert meant in problems(typed)[typed]
+
+
+@pytest.mark.parametrize(
+    ("typed", "path", "told"),
+    [
+        (
+            "seeds=0",
+            "seeds",
+            "is a block of fields, which has no value; did you mean seed=0? its fields: seeds.w",
+        ),
+        ("seeds=0,1", "seeds", "did you mean seed=0,1?"),
+        ("corpus=zh.txt", "corpus", "a file is given as corpus=files corpus.paths=[zh.txt]"),
+        ("corpus=my/texts.jsonl.gz", "corpus", "a file is given as corpus=files corpus.paths=[my/texts.jsonl.gz]"),
+        ("tokenizer=my/tokenizer", "tokenizer", "a file is given as tokenizer=existing tokenizer.path=my/tokenizer"),
+    ],
+)
+def test_what_is_typed_out_of_habit_is_told_how_it_is_typed_here(typed: str, path: str, told: str) -> None:
+    assert told in problems("-m", typed)[path]
+
+
+def test_a_block_of_fields_takes_one_of_its_fields() -> None:
+    assert compose("seeds={order: 3}").jobs[0].config.seeds.order == 3

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paribus.checks.command import compose_command
-from paribus.config.arguments import Command
+from paribus.config.arguments import Command, torn
 from paribus.config.compose import Composition
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import named_root
@@ -49,7 +49,8 @@ def _root_of(overrides: Sequence[str]) -> Path:
 
 
 def _named(command: Command) -> Reference | None:
-    names = [text for text in command.overrides if is_reference(text)]
+    pieces = {word for each in torn(command.overrides) for word in each.words}
+    names = [text for text in command.overrides if is_reference(text) and text not in pieces]
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:
         raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep, arm or run at a time")

@@ -169,6 +169,38 @@ def _misplaced(flags: Sequence[Flag], verb: str) -> Iterator[str]:
 
 
 @dataclass(frozen=True)
+class Torn:
+    """A list of values of which a space, at which the shell ends a word, has made several words, or that ends early."""
+
+    words: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """What it is for."""
+        return override_key(self.words[0]) or self.words[0]
+
+    @property
+    def told(self) -> str:
+        """What is wrong, and how it is typed."""
+        whole, typed = "".join(self.words).lstrip("+").rstrip(","), " ".join(self.words)
+        if len(self.words) > 1:
+            return f"{typed!r} has a space, where the shell ends a word; leave it out: {whole}"
+        return f"{typed!r} ends in a comma; name what follows, or leave it out: {whole}"
+
+
+def torn(overrides: Sequence[str]) -> list[Torn]:
+    """The lists among the words of a command that are in pieces."""
+    left, found = list(overrides), []
+    while left:
+        words = [left.pop(0)]
+        while "=" in words[0] and left and "=" not in left[0] and (words[-1][-1:] in (",", "=") or left[0][:1] == ","):
+            words.append(left.pop(0))
+        if len(words) > 1 or ("=" in words[0] and words[0].endswith(",")):
+            found.append(Torn(tuple(words)))
+    return found
+
+
+@dataclass(frozen=True)
 class Overrides:
     """What a command line gives, by how many values it has."""
 

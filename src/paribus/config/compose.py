@@ -34,14 +34,14 @@ from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paribus.config.arguments import Command, Overrides, override_key
+from paribus.config.arguments import Command, Overrides, override_key, torn
 from paribus.config.arms import ARM, AS_ARMS, CHOSEN
-from paribus.config.hydra_settings import refused_settings
+from paribus.config.hydra_settings import in_a_line, refused_settings
 from paribus.config.interpolations import refused, with_remedy
 from paribus.config.reference.files import configuration_directory
-from paribus.config.reference.meant import meant, without_a_value
+from paribus.config.reference.meant import block_as_value, meant, without_a_value
 from paribus.config.schema import RunConfig, has_field, kinds_with
-from paribus.config.validate import Problem, build_run, refuse, unknown
+from paribus.config.validate import Problem, build_run, problems_of, refuse, unknown
 from paribus.errors import ConfigurationError
 
 
@@ -273,8 +273,10 @@ class _Composer:
 
 def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
-    problems: list[Problem] = []
-    parsed = [override for text in overrides if (override := _parse(text, problems)) is not None]
+    pieces = torn(overrides)
+    problems = [Problem(each.key, each.told) for each in pieces]
+    whole = [text for text in overrides if not any(text in each.words for each in pieces)]
+    parsed = [override for text in whole if (override := _parse(text, problems)) is not None]
     choices = [override for override in parsed if composer.is_choice(override)]
     accepted = [override for override in choices if not _add(problems, _unknown_choice(override, composer))]
     # Keys are looked up in what the choices compose to, without values: a bad value must not hide an unknown key.
@@ -338,7 +340,7 @@ def _parse(text: str, problems: list[Problem]) -> Override | None:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
         named = "=" in text or text.startswith("~")
-        told = f"is not a Hydra override: {_explain(error)}" if named else without_a_value(text)
+        told = f"is not a Hydra override: {in_a_line(error)}" if named else without_a_value(text)
         problems.append(Problem(text, told))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
@@ -396,6 +398,7 @@ def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Prob
     path = str(override.key_or_group)
     if override.is_add() or override.is_force_add():
         return []
+    parent: Any = reference
     node: Any = reference
     for depth, part in enumerate(path.split(".")):
         if not isinstance(node, DictConfig):
@@ -409,8 +412,18 @@ def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Prob
             told = f"{unknown(part, known)}{f' (in {where})' if where else ''}"
             kinds = kinds_with(where, part)
             return [Problem(path, f"{told}; {where} of kind {' or '.join(kinds)} has it" if kinds else told)]
-        node = node._get_node(part)
-    return []
+        parent, node = node, node._get_node(part)
+    return _block_as_value(override, parent, node)
+
+
+def _block_as_value(override: Override, parent: DictConfig, node: Any) -> list[Problem]:
+    """A value for what is a block of fields and no group to choose from: `seeds=0,1`."""
+    path, value = str(override.key_or_group), (override.input_line or "").partition("=")[2]
+    absent = override.is_delete() or not isinstance(node, DictConfig)
+    if absent or "${" in value or override.value() is None or isinstance(override.value(), dict):
+        return []
+    beside = [str(key) for key in parent if not isinstance(parent._get_node(key), DictConfig)]
+    return [Problem(path, block_as_value(path, value, [str(key) for key in node], beside))]
 
 
 def _compose(overrides: list[str], composer: _Composer, problems: list[Problem]) -> DictConfig | None:
@@ -420,7 +433,7 @@ def _compose(overrides: list[str], composer: _Composer, problems: list[Problem])
             OmegaConf.select(composed, path)
         return composed
     except Exception as error:  # Hydra and OmegaConf let pass whatever a malformed value makes them stumble over
-        problems.append(Problem("overrides", _explain(error)))
+        problems.append(Problem("overrides", in_a_line(error)))
         return None
 
 
@@ -455,9 +468,9 @@ def _job(
     try:
         return Job(tuple(overrides), build(_container(cfg)))
     except OmegaConfBaseException as error:
-        problems.append(Problem(error.full_key or "overrides", with_remedy(_explain(error))))
+        problems.append(Problem(error.full_key or "overrides", with_remedy(in_a_line(error))))
     except ConfigurationError as error:
-        problems += _parsed(error)
+        problems += problems_of(error)
     return None
 
 
@@ -469,11 +482,6 @@ def _unlike_arm(cfg: DictConfig, composer: _Composer) -> Iterator[Problem]:
         if choices[group] != option:
             told = f"{ARM}={arm} chooses {group}={option}, and the command or its experiment {group}={choices[group]}"
             yield Problem(group, f"{told}; leave one of them out")
-
-
-def _parsed(error: ConfigurationError) -> list[Problem]:
-    lines = str(error).split("\n")[1:]
-    return [Problem(*line.strip().split(": ", 1)) for line in lines]
 
 
 def _container(cfg: DictConfig) -> dict[str, Any]:
@@ -488,8 +496,3 @@ def _container(cfg: DictConfig) -> dict[str, Any]:
     if not isinstance(plain, dict):
         raise TypeError("the composed configuration is not a mapping")
     return {str(key): value for key, value in plain.items()}
-
-
-def _explain(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
-    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the env")))

@@ -27,3 +27,9 @@ def refused_settings(block: Any, path: str = "hydra") -> Iterator[tuple[str, str
                 f"{value!r} would name a directory by the environment; have the shell put it there",
             )
         yield from refused_settings(value, where)
+
+
+def in_a_line(error: Exception) -> str:
+    """What Hydra or OmegaConf say of an error, without what they say of their own objects."""
+    lines = [line.strip() for line in str(error).split("\n") if line.strip()]
+    return " ".join(line for line in lines if not line.startswith(("full_key", "object_type", "Set the env")))

@@ -36,6 +36,12 @@ def refuse(problems: list[Problem]) -> ConfigurationError:
     return ConfigurationError(f"the configuration has {len(problems)} {noun}:\n{lines}")
 
 
+def problems_of(error: ConfigurationError) -> list[Problem]:
+    """The problems that `refuse` made an error of."""
+    lines = str(error).split("\n")[1:]
+    return [Problem(*line.strip().split(": ", 1)) for line in lines]
+
+
 def build_run(data: Mapping[str, Any]) -> RunConfig:
     """A `RunConfig` from nested plain data; ConfigurationError with all problems otherwise.
 

@@ -110,12 +110,21 @@ def test_every_field_and_the_whole_are_explained() -> None:
         ("layers", "model.layers"),
         ("training.layers", "model.layers"),
         ("tokeniser", "tokenizer"),
+        ("lbpe", "did you mean arm=lbpe?"),
         ("tokenizer=scafold_bpe", "did you mean tokenizer=scaffold_bpe? options: bpe, bytes, existing"),
     ],
 )
 def test_what_is_none_of_these_is_refused_with_what_was_meant(asked: str, meant: str) -> None:
     with pytest.raises(ConfigurationError, match=re.escape(meant)):
         explain(asked)
+
+
+@pytest.mark.parametrize("typed", [["arm=mine", "--config-dir", "own"], ["--config-dir=own", "arm=mine"]])
+def test_explain_says_what_shows_groups_of_ones_own(typed: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", *typed]) == 2
+    told = capsys.readouterr().err
+    assert "is no flag of paribus explain" in told
+    assert "paribus run --config-dir DIR GROUP=OPTION --cfg job" in told
 
 
 @pytest.mark.parametrize(

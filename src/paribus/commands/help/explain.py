@@ -8,6 +8,7 @@ from rich.console import Console
 from paribus.config.arms import ARM, DOC
 from paribus.config.reference.fields import Field, fields_of, summaries
 from paribus.config.reference.files import Option, groups, options
+from paribus.config.reference.meant import as_option
 from paribus.errors import ConfigurationError
 
 USAGE = """usage: paribus explain PATH            a field: its meaning, type, default and choices
@@ -29,9 +30,21 @@ def explain_command(arguments: Sequence[str], console: Console) -> int:
     if {"-h", "--help"} & set(arguments):
         console.print(USAGE, markup=False, end="", soft_wrap=True, highlight=False)
         return 0
+    if flags := [argument for argument in arguments if argument.startswith("-")]:
+        raise ConfigurationError(f"{flags[0]} is no flag of paribus explain{_of_own_groups(flags[0])}")
     texts = [explain(argument) for argument in arguments] or [_overview()]
     console.print("\n\n".join(texts), markup=False, soft_wrap=True, highlight=False)
     return 0
+
+
+def _of_own_groups(flag: str) -> str:
+    """Where to look instead for what a directory of one's own has."""
+    if flag.partition("=")[0] not in ("--config-dir", "-cd"):
+        return ""
+    return (
+        ", which tells of the groups that come with paribus; what a file of yours makes of them is shown by "
+        "paribus run --config-dir DIR GROUP=OPTION --cfg job"
+    )
 
 
 def explain(asked: str) -> str:
@@ -153,7 +166,8 @@ def _alike(fields: Sequence[Field]) -> list[tuple[Field, list[str]]]:
 def _near(name: str) -> str:
     paths = sorted({field.path for field in fields_of()})
     last = [path for path in paths if path.rpartition(".")[2] == name.rpartition(".")[2]]
-    close = last[:3] or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
+    option = as_option(name)
+    close = ([option] if option else last[:3]) or difflib.get_close_matches(name, sorted({*paths, *groups()}), n=3)
     hint = f"did you mean {' or '.join(close)}? " if close else ""
     return f"{hint}paribus explain lists the groups"
 
