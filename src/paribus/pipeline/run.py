@@ -36,8 +36,8 @@ from paribus.pipeline.making.gpu_slots import gpu_slots
 from paribus.pipeline.making.source_files import SourceFiles
 from paribus.pipeline.making.telling import Telling
 from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure, stage_log
+from paribus.pipeline.record.listed_run import headed_name, sweep_of
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.run_state import is_done
 from paribus.pipeline.show.display import Display, duration
@@ -65,7 +65,8 @@ def perform(config: RunConfig, display: Display, code: Code) -> Failure | None:
     nodes = build_graph(config, root.cache)
     identifier = run_id(nodes)
     title = f"run {sweep.number} of {sweep.jobs}" if sweep else "run"
-    display.message(f"[bold]{title}[/bold]  {run_name(config)}  [dim]{identifier}[/dim]")
+    name = headed_name(config, identifier, sweep_of(config, root))
+    display.message(f"[bold]{title}[/bold]  {escape(name)}  [dim]{identifier}[/dim]")
     refuse_changed(sweep, identifier)
     root.refusal(identifier).unlink(missing_ok=True)
     if is_stopped(root, sweep):

@@ -1,6 +1,7 @@
 """What a tracker's list of runs has of a run: its name among others, who gave it, and its scores."""
 
 import getpass
+import io
 import json
 import shlex
 from dataclasses import replace
@@ -8,12 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from paribus.config.groups.execution import SweepConfig
+from paribus.pipeline.invocation import stop
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record import listed_run
+from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.listed_run import score_numbers
 from paribus.pipeline.record.recorder import Recorder, table_numbers
+from paribus.pipeline.run import perform
+from paribus.pipeline.show.display import Display
+from paribus.store.code import loaded_code
 from paribus.store.provenance import built_from, git_state
 from paribus.store.record import read_record, write_record
 from support.recorded_sweeps import OVERRIDES, finished_sweep, record
@@ -48,6 +55,26 @@ def tags(log: list[dict[str, Any]]) -> dict[str, str]:
 def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
     (start,) = [event for event in events(tmp_path / "root", *words) if event["event"] == "start"]
     assert start["name"] == name
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("-m", "arm=bpe,lbpe", "seed=0,1"), "lbpe seed=1  bpe-longest_first-standard-seed1"),
+        (("arm=lbpe",), "lbpe  bpe-longest_first-standard-seed0"),
+        (("encoder=longest_first",), "bpe-longest_first-standard-seed0"),
+    ],
+)
+def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str, ...], name: str) -> None:
+    sweep, runs = record(tmp_path / "root", *words)
+    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs), number=len(runs))
+    config = replace(runs[-1].job.config, sweep=told)
+    console = Console(file=io.StringIO(), width=200)
+    stop(OutputRoot.of(config), told, Failure("data", "so that nothing is made"))
+    assert perform(config, Display(console), loaded_code()) is None
+    assert isinstance(console.file, io.StringIO)
+    first = console.file.getvalue().splitlines()[0]
+    assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
 
 
 def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:

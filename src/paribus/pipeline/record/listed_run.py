@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from paribus.config.arms import ARM
 from paribus.config.schema import RunConfig
 from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.output_root import OutputRoot
@@ -26,6 +27,15 @@ def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> st
     """What differs from the other runs of its sweep, `scaffold_bpe seed=1`; of a run alone, its own name."""
     labels = [run.label for run in sweep.runs if run.run_id == run_id] if sweep and len(sweep.runs) > 1 else []
     return next(iter(labels), run_name(config))
+
+
+def headed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
+    """What a command calls a run: as its sweep lists it, or by its arm where it is alone; then its own name."""
+    own, listed = run_name(config), listed_name(config, run_id, sweep)
+    swept = next((run for run in sweep.runs if run.run_id == run_id), None) if sweep else None
+    arms = [text.partition("=")[2] for text in (swept.overrides if swept else ()) if text.startswith(f"{ARM}=")]
+    first = arms[-1:] if listed == own else [listed]
+    return "  ".join([*first, own])
 
 
 def tell_origin(events: EventLog, sweep: SweepRecord | None) -> None:
