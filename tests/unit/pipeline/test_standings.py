@@ -1,8 +1,10 @@
 """How the rows of a sweep stand while its runs end."""
 
 import io
+import math
 from pathlib import Path
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -11,7 +13,8 @@ from paribus.errors import InfrastructureError
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.show.display import Display
 from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
-from paribus.pipeline.show.standings import lines, show_standings
+from paribus.pipeline.show.standings import lines, show_standings, standings
+from paribus.reporting.significance.crossed import crossed_tests, half_width, pooled_variance, within_rows
 from paribus.store import atomic
 from paribus.store.artifact import Artifact
 from paribus.store.record import write_record
@@ -48,10 +51,29 @@ def test_rows_are_compared_by_the_seeds_that_both_have(root: OutputRoot) -> None
     scored(root, "bpe1", bits_per_byte=2.2)
     scored(root, "unigram1", bits_per_byte=2.15)
     assert list(lines(root, RUNS)) == [
-        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better",
-        "  bpe      2.1000  2 seeds",
-        "  unigram  2.1500  1 seed, -0.0500 from bpe with the same seeds",
+        "so far, 3 of 4 runs: bits per byte of held-out text, lower is better; ± half of the 95 % interval over other "
+        "seeds, on these items",
+        "  bpe      2.1000 ± 1.2706  2 seeds",
+        "  unigram  2.1500           1 seed, -0.0500 from bpe with the same seeds",
     ]
+
+
+def test_rows_of_several_seeds_have_the_spread_of_the_report() -> None:
+    scores = {("bpe", 0): 2.0, ("bpe", 1): 2.2, ("bpe", 2): 2.1, ("unigram", 0): 1.9, ("unigram", 1): 2.15}
+    first, second = standings(scores, ROW_NAMES)
+    means = np.array([[2.0, 2.2, 2.1], [1.9, 2.15, np.nan]])
+    within = within_rows(means)
+    assert first.half_width == pytest.approx(half_width(means[:1].T, within))
+    assert second.half_width == pytest.approx(half_width(means[1:, :2].T, within))
+    (test,) = crossed_tests([(means[1:, :2].T, means[:1, :2].T)], [pooled_variance(means)])
+    assert (first.change, first.change_half_width) == (None, None)
+    assert second.change == pytest.approx(-0.075)
+    assert second.change_half_width == pytest.approx((test.high - test.low) / 2)
+
+
+def test_a_score_that_is_not_finite_has_no_spread() -> None:
+    found = standings({(row, seed): math.nan for row in ROW_NAMES for seed in (0, 1)}, ROW_NAMES)
+    assert [(one.half_width, one.change_half_width) for one in found] == [(None, None), (None, None)]
 
 
 def test_without_a_common_seed_no_difference_is_said(root: OutputRoot) -> None:

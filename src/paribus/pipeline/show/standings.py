@@ -1,8 +1,10 @@
 """How the rows of a sweep stand while its runs end. Which is better the table says, of all of them."""
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from rich.markup import escape
 
@@ -15,9 +17,14 @@ from paribus.pipeline.show.remaining import ROWS, STAGES_FILE
 from paribus.pipeline.stages import EVALUATION
 from paribus.store.json_file import read_object_if_any
 
+if TYPE_CHECKING:
+    from paribus.reporting.significance.crossed import SeedVariance
+    from paribus.reporting.significance.items import Matrix
+
 _MOST = 8
 """Rows that are shown; a terminal has little room, and the table has all."""
 _FULL = "bits per byte of held-out text, lower is better"
+_SPREAD = "; ± half of the 95 % interval over other seeds, on these items"
 
 Scores = Mapping[str, float]
 
@@ -30,8 +37,13 @@ class Standing:
     seeds: int
     mean: float
     """Over these seeds."""
+    half_width: float | None
+    """Half of the 95 % interval of the mean over other seeds, what these do being taken from all rows; None of one
+    seed."""
     change: float | None
     """From the first row, over the seeds that both have; None of the first row itself, and where there are none."""
+    change_half_width: float | None
+    """Of `change`, of the seeds that both rows have; None of fewer than two."""
 
 
 def show_standings(root: OutputRoot, sweep: SweepConfig | None, display: Display) -> None:
@@ -55,27 +67,57 @@ def lines(root: OutputRoot, rows: Sequence[tuple[str, int, str]]) -> Iterator[st
     name = next((name for name in next(iter(scores.values())) if all(name in one for one in scores.values())), None)
     if name is None:
         return
-    yield f"so far, {len(scores)} of {len(rows)} runs: {_FULL if name == BITS else name}"
     ranked = list(dict.fromkeys(row for row, *_ in rows))
     told = standings({place: one[name] for place, one in scores.items()}, ranked)
-    width = max(len(one.row) for one in told[:_MOST])
-    for one in told[:_MOST]:
-        change = "" if one.change is None else f", {one.change:+.4f} from {told[0].row} with the same seeds"
+    spread = _SPREAD if any(one.half_width is not None for one in told) else ""
+    yield f"so far, {len(scores)} of {len(rows)} runs: {_FULL if name == BITS else name}{spread}"
+    numbers = [f"{one.mean:.4f}{_within(one.half_width)}" for one in told[:_MOST]]
+    width, longest = max(len(one.row) for one in told[:_MOST]), max(map(len, numbers))
+    for one, number in zip(told[:_MOST], numbers, strict=True):
+        changed = "" if one.change is None else f"{one.change:+.4f}{_within(one.change_half_width)}"
+        change = f", {changed} from {told[0].row} with the same seeds" if changed else ""
         seeds = "1 seed" if one.seeds == 1 else f"{one.seeds} seeds"
-        yield f"  {one.row:<{width}}  {one.mean:.4f}  {seeds}{change}"
+        yield f"  {one.row:<{width}}  {number:<{longest}}  {seeds}{change}"
     if len(told) > _MOST:
         yield f"  and {len(told) - _MOST} more rows"
 
 
 def standings(scores: Mapping[tuple[str, int], float], rows: Sequence[str]) -> list[Standing]:
-    """Of `rows`, those that have one of `scores`, by row and seed, in their order."""
+    """Of `rows`, those that have one of `scores`, by row and seed, in their order; spreads are the report's own, of one
+    number a run.
+    """
+    import numpy as np
+
+    from paribus.reporting.significance.crossed import half_width, pooled_variance, within_rows
+
     by_row = {row: {seed: score for (of, seed), score in scores.items() if of == row} for row in rows}
-    first = by_row[rows[0]]
+    first, there = by_row[rows[0]], {row: of_row for row, of_row in by_row.items() if of_row}
+    seeds = sorted({seed for _, seed in scores})
+    means = np.array([[of_row.get(seed, math.nan) for seed in seeds] for of_row in there.values()])
+    within, against = within_rows(means), pooled_variance(means)
     found = []
-    for row, of_row in ((row, of_row) for row, of_row in by_row.items() if of_row):
-        changes = [score - first[seed] for seed, score in of_row.items() if seed in first and row != rows[0]]
-        found.append(Standing(row, len(of_row), fmean(of_row.values()), fmean(changes) if changes else None))
+    for row, of_row in there.items():
+        own = np.array(list(of_row.values()))[:, None]
+        half = half_width(own, within) if len(of_row) > 1 else None
+        common = [seed for seed in of_row if seed in first and row != rows[0]]
+        pair = np.array([[of_row[seed], first[seed]] for seed in common]).reshape(-1, 2)
+        change = float(np.mean(pair[:, 0] - pair[:, 1])) if common else None
+        changed = _half_width_of_change(pair, against) if len(common) > 1 and np.isfinite(pair).all() else None
+        half = half if half is not None and math.isfinite(half) else None
+        found.append(Standing(row, len(of_row), fmean(of_row.values()), half, change, changed))
     return found
+
+
+def _half_width_of_change(pair: "Matrix", against: "SeedVariance | None") -> float | None:
+    """Of the difference between the columns of (seeds, 2), finite scores of two rows."""
+    from paribus.reporting.significance.crossed import crossed_tests
+
+    (test,) = crossed_tests([(pair[:, :1], pair[:, 1:])], [against])
+    return (test.high - test.low) / 2
+
+
+def _within(half_width: float | None) -> str:
+    return "" if half_width is None else f" ± {half_width:.4f}"
 
 
 def _scores(root: OutputRoot, key: str) -> Scores:
