@@ -11,6 +11,7 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.reporting.plots.curves import _power
 from paribus.reporting.plots.series import Panel
 from paribus.reporting.report import write_report
+from paribus.reporting.significance.least import ITEMS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import cells_by_column, compare
 from paribus.reporting.table.frame import RunRecord
@@ -20,18 +21,20 @@ LABELS = ({"encoder": "merge_rank"}, {"encoder": "longest_first"})
 
 
 def runs(root: Path, scored: Mapping[tuple[str, int], float], **fields: Any) -> list[RunRecord]:
-    """Two runs with these shares of right answers; the second has a tenth more."""
-    made = []
+    """Two runs with these shares of right answers to 40 items, or `items`; the second has a tenth more."""
+    made, items = [], fields.get("items", 40)
     for place, labels in enumerate(LABELS):
-        accuracy = {key: _answers(share + 0.1 * place) for key, share in scored.items()}
+        accuracy = {key: _answers(share + 0.1 * place, items) for key, share in scored.items()}
         whole = {"tokenizer": "bpe", "ordering": "standard"} | labels
-        later = [{key: _answers(share + 0.1 * place + 0.2 * step) for key, share in scored.items()} for step in (1, 2)]
+        later = [
+            {key: _answers(share + 0.1 * place + 0.2 * step, items) for key, share in scored.items()} for step in (1, 2)
+        ]
         made.append(record(root, f"run{place}", whole, accuracy, later=later if fields.get("three") else ()))
     return made
 
 
-def _answers(share: float) -> list[float]:
-    return (np.arange(20) < round(20 * share)).astype(float).tolist()
+def _answers(share: float, items: int) -> list[float]:
+    return (np.arange(items) < round(items * share)).astype(float).tolist()
 
 
 def written(root: Path, made: list[RunRecord], table: TableConfig | None = None) -> tuple[set[str], str]:
@@ -69,6 +72,17 @@ def test_three_checkpoints_are_a_curve(tmp_path: Path) -> None:
     each = [[row[column.key].value for row in cells_by_column(comparison, [column], place)] for place in range(3)]
     assert each == [pytest.approx([0.1, 0.2]), pytest.approx([0.3, 0.4]), pytest.approx([0.5, 0.6])]
     assert "by_checkpoint" not in written(tmp_path / "one", runs(tmp_path / "one", {("race_high", 2): 0.1}))[0]
+
+
+@pytest.mark.parametrize("items", [ITEMS_TO_JUDGE - 10, ITEMS_TO_JUDGE])
+def test_a_curve_of_too_few_items_has_no_bars_as_the_table_has_none(tmp_path: Path, items: int) -> None:
+    made = runs(tmp_path, {("race_high", 2): 0.1}, three=True, items=items)
+    comparison = compare(made, FACTORS)
+    column = next(column for column in comparison.columns if column.parts)
+    in_table = [row.cells[column.key].half_width is not None for row in comparison.rows]
+    in_curve = [row[column.key].half_width is not None for row in cells_by_column(comparison, [column], 1)]
+    assert in_curve == in_table == [items >= ITEMS_TO_JUDGE] * 2
+    assert ("by checkpoint; ±" in written(tmp_path, made)[1]) == (items >= ITEMS_TO_JUDGE)
 
 
 def test_points_without_a_value_are_left_out() -> None:

@@ -33,7 +33,7 @@ def tested(
     items = paired_tests([(averages[row][key], averages[base][key]) for row, base, key in places], test=table.test)
     seeds = of_models(places, cells, values)
     of_model = {column.key: column.of_model for column in columns}
-    found = [_without_inference(row, columns) for row in cells]
+    found = [without_inference(row, columns) for row in cells]
     for (row, base, key), test, crossed in zip(places, items, seeds, strict=True):
         plain = unpaired_t_test(*(_samples(values[each][key]) for each in (row, base))) if table.plain_t_test else None
         cell = replace(found[row][key], test=test, plain_p=plain)
@@ -102,7 +102,7 @@ def unjudged(column: Column, cell: Cell) -> bool:
     return column.of_model and cell.test is not None and seeds < SEEDS_TO_JUDGE
 
 
-def _without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cells:
+def without_inference(row: Mapping[str, Cell], columns: Sequence[Column]) -> Cells:
     """The cells of a row, those of too few items without an interval."""
     few = [column.key for column in columns if too_few_items(column, row[column.key])]
     return dict(row) | {key: replace(row[key], half_width=None, over=None) for key in few}

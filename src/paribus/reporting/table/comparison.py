@@ -12,7 +12,7 @@ from paribus.errors import ConfigurationError, DataError
 from paribus.reporting.fairness import fairness
 from paribus.reporting.notes.common_text import CommonText, common_text
 from paribus.reporting.significance.effects import Effect, effects
-from paribus.reporting.significance.judgement import tested, with_best
+from paribus.reporting.significance.judgement import tested, with_best, without_inference
 from paribus.reporting.table.arrangement import Labels, baselines, factors_of, ordered
 from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
 from paribus.reporting.table.columns import columns_of, primary_of
@@ -178,7 +178,10 @@ def measured(row: ComparisonRow, column: Column, scores: Mapping[str, RunScores]
 
 
 def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoint: int | None = None) -> list[Cells]:
-    """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given."""
+    """Cells, by row, of columns that need not be the table's; of one of the checkpoints alone, where it is given.
+
+    As in the table, those of too few items have no interval.
+    """
     values: list[dict[str, Values]] = []
     for row in comparison.finished:
         found = {column.key: measured(row, column, comparison.scores) for column in columns}
@@ -188,7 +191,9 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoin
                 for key, seeds in found.items()
             }
         values.append(found)
-    return shown(cells_of(values, item_averages(values)), columns)
+    cells = cells_of(values, item_averages(values))
+    cells = _with_fewest(cells, comparison.finished, columns, comparison.scores, comparison.left_out)
+    return shown([without_inference(row, columns) for row in cells], columns)
 
 
 def _with_starts(cells: Sequence[Cells], rows: Sequence[ComparisonRow]) -> list[Cells]:
