@@ -147,8 +147,12 @@ def test_the_theme_of_the_page_is_chosen_by_radio_buttons_and_prints_are_light(d
         ("dark", ""),
     ]
     assert '<div class="theme" role="radiogroup" aria-label="Theme" hidden>' in text  # without a script there is none
-    media = set(re.findall(r'<source media="([^"]*)"', text))
-    assert media == {"screen and (prefers-color-scheme: dark)"}
+    dark = "screen and (prefers-color-scheme: dark)"
+    assert set(re.findall(r'<source class="dark" [^>]*media="([^"]*)"', text)) == {
+        dark,
+        f"{dark} and (max-width: 40rem)",
+    }
+    assert all(media.startswith("screen and ") for media in re.findall(r'<source [^>]*media="([^"]*)"', text))
     assert "localStorage" not in text and "cookie" not in text
 
 

@@ -89,6 +89,8 @@ const theme = document.querySelector(".theme");
 theme.hidden = false;
 theme.addEventListener("change", ({ target }) => {
   document.documentElement.dataset.theme = target.value;
-  const media = { auto: "screen and (prefers-color-scheme: dark)", light: "not all", dark: "screen" }[target.value];
-  document.querySelectorAll("picture source").forEach((source) => { source.media = media; });
+  const media = { auto: "screen and (prefers-color-scheme: dark)", dark: "screen" }[target.value];
+  document.querySelectorAll("source.dark").forEach((source) => {
+    source.media = media ? media + source.dataset.width : "not all";
+  });
 });

@@ -17,6 +17,7 @@ from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
 from paribus.reporting.plots.curves import LEARNING_CURVES
 from paribus.reporting.plots.factors import NAME as FACTORS
+from paribus.reporting.plots.picture import on_dark
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import TableLayout, TableLine, change, heading, link
@@ -40,7 +41,7 @@ def page(document: ReportDocument) -> str:
         lstrip_blocks=True,
     )
     pictures = [
-        {"light": _embedded(plot.svg), "dark": _embedded(plot.dark), "plot": plot, "where": _where(plot.name)}
+        {"wide": _embedded(plot.svg), "narrow": _embedded(plot.narrow), "plot": plot, "where": _where(plot.name)}
         for plot in document.plots
     ]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
@@ -144,8 +145,11 @@ def _where(name: str) -> str:
     return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
 
 
-def _embedded(svg: bytes) -> str:
-    return "data:image/svg+xml;base64," + base64.b64encode(svg).decode()
+def _embedded(svg: bytes | None) -> dict[str, str] | None:
+    """A picture for a light and for a dark page, as addresses that hold them."""
+    themes = {} if svg is None else {"light": svg, "dark": on_dark(svg)}
+    found = {name: f"data:image/svg+xml;base64,{base64.b64encode(each).decode()}" for name, each in themes.items()}
+    return found or None
 
 
 def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:

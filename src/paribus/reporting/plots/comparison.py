@@ -92,7 +92,7 @@ def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
 
 
 def _scores(comparison: Comparison, every: Sequence[ComparisonRow], column: Column) -> Plot | None:
-    """Left: each row's value. Right: its difference from its baseline with the 95 % interval."""
+    """First each row's value, then its difference from its baseline with the 95 % interval."""
     rows = [row for row in every if finite(row.cells[column.key].value)]
     if not rows:
         return None
@@ -113,8 +113,8 @@ def _scores(comparison: Comparison, every: Sequence[ComparisonRow], column: Colu
     name = scored if column.parts else column.key.replace("/", "_")
     what = f"{_title(column)}, {heading(column)}" if column.parts else f"Bits per byte of {text}"
     spread = " ± as in the table" if any(row.cells[column.key].half_width is not None for row in rows) else ""
-    caption = f"{what}. {'Left: mean' if tested else 'Mean'}{spread}."
-    caption += f" Right: difference from {_from(comparison)}; {_intervals(comparison)}" if tested else ""
+    caption = f"{what}. {'First: mean' if tested else 'Mean'}{spread}."
+    caption += f" Second: difference from {_from(comparison)}; {_intervals(comparison)}" if tested else ""
     numbers = "; ".join(
         f"{comparison.row_name(row)} {column.factor * (row.cells[column.key].value or 0):.3f}" for row in rows
     )

@@ -50,7 +50,7 @@ def entropy_plot(lines: Sequence[EntropyLine], name: str = "entropy") -> Plot:
         caption += f" The first {len(parts)} of {len(every)} panels."
     told = "; ".join("|".join(pieces(line)) for line in lines)
     size = (max(4.0, 1.1 + 0.22 * longest), 0.5 + 1.5 * len(parts))
-    return picture(name, caption, f"{caption} {told}.", size, draw)
+    return picture(name, caption, f"{caption} {told}.", size, draw, foldable=False)
 
 
 def pieces(line: EntropyLine) -> list[str]:

@@ -80,7 +80,7 @@ def _lines(
         axes.set_ylabel(axes_labels[1])
         figure.legend(loc="outside right center", fontsize=9)
 
-    return picture(curve, caption, caption, (9.2, 3.8), draw)
+    return picture(curve, caption, caption, (9.2, 3.8), draw, foldable=False)
 
 
 def _shares(counts: Sequence[float]) -> tuple[list[float], list[float]]:
@@ -132,7 +132,9 @@ def _bars(rows: Sequence[_Row]) -> Plot:
     told = [
         f"{row.label}: " + ", ".join(f"{names[name]} {_told(row.numbers.get(name))}" for name in names) for row in rows
     ]
-    return picture("similarity", caption, f"{caption} {'; '.join(told)}.", (9.2, 0.9 + 0.55 * len(rows)), draw)
+    return picture(
+        "similarity", caption, f"{caption} {'; '.join(told)}.", (9.2, 0.9 + 0.55 * len(rows)), draw, foldable=False
+    )
 
 
 def _positions(rows: Sequence[_Row]) -> Plot:
@@ -149,7 +151,7 @@ def _positions(rows: Sequence[_Row]) -> Plot:
         panels[0].set_ylabel("place in the corpus (%)")
 
     caption = "Where in the corpus the documents lie that an order reads, from its begin to its end."
-    return picture("positions", caption, caption, (max(4.0, 1.7 * len(rows)), 2.6), draw)
+    return picture("positions", caption, caption, (max(4.0, 1.7 * len(rows)), 2.6), draw, foldable=False)
 
 
 def _counts_of(rows: Sequence[_Row]) -> Plot:
@@ -176,7 +178,7 @@ def _counts_of(rows: Sequence[_Row]) -> Plot:
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
 
     caption = "Jumps, the weight of the path's steps (a jump weighs 0), and removed documents."
-    return picture("counts", caption, caption, (9.2, 0.9 + 0.4 * len(rows)), draw)
+    return picture("counts", caption, caption, (9.2, 0.9 + 0.4 * len(rows)), draw, foldable=False)
 
 
 def _bar(value: float | None) -> float:

@@ -36,4 +36,4 @@ def own_shares_plot(rows: Sequence[tuple[str, Sequence[int]]]) -> Plot | None:
         f"{100 * counts[-1] / sum(counts):.1f} % in the highest"
         for _, name, counts in shown
     )
-    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw)
+    return picture("own_shares", caption, f"{caption} {told}.", (7.0, 3.8 + 0.1 * len(shown)), draw, foldable=False)

@@ -5,8 +5,10 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines
 
 import io
 import re
+import textwrap
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -14,6 +16,7 @@ from typing import Any
 
 from matplotlib import font_manager
 from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from paribus.store import atomic
 
@@ -22,6 +25,10 @@ DASHES = ("-", "--", ":", "-.")
 MARKERS = ("o", "s", "^", "D")
 _DPI = 150
 """Of layout and PNG alike, so that texts are measured once."""
+NARROW = 4.4
+"""Inches of a picture for a page that is as narrow as a telephone, on which texts of a wider one are too small."""
+_CHARACTERS, _NUMBERS = 18, 4
+"""Of a line of a name beside a narrow picture, and the most numbers along it."""
 _COMPRESSION = 3
 """Of PNG, 0 to 9: beyond, files hardly shrink and take several times as long."""
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
@@ -51,6 +58,8 @@ class Plot:
     alternative: str
     png: bytes
     svg: bytes
+    narrow: bytes | None = None
+    """As SVG for a narrow page, the panels below each other; None where there is no such picture."""
 
     def write(self, directory: Path) -> None:
         """Write both files below `directory`, which is made."""
@@ -58,13 +67,13 @@ class Plot:
         atomic.write_bytes(directory / f"{self.name}.png", self.png)
         atomic.write_bytes(directory / f"{self.name}.svg", self.svg)
 
-    @property
-    def dark(self) -> bytes:
-        """The SVG with light lines on a dark page; what has no counterpart among the colours stays."""
-        text = self.svg.decode()
-        for light, dark in _DARK.items():
-            text = re.sub(rf"{light}\b", dark, text, flags=re.IGNORECASE)
-        return text.encode()
+
+def on_dark(svg: bytes) -> bytes:
+    """An SVG with light lines on a dark page; what has no counterpart among the colours stays."""
+    text = svg.decode()
+    for light, dark in _DARK.items():
+        text = re.sub(rf"{light}\b", dark, text, flags=re.IGNORECASE)
+    return text.encode()
 
 
 def style() -> dict[str, Any]:
@@ -83,21 +92,86 @@ def style() -> dict[str, Any]:
     }  # fmt: skip
 
 
+class _NarrowFigure(Figure):
+    """Panels that are drawn beside each other stand below each other, and so does a legend."""
+
+    def subplots(self, nrows: int = 1, ncols: int = 1, *, squeeze: bool = True, **options: Any) -> Any:
+        if ncols > 1:
+            self.set_figheight(self.get_figheight() * ncols)
+            options.pop("gridspec_kw", None)
+        panels = super().subplots(nrows * ncols, 1, squeeze=False, **options).reshape(nrows, ncols)
+        if not squeeze:
+            return panels
+        return panels.item() if panels.size == 1 else panels.squeeze()
+
+    def legend(self, *args: Any, **options: Any) -> Any:
+        return super().legend(*args, **{**options, "loc": "outside lower center", "ncols": 1})
+
+    def fold(self) -> None:
+        """Give the axes room: fewer numbers, and long names in several lines, for which the figure grows."""
+        most = 1
+        for axes in self.axes:
+            axes.set_xlabel(textwrap.fill(axes.get_xlabel(), 2 * _CHARACTERS))
+            if isinstance(axes.xaxis.get_major_locator(), MaxNLocator):
+                axes.xaxis.set_major_locator(MaxNLocator(_NUMBERS))
+            names = [name.get_text() for name in axes.get_yticklabels()]
+            if (
+                isinstance(axes.yaxis.get_major_locator(), FixedLocator)
+                and max(map(len, names), default=0) > _CHARACTERS
+            ):
+                folded = [textwrap.fill(name, _CHARACTERS) for name in names]
+                axes.set_yticks(axes.get_yticks(), folded, fontsize=8)
+                most = max(most, *(name.count("\n") + 1 for name in folded))
+        self.set_figheight(self.get_figheight() * max(1.0, 0.4 * most))
+
+
 def picture(
-    name: str, caption: str, alternative: str, size: tuple[float, float], draw: Callable[[Figure], None]
+    name: str,
+    caption: str,
+    alternative: str,
+    size: tuple[float, float],
+    draw: Callable[[Figure], None],
+    *,
+    foldable: bool = True,
 ) -> Plot:
-    """Draw a figure of this size in inches."""
-    figure = Figure(figsize=size, layout="constrained")
-    draw(figure)
+    """Draw a figure of this size in inches; of what is `foldable`, a narrow one too where there is room for one.
+
+    What stands on no page needs none.
+    """
+    narrow, png = None, io.BytesIO()
     with warnings.catch_warnings():
         # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        if engine := figure.get_layout_engine():
-            engine.execute(figure)
-        # The layout is made once: saving would make it again, twice for each format.
-        figure.set_layout_engine(None)
-        png, svg = io.BytesIO(), io.BytesIO()
-        settings = {"compress_level": _COMPRESSION}
-        figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs=settings)
-        figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return Plot(name, caption, alternative, png.getvalue(), svg.getvalue())
+        figure = Figure(figsize=size, layout="constrained")
+        draw(figure)
+        _laid_out(figure)
+        figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
+        svg = _svg(figure)
+        if foldable and size[0] > NARROW:
+            narrow = _narrow(size[1], draw)
+    return Plot(name, caption, alternative, png.getvalue(), svg, narrow)
+
+
+def _narrow(height: float, draw: Callable[[Figure], None]) -> bytes | None:
+    """None where names leave no room for what they are the names of."""
+    figure = _NarrowFigure(figsize=(NARROW, height), layout="constrained")
+    draw(figure)
+    figure.fold()
+    warnings.filterwarnings("error", message="constrained_layout not applied")
+    with suppress(UserWarning):
+        return _svg(_laid_out(figure))
+    return None
+
+
+def _laid_out(figure: Figure) -> Figure:
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+    # The layout is made once: saving would make it again, twice for each format.
+    figure.set_layout_engine(None)
+    return figure
+
+
+def _svg(figure: Figure) -> bytes:
+    svg = io.BytesIO()
+    figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
+    return svg.getvalue()

@@ -80,7 +80,7 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
         panels[1].xaxis.set_major_locator(MaxNLocator(5))
         figure.legend(loc="outside lower center", fontsize=9, ncols=min(2, len(shown)))
 
-    caption = f"Occurrences of the tokens of {text} by rank. Left: ranks on a log scale; right: on an even one."
+    caption = f"Occurrences of the tokens of {text} by rank. First: ranks on a log scale; second: on an even one."
     told = "; ".join(f"{part.name}: {_told(part.frequency_by_rank)}" for part in shown)
     return picture("token_frequencies", caption, f"{caption} {told}.", (9.2, 4.2 + 0.1 * len(shown)), draw)
 

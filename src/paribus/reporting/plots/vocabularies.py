@@ -74,7 +74,8 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
         for j, second in enumerate(overlap.names)
         if i != j
     )
-    return picture("vocabulary_overlap", caption, f"{caption} {told}.", (3.2 + 1.1 * count, 1.6 + 0.9 * count), draw)
+    size = (3.2 + 1.1 * count, 1.6 + 0.9 * count)
+    return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw, foldable=False)
 
 
 def _told(frequency: float | None) -> str:
