@@ -165,10 +165,13 @@ def test_the_card_has_the_scores_the_command_and_the_configuration(here: Path) -
     (evaluation,) = (path for path in (here / "artifacts" / "evaluation").iterdir() if path.name.startswith(run))
     logged = json.loads((evaluation / "record.json").read_text(encoding="utf-8"))["result"]["metrics"]
     assert f"| bits per byte, held-out text | {logged['eval/bits_per_byte']:.6g} |" in card
-    assert f"| continuation, 0-shot, acc | {logged['eval/continuation/0shot/acc']:.6g} |" in card
+    assert f"| continuation, 0-shot, accuracy | {logged['eval/continuation/0shot/acc']:.6g} |" in card
     assert "paribus run tokenizer=bpe encoder=merge_rank scale=tiny corpus=files" in card
     assert "vocab_size: 512" in card
     assert "licence" in card
+    assert "| tokenizer | Byte-pair encoding: merge the most frequent pair until the vocabulary is full; 512" in card
+    scores = card.partition("## Scores")[2].partition("## How it was made")[0]
+    assert "_" not in scores and "text/" not in scores
 
 
 def test_an_earlier_checkpoint_is_exported_by_its_step_and_says_that_it_was_not_scored(here: Path) -> None:

@@ -1,7 +1,6 @@
 """The card of a model that leaves an output root: its scores, how to load it, and how it was made."""
 
 import json
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,11 +8,10 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+from paribus.commands.kept import card_words
 from paribus.config.units import format_count, format_size
 
 CARD = "README.md"
-_SCORE = re.compile(r"eval/(?P<task>.+)/(?P<shots>\d+)shot/(?P<metric>[^/]+)")
-_BITS = re.compile(r"eval/(?:(?P<text>.+)/)?bits_per_byte")
 
 
 @dataclass(frozen=True)
@@ -33,25 +31,47 @@ class Origin:
 
 def model_card(origin: Origin, directory: Path, name: str) -> str:
     """The card of the model in `directory`, which is to be called `name`."""
-    parts = (_head(origin, name), _loading(directory, name), _scores(origin), _making(origin))
+    parts = (
+        _head(origin, directory, name),
+        _model(origin, directory),
+        _loading(directory, name),
+        _scores(origin),
+        _making(origin),
+    )
     return "\n".join(line for part in parts for line in part) + "\n"
 
 
-def _head(origin: Origin, name: str) -> Iterator[str]:
+def _head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
     result = origin.training["result"]
     yield from ("---", "library_name: transformers", "tags:", "- paribus", "---", "", f"# {name}", "")
+    kind = "An encoder-decoder" if _has_encoder(directory) else "A language model"
     yield (
-        f"Step {origin.step:,} of {result['steps']:,} of paribus run `{origin.run_id}` "
-        f"(`{origin.record['name']}`): {format_count(result['parameters'])} parameters, trained on "
-        f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, in all."
+        f"{kind} of {format_count(result['parameters'])} parameters, trained on "
+        f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with paribus, which "
+        f"compares tokenizers, encodings and document orders. These are its weights after step {origin.step:,} of "
+        f"{result['steps']:,}."
     )
     yield from ("", "No licence is given here: whoever publishes the model says which.", "")
 
 
+def _model(origin: Origin, directory: Path) -> Iterator[str]:
+    yield from ("## Model", "")
+    yield from card_words.made_of(origin.record["identity"], _configuration(directory), origin.training["result"])
+
+
+def _has_encoder(directory: Path) -> bool:
+    return not str(_configuration(directory)["architectures"][0]).endswith("ForCausalLM")
+
+
+def _configuration(directory: Path) -> Mapping[str, Any]:
+    """That of transformers."""
+    found: Mapping[str, Any] = json.loads((directory / "config.json").read_text(encoding="utf-8"))
+    return found
+
+
 def _loading(directory: Path, name: str) -> Iterator[str]:
     """The lines that load it, which a test runs."""
-    architecture = json.loads((directory / "config.json").read_text(encoding="utf-8"))["architectures"][0]
-    model = "AutoModelForCausalLM" if architecture.endswith("ForCausalLM") else "AutoModelForSeq2SeqLM"
+    model = "AutoModelForSeq2SeqLM" if _has_encoder(directory) else "AutoModelForCausalLM"
     alone, code = (directory / "tokenizer.json").is_file(), (directory / "tokenization_paribus.py").is_file()
     yield from ("## Loading", "", "```python", f"from transformers import {model}, AutoTokenizer")
     if not alone and not code:
@@ -88,18 +108,7 @@ def _scores(origin: Origin) -> Iterator[str]:
     if not origin.scores:
         yield from ("This checkpoint was not scored.", "")
         return
-    yield from ("| measure | value |", "|---|---|")
-    yield from (f"| {_measure(name)} | {value:.6g} |" for name, value in origin.scores.items())
-    yield ""
-
-
-def _measure(name: str) -> str:
-    """A logged name for people; as it is where it is of another kind."""
-    if match := _SCORE.fullmatch(name):
-        return f"{match['task']}, {match['shots']}-shot, {match['metric']}"
-    if match := _BITS.fullmatch(name):
-        return f"bits per byte, {match['text'] or 'held-out text'}"
-    return name
+    yield from card_words.scores(origin.scores)
 
 
 def _making(origin: Origin) -> Iterator[str]:
@@ -109,6 +118,7 @@ def _making(origin: Origin) -> Iterator[str]:
     yield from ("## How it was made", "")
     if origin.command is not None:
         yield from ("```bash", origin.command, "```", "")
+    yield f"- paribus run `{origin.run_id}` (`{origin.record['name']}`)"
     yield f"- paribus {provenance['paribus']}, commit {git.get('commit', 'unknown')}{changed}"
     yield f"- Python {provenance['python']}, " + ", ".join(
         f"{name} {provenance['packages'][name]}" for name in ("torch", "transformers") if name in provenance["packages"]
@@ -117,7 +127,8 @@ def _making(origin: Origin) -> Iterator[str]:
     yield f"- `paribus rerun {origin.run_id}` in its output root makes the run again and compares every byte"
     yield from (
         "",
-        "The configuration, as far as it may decide a number, with the digests of the files that it was made from:",
+        "The configuration, as far as it may decide a number, with the digests of the files that it was made from; "
+        "`paribus explain training.schedule` says what a field means:",
         "",
     )
     yield from ("```yaml", yaml.safe_dump(dict(origin.record["identity"]), sort_keys=True, allow_unicode=True).rstrip())

@@ -1,6 +1,7 @@
 """The declared fields of a configuration, by path."""
 
 import dataclasses
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, get_args, get_origin, get_type_hints
@@ -68,4 +69,4 @@ def type_name(hint: Any) -> str:
 def _sentence(text: str) -> str:
     """The first sentence of a docstring, on one line."""
     first = " ".join(text.strip().split("\n\n")[0].split())
-    return first.partition(". ")[0].rstrip(".:")
+    return re.split(r"(?<! al)\. ", first, maxsplit=1)[0].rstrip(".:")

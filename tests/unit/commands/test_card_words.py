@@ -1,0 +1,40 @@
+"""A model card says what its numbers are in words of the field."""
+
+import pytest
+
+from paribus.commands.kept.card_words import METRICS, score, scores
+from paribus.config.reference.fields import summaries
+from paribus.evaluation.measures.main_scores import PREFERRED
+from paribus.reporting.table.measures import METRICS as IN_TABLES
+
+
+@pytest.mark.parametrize(
+    ("logged", "told"),
+    [
+        ("eval/boolq/5shot/acc", "boolq, 5-shot, accuracy"),
+        ("eval/boolq/0shot/acc_norm", "boolq, 0-shot, accuracy, by log-probability a character"),
+        ("eval/qmsum/0shot/rougeL", "qmsum, 0-shot, ROUGE-L"),
+        ("eval/bits_per_byte", "bits per byte, held-out text"),
+        ("eval/heldout_clean/bits_per_byte", "bits per byte, held-out text that is unlike all training text"),
+        ("eval/wikitext/bits_per_byte", "bits per byte, wikitext"),
+        ("another/number", "another/number"),
+    ],
+)
+def test_a_score_is_told_in_words(logged: str, told: str) -> None:
+    assert score(logged) == told
+
+
+def test_every_metric_that_tables_know_has_words() -> None:
+    never_logged = {"perplexity", "precision", "recall"}
+    assert {*IN_TABLES, *PREFERRED} - never_logged <= set(METRICS)
+
+
+def test_what_is_counted_of_tokens_stands_apart_and_the_task_of_paribus_is_explained() -> None:
+    told = list(scores({"eval/continuation/0shot/acc": 0.5, "text/bytes_per_token": 2.0}))
+    assert told.index("| bytes per token | 2 |") > told.index("Tokens of the held-out text:")
+    assert any(line.startswith("`continuation` asks which of four texts") for line in told)
+    assert not any("`continuation`" in line for line in scores({"eval/boolq/0shot/acc": 0.5}))
+
+
+def test_a_summary_goes_on_after_the_names_of_authors() -> None:
+    assert summaries("encoder")["dropout"].startswith("BPE-dropout (Provilkov et al. ")
