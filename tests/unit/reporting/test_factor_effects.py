@@ -176,6 +176,14 @@ def head(root: Path, missing: Sequence[MissingRun] = (), seeds: int = 4) -> tupl
     return comparison, {"".join(each.effect.values): each for each in summary(comparison, warned=False).findings}
 
 
+def test_the_head_says_how_much_text_the_corpus_has_and_not_how_much_was_allowed(tmp_path: Path) -> None:
+    corpus = {"train": {"documents": 5, "bytes": 1_945_213}, "heldout": {"documents": 3, "bytes": 47_208}}
+    made = [replace(run, corpus=corpus) for run in factorial(tmp_path, WHOLE, 1)]
+    made = [replace(run, config={**run.config, "corpus": {"kind": "pydocs", "limit": 6_000_000}}) for run in made]
+    told = summary(compare(made, ("tokenizer", "encoder")), warned=False)
+    assert told.setting[1] == "corpus pydocs (1.9 MiB to train on, 46.1 KiB held out)"
+
+
 def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Path) -> None:
     comparison, findings = head(tmp_path)
     told = summary(comparison, warned=False)

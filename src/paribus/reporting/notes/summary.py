@@ -1,6 +1,6 @@
 """The answer before the table: what was compared, what each factor does, what is undecided and what it would take."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -76,7 +76,7 @@ def _setting(comparison: Comparison) -> Iterator[str]:
         return
     rows, seeds = len(comparison.finished), len({run.seed for run in runs})
     yield f"{_count(len(runs), 'run')}: {_count(rows, 'row')}, {_count(seeds, 'seed')}"
-    if corpora := _different([_corpus(run.config.get("corpus") or {}) for run in runs]):
+    if corpora := _different([_corpus(run.config.get("corpus") or {}, run.corpus) for run in runs]):
         yield f"corpus {corpora}"
     if sizes := [int(run.training["parameters"]) for run in runs if run.training.get("parameters")]:
         yield f"{_span(sizes, format_count)} parameters"
@@ -102,10 +102,12 @@ def _span(numbers: Sequence[int], shown: Any) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def _corpus(corpus: Any) -> str:
-    """Its kind, and what of it was taken."""
-    limit = corpus.get("limit") or corpus.get("sample")
-    return " ".join(filter(None, [str(corpus.get("kind") or ""), f"({format_size(limit)})" if limit else ""]))
+def _corpus(corpus: Any, found: Mapping[str, Any]) -> str:
+    """Its kind, and how much text there is in it, by the result of its stage."""
+    train, heldout = (found.get(split) or {} for split in ("train", "heldout"))
+    sizes = [f"{format_size(train['bytes'])} to train on"] if "bytes" in train else []
+    sizes += [f"{format_size(heldout['bytes'])} held out"] if sizes and "bytes" in heldout else []
+    return " ".join(filter(None, [str(corpus.get("kind") or ""), f"({', '.join(sizes)})" if sizes else ""]))
 
 
 def _budget(budget: Any) -> str:
