@@ -21,7 +21,24 @@ RULE = (0.00147, -0.10397, 1.95541, -6.61883)
 FITTED = (300, 65_536)
 """Sizes of the smallest and of the largest vocabulary that the rule was fitted on."""
 ALL_BYTES = 256
+NEAR_THE_RULE = ("bpe", "scaffold_bpe", "unigram")
+"""Tokenizers that on English text are near the rule, so that on other text their distance is that of the text."""
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """What an artefact `tokens` of the corpus has."""
+
+    size: int
+    """Of its vocabulary."""
+    value: float
+    """Bytes a token."""
+    tokenizer: str
+    same_kind: bool
+    """Whether all but the size of the vocabulary is as asked for."""
+    by_rule: bool
+    """Whether its distance from the rule is that of the text."""
 
 
 @dataclass(frozen=True)
@@ -46,18 +63,23 @@ def by_rule(vocabulary: int) -> float:
 def estimated(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
     """Bytes a token of the artefact `tokens` that `node` is to be, with a vocabulary of so many tokens.
 
-    Other vocabularies of the same corpus and kind tell by how much the text differs from the rule.
+    Other vocabularies of the same corpus tell by how much the text differs from the rule: those of the same kind, else
+    those of other kinds that cut text about as the rule says.
     """
     if isinstance(node.config.tokenizer, BytesTokenizer):
         return BytesPerToken(1.0, "(tokenizer=bytes)")
-    measured = dict(sorted(_measured(node, root)))
-    if not measured:
-        short = isinstance(node.config.tokenizer, WordPieceTokenizer)
-        far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
+    found = sorted(_measured(node, root), key=lambda each: each.size)
+    same = [each for each in found if each.same_kind]
+    used = same or [each for each in found if each.by_rule]
+    short = isinstance(node.config.tokenizer, WordPieceTokenizer) and not same
+    far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
+    if not used:
         return BytesPerToken(by_rule(vocabulary), f"by the rule for English text and BPE of {vocabulary:,} tokens{far}")
-    nearest = min(measured, key=lambda size: abs(log(size / vocabulary)))
+    measured = {each.size: each.value for each in used}
+    nearest = min(used, key=lambda each: abs(log(each.size / vocabulary)))
     sizes = f"{len(measured)} vocabularies" if len(measured) > 1 else "a vocabulary"
-    source = f"from {sizes} of this corpus here, the nearest of {nearest:,} tokens, for {vocabulary:,}"
+    other = "" if same else f" of another kind ({nearest.tokenizer})"
+    source = f"from {sizes} of this corpus here, the nearest of {nearest.size:,} tokens{other}, for {vocabulary:,}{far}"
     return BytesPerToken(by_rule(vocabulary) * _interpolated(measured, vocabulary), source)
 
 
@@ -71,8 +93,8 @@ def _interpolated(measured: Mapping[int, float], vocabulary: int) -> float:
     return ratios[min(ratios, key=lambda size: abs(log(size / vocabulary)))]
 
 
-def _measured(node: Node, root: OutputRoot) -> Iterator[tuple[int, float]]:
-    """Size of a vocabulary and bytes a token, of artefacts `tokens` that differ in nothing but that size."""
+def _measured(node: Node, root: OutputRoot) -> Iterator[_Measured]:
+    """Of artefacts `tokens` of the same corpus."""
     corpus, wanted = node.inputs["corpus"].key, _kind(node.identity["identity"], node.inputs["vocabulary"].identity)
     for path in sorted((root.store.root / node.name).glob(f"*/{RECORD}")):
         record = _read(path)
@@ -80,8 +102,16 @@ def _measured(node: Node, root: OutputRoot) -> Iterator[tuple[int, float]]:
             continue
         trained = root.store.find("vocabulary", record["inputs"]["vocabulary"])
         result = record["result"]
-        if trained and result["tokens"] and _kind(record["identity"], trained.record()) == wanted:
-            yield int(result["vocab_size"]), result["bytes"] / result["tokens"]
+        if trained and result["tokens"]:
+            made, encoder = trained.record(), record["identity"]["encoder"]["kind"]
+            tokenizer = str((made["identity"].get("tokenizer") or {}).get("kind"))
+            yield _Measured(
+                size=int(result["vocab_size"]),
+                value=result["bytes"] / result["tokens"],
+                tokenizer=tokenizer,
+                same_kind=_kind(record["identity"], made) == wanted,
+                by_rule=tokenizer in NEAR_THE_RULE and not str(encoder).startswith("dropout"),
+            )
 
 
 def _kind(encoder: Any, vocabulary: Record) -> tuple[Any, Any]:
@@ -98,7 +128,7 @@ def _read(path: Path) -> Record | None:
     """A record that can be read; `paribus doctor` is for the others."""
     try:
         record: Record = json.loads(path.read_text(encoding="utf-8"))
-        _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]
+        _ = record["inputs"]["corpus"], record["inputs"]["vocabulary"], record["identity"]["encoder"]["kind"]
         _ = record["result"]["vocab_size"] + record["result"]["tokens"] + record["result"]["bytes"]
         return record
     except (OSError, ValueError, KeyError, TypeError):

@@ -13,9 +13,11 @@ from paribus.config.groups.corpus import PydocsCorpus
 from paribus.config.groups.tokenization import (
     BPETokenizer,
     BytesTokenizer,
+    DropoutEncoder,
     LeftToRightEncoder,
     PatternPretokenizer,
     UnigramTokenizer,
+    WordPieceTokenizer,
 )
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
@@ -82,19 +84,51 @@ def test_between_two_vocabularies_the_difference_is_interpolated_in_the_logarith
         assert source.startswith("from 2 vocabularies of this corpus here")
 
 
+def test_another_corpus_says_nothing(tmp_path: Path) -> None:
+    encoded(of_size(tmp_path, 1_024, corpus=PydocsCorpus(limit=1_000)), 1_024, 2.0)
+    assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind"),
+    [
+        ({"tokenizer": UnigramTokenizer(vocab_size=1_024)}, "unigram"),
+        ({"pretokenizer": PatternPretokenizer(kind="gpt4")}, "bpe"),
+        ({"encoder": LeftToRightEncoder()}, "bpe"),
+    ],
+    ids=["tokenizer", "pretokenizer", "encoder"],
+)
+def test_without_one_of_the_same_kind_others_of_the_corpus_say_how_far_the_text_is_from_english(
+    groups: dict[str, Any], kind: str, tmp_path: Path
+) -> None:
+    encoded(of_size(tmp_path, 1_024, **groups), 1_024, 1.2)
+    value, source = told(tmp_path, 8_192)
+    assert value == pytest.approx(by_rule(8_192) * 1.2 / by_rule(1_024))
+    assert source == (
+        f"from a vocabulary of this corpus here, the nearest of 1,024 tokens of another kind ({kind}), for 8,192"
+    )
+    encoded(of_size(tmp_path, 512), 512, 2.0)
+    assert told(tmp_path, 8_192)[1] == "from a vocabulary of this corpus here, the nearest of 512 tokens, for 8,192"
+
+
 @pytest.mark.parametrize(
     "groups",
     [
-        {"corpus": PydocsCorpus(limit=1_000)},
-        {"tokenizer": UnigramTokenizer(vocab_size=1_024)},
-        {"pretokenizer": PatternPretokenizer(kind="gpt4")},
-        {"encoder": LeftToRightEncoder()},
+        {"tokenizer": WordPieceTokenizer(vocab_size=1_024)},
+        {"tokenizer": BytesTokenizer()},
+        {"encoder": DropoutEncoder(probability=0.1)},
     ],
-    ids=lambda groups: next(iter(groups)),
+    ids=["wordpiece", "bytes", "dropout"],
 )
-def test_what_was_made_otherwise_says_nothing(groups: dict[str, Any], tmp_path: Path) -> None:
-    encoded(of_size(tmp_path, 1_024, **groups), 1_024, 2.0)
+def test_what_is_far_from_the_rule_on_any_text_says_nothing_of_others(groups: dict[str, Any], tmp_path: Path) -> None:
+    encoded(of_size(tmp_path, 1_024, **groups), 1_024, 1.2)
     assert told(tmp_path, 8_192)[0] == by_rule(8_192)
+
+
+def test_of_wordpiece_others_are_said_to_be_far(tmp_path: Path) -> None:
+    encoded(of_size(tmp_path, 1_024), 1_024, 1.2)
+    source = told(tmp_path, 8_192, tokenizer=WordPieceTokenizer(vocab_size=8_192))[1]
+    assert "of another kind (bpe), for 8,192; WordPiece took 2 to 3.5 times" in source
 
 
 def test_a_record_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
