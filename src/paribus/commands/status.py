@@ -23,27 +23,41 @@ EXPLAINED = ("configuration", "data", "interrupted")
 
 
 def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
-    """Print the state of every run, with the end of the log of each that failed.
+    """Print the state of every run, with the end of the log of those that failed; what several have in common once.
 
     0 when all are done, or all of them that `until` takes, else 1.
     """
-    table = Table(title="Runs", title_justify="left")
+    named = list(zip(labels(runs), runs, strict=True))
+    states = {name: read_state(OutputRoot.of(run.job.config), run) for name, run in named}
+    unknown = {name: away(run.nodes) if states[name] is NOT_STARTED else None for name, run in named}
+    reasons = _alike({name: unknown[name] or _why(state) for name, state in states.items()})
+    shared = {name for why, names in reasons.items() if why and len(names) > 1 for name in names}
+    table, left = Table(title="Runs", title_justify="left"), False
     for heading in ("run", "id", "status", "stages", "why"):
         table.add_column(heading, overflow="fold")
-    states, left = {}, False
-    for name, run in zip(labels(runs), runs, strict=True):
-        root = OutputRoot.of(run.job.config)
-        state = states[name] = read_state(root, run)
+    for name, run in named:
+        root, state = OutputRoot.of(run.job.config), states[name]
         made = sum(root.store.find(node.name, node.key) is not None for node in run.nodes.values())
         left |= not is_made(run, root)
-        unknown = away(run.nodes) if state is NOT_STARTED else None
-        identifier, shown, why = ("—", "unknown", unknown) if unknown else (run.run_id, state.shown, _why(state))
+        identifier, shown = ("—", "unknown") if unknown[name] else (run.run_id, state.shown)
         status = Text(shown, STYLES.get(state.status, "default"))
+        why = "see below" if name in shared else unknown[name] or _why(state)
         table.add_row(Text(name), identifier, status, f"{made} of {len(run.nodes)}", Text(why))
     console.print(table)
-    for name, state in states.items():
-        _show_tail(name, state, console)
+    for why, names in reasons.items():
+        if names[0] in shared:
+            who = f"all {len(named)} runs" if len(names) == len(named) else ", ".join(names)
+            console.print(f"{who}: {why}", markup=False, soft_wrap=True)
+        _show_tail(names[0], states[names[0]], console)
     return 1 if left else 0
+
+
+def _alike(reasons: Mapping[str, str]) -> dict[str, list[str]]:
+    """Each reason with the names that have it, in order."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for name, why in reasons.items():
+        found[why].append(name)
+    return found
 
 
 def status_document(runs: Sequence[PreparedRun]) -> dict[str, Any]:

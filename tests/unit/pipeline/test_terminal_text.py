@@ -54,6 +54,19 @@ def test_a_status_shows_names_and_reasons_in_brackets(runs: list[PreparedRun]) -
     assert failure.message in shown(console)
 
 
+@pytest.mark.parametrize("failed", [1, 2])
+def test_a_status_says_once_what_several_runs_failed_of(runs: list[PreparedRun], failed: int) -> None:
+    cause = Failure("infrastructure", "stage corpus: the node is gone", tail=("the last line",), log="corpus.log")
+    for run in runs[:failed]:
+        Recorder(run.job.config, run.nodes, OutputRoot.of(run.job.config)).finish(cause)
+    console = wide()
+    assert show_status(runs, console) == 1
+    text = shown(console)
+    assert text.count("the node is gone") == text.count("the last line") == 1
+    assert ("all 2 runs: infrastructure: stage corpus: the node is gone" in text) == (failed > 1)
+    assert text.count("see below") == (failed if failed > 1 else 0)
+
+
 def test_the_doctor_names_a_directory_in_brackets(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     root = tmp_path / "runs [red]"
     (root / "artifacts" / "corpus" / ("f" * 64)).mkdir(parents=True)
