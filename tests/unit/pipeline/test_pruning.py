@@ -84,14 +84,97 @@ def test_optimizer_states_and_checkpoints_of_finished_runs_go_where_these_are_na
     assert {one.place[1] for one in named} == {runs[1].nodes["training"].key}
 
 
-@pytest.mark.parametrize("status", ["failed", "interrupted", "running", "stopped"])
-def test_nothing_goes_of_a_run_that_is_not_done(runs: list[PreparedRun], status: str) -> None:
-    set_status(runs[0], status)
+def test_nothing_goes_of_a_run_that_stopped_after_a_stage(runs: list[PreparedRun]) -> None:
+    set_status(runs[0], "stopped")
     everything, kept = found()
     assert {one.place[1] for one in everything} == {runs[1].nodes["training"].key}
     assert {(one.kind, one.why) for one in kept} == {
         (kind, f"run {runs[0].run_id} is not done and needs it") for kind in ("checkpoints", "optimizer states")
     }
+
+
+def own_of(run: PreparedRun, others: list[PreparedRun]) -> set[tuple[str, str]]:
+    """Artefacts of a run alone."""
+    shared = {node.key for other in others if other is not run for node in other.nodes.values()}
+    return {(node.name, node.key) for node in run.nodes.values() if node.key not in shared}
+
+
+@pytest.mark.parametrize("status", ["failed", "interrupted", "running"])
+def test_all_that_a_failed_run_made_alone_goes_where_it_is_named(runs: list[PreparedRun], status: str) -> None:
+    set_status(runs[0], status)
+    everything, kept = found()
+    assert kept == []
+    assert asked(everything, set()) == []
+    assert {one.place[1] for one in asked(everything, {runs[1].run_id})} == {runs[1].nodes["training"].key}
+    named = asked(everything, {runs[0].run_id})
+    assert {one.place for one in named} == own_of(runs[0], runs)
+    assert {one.place[0] for one in named if one.kind == "trainings of failed runs"} == {"training"}
+    assert all(prune(root().store, one) for one in named)
+    assert not any(root().store.find(*place) for place in own_of(runs[0], runs))
+    assert all(root().store.find(node.name, node.key) for node in runs[1].nodes.values())
+    assert (root().run(runs[0].run_id) / "run.json").is_file()
+
+
+def test_a_failed_sweep_goes_whole_with_its_sizes_told_first(
+    runs: list[PreparedRun], capsys: pytest.CaptureFixture[str]
+) -> None:
+    for run in runs:
+        set_status(run, "failed")
+    names = [run.run_id for run in runs]
+    made = {(node.name, node.key) for run in runs for node in run.nodes.values()}
+    assert main(["prune", names[0]]) == 0
+    said = capsys.readouterr().out
+    assert "trainings of failed runs (1): the same command would train again" in said
+    assert "can go; --yes removes it" in said
+    assert all(root().store.find(*place) for place in made)
+    assert main(["prune", *names, "--yes"]) == 0
+    assert "trainings of failed runs (2)" in capsys.readouterr().out
+    assert not any(root().store.find(*place) for place in made)
+    assert main(["prune", *names]) == 0
+    assert "nothing can go" in capsys.readouterr().out
+
+
+def test_what_a_failed_run_shares_with_one_that_is_not_done_stays(runs: list[PreparedRun]) -> None:
+    set_status(runs[0], "failed")
+    set_status(runs[1], "stopped")
+    named = asked(found()[0], {run.run_id for run in runs})
+    assert {one.place for one in named} == own_of(runs[0], runs)
+
+
+@pytest.mark.parametrize("away", ["configuration", "files"])
+def test_what_a_failed_run_may_need_goes_where_that_is_named_too(runs: list[PreparedRun], away: str) -> None:
+    for run in runs:
+        set_status(run, "failed")
+    if away == "files":
+        Path("texts.txt").unlink()
+    else:
+        set_config(runs[1], a_field_of_other_code=1)
+    everything, kept = found()
+    assert kept == []
+    assert asked(everything, {runs[0].run_id}) == []
+    assert {one.place for one in asked(everything, {run.run_id for run in runs})} == {
+        (node.name, node.key) for run in runs for node in run.nodes.values()
+    }
+
+
+def test_what_a_failed_run_made_stays_where_a_record_is_torn(runs: list[PreparedRun]) -> None:
+    set_status(runs[0], "failed")
+    (root().run(runs[1].run_id) / "run.json").write_text("{", encoding="utf-8")
+    everything, kept = found()
+    assert asked(everything, {runs[0].run_id}) == []
+    assert {one.why for one in kept} == {f"the record of run {runs[1].run_id} cannot be read"}
+
+
+@pytest.mark.parametrize("how", ["run", "path"])
+def test_what_another_run_starts_from_stays_where_its_own_run_failed(runs: list[PreparedRun], how: str) -> None:
+    set_status(runs[0], "failed")
+    set_config(
+        runs[1], start={"kind": "checkpoint", how: f"runs/{runs[0].run_id}" if how == "path" else runs[0].run_id}
+    )
+    everything, kept = found()
+    named = {one.place[0] for one in asked(everything, {run.run_id for run in runs}) if runs[0].run_id in one.runs}
+    assert named and "training" not in named
+    assert [one.kind for one in kept] == ["trainings of failed runs"]
 
 
 def test_artefacts_of_another_code_version_go_unless_a_run_names_them(runs: list[PreparedRun]) -> None:
@@ -151,7 +234,8 @@ def test_what_a_run_may_go_on_with_whose_configuration_this_code_refuses_stays(r
     assert {"abandoned work", "artefacts of other code"} <= {one.kind for one in found()[0]}
     set_status(runs[0], "interrupted")
     everything, kept = found()
-    assert {one.place[1] for one in everything} == {runs[1].nodes["training"].key}
+    assert asked(everything, set()) == []
+    assert {one.place[1] for one in asked(everything, {runs[1].run_id})} == {runs[1].nodes["training"].key}
     refused = f"run {runs[0].run_id} is not done, and this code refuses its configuration"
     assert {one.kind for one in kept if one.why == refused} == {"abandoned work", "artefacts of other code"}
 

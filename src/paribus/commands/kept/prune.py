@@ -24,14 +24,15 @@ the same commands find everything done as before.
 
 Without RUNS that is what nothing on record needs: artefacts of other code versions that no run names, and work that no
 recorded run would go on with. With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs
-to these alone: their optimizer states, their checkpoints and their unfinished work, which only training brings back.
-Name none that a run of another root starts from: of other roots nothing is known here, and that run would lose its
-report.
+to these alone: of finished ones their optimizer states and checkpoints, which only training brings back; of failed and
+interrupted ones all that they made, finished or not, which the same command would make again. Their records stay and
+say what failed. Name none that a run of another root starts from: of other roots nothing is known here, and that run
+would lose its report.
 
-What runs that are not done need, what another run of the root starts from or reads by a path, and what a living process
-has in hand stay. While a record cannot be read, or this code refuses the configuration of a run that is not done, so do
-abandoned work and artefacts of other code. Where artifacts/ is a link, or no runs/ is beside it, nothing is pruned,
-as other roots may use it.
+What other runs that are not done need, what another run of the root starts from or reads by a path, and what a living
+process has in hand stay. While a record cannot be read, or this code refuses the configuration of a run that is not
+done, so do abandoned work, artefacts of other code and those of failed runs. Where artifacts/ is a link, or no runs/ is
+beside it, nothing is pruned, as other roots may use it.
 
   paribus prune
   paribus prune --yes

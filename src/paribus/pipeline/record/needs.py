@@ -23,14 +23,22 @@ class Needs:
 
     unfinished: Mapping[Place, Collection[str]]
     """Artefact -> the runs that are not done and would make or read it, the same command provided."""
-    unknown: frozenset[str]
-    """Stages of such runs whose keys are not known, as files of theirs are away."""
+    unknown: Mapping[str, Collection[str]]
+    """Stages of such runs whose keys are not known, as files of theirs are away -> these runs."""
     named: Mapping[Place, str]
     """Artefact -> which run reads it from outside its graph, and how; whether that is done or not, as its keys have the
     digests of these files."""
-    unclear: str | None
-    """Why it is not known what some run needs, whose record nobody can read or whose configuration this code refuses;
-    None where all is known."""
+    torn: str | None
+    """Which run has a record that nobody can read, so that its needs are not known; None where there is none."""
+    refused: Collection[str]
+    """Such runs whose configuration this code refuses, so that of their needs only what they made is known."""
+
+    @property
+    def unclear(self) -> str | None:
+        """Why it is not known what some run needs; None where all is known."""
+        if self.torn or not self.refused:
+            return self.torn
+        return f"run {next(iter(self.refused))} is not done, and this code refuses its configuration"
 
     def reason(self, place: Place) -> str | None:
         """Why an artefact must stay as it is; None where nothing says so."""
@@ -42,21 +50,23 @@ class Needs:
 def find_needs(inventory: Inventory) -> Needs:
     """The needs of all runs on record."""
     unfinished: dict[Place, set[str]] = {}
-    unknown: set[str] = set()
+    unknown: dict[str, set[str]] = {}
+    refused: list[str] = []
     torn = (run.run_id for run in inventory.runs.values() if run.state == UNREADABLE)
-    unclear = [f"the record of run {name} cannot be read" for name in torn]
     with overlay(inventory.root.cache) as cache:
         for run in inventory.runs.values():
             if run.state != DONE:
                 for place in run.artefacts:
                     unfinished.setdefault(place, set()).add(run.run_id)
                 keys = _keys(run.record, inventory.root.path, cache)
-                if keys is None:
-                    unclear.append(f"run {run.run_id} is not done, and this code refuses its configuration")
+                if keys is None and run.state != UNREADABLE:
+                    refused.append(run.run_id)
                 for place, known in keys or ():
                     unfinished.setdefault(place, set()).add(run.run_id)
-                    unknown |= set() if known else {place[0]}
-    return Needs(unfinished, frozenset(unknown), dict(_named(inventory)), next(iter(unclear), None))
+                    if not known:
+                        unknown.setdefault(place[0], set()).add(run.run_id)
+    unreadable = next((f"the record of run {name} cannot be read" for name in torn), None)
+    return Needs(unfinished, unknown, dict(_named(inventory)), unreadable, refused)
 
 
 def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> list[tuple[Place, bool]] | None:

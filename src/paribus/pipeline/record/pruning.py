@@ -2,8 +2,8 @@
 
 By itself goes what nothing on record needs: artefacts of other code versions that no run names, and the work of
 attempts that no recorded run would go on with. Optimizer states and checkpoints of finished runs, from which runs of
-other roots may have started, and the work of unfinished ones, only training brings back: they go where their runs are
-named.
+other roots may have started, and the work of unfinished ones, only training brings back, and what failed runs made only
+the same command: they go where their runs are named.
 """
 
 import os
@@ -14,19 +14,31 @@ from pathlib import Path
 from typing import Literal
 
 from paribus.errors import ConfigurationError
-from paribus.pipeline.record.inventory import DONE, Inventory, Place
+from paribus.pipeline.record.inventory import DONE, FAILED, Inventory, Place
 from paribus.pipeline.record.needs import Needs
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Store
 from paribus.training.state.file_names import STATE_DIRECTORY
 
-Kind = Literal["optimizer states", "checkpoints", "artefacts of other code", "abandoned work", "unfinished work"]
+Kind = Literal[
+    "optimizer states",
+    "checkpoints",
+    "artefacts of other code",
+    "abandoned work",
+    "unfinished work",
+    "artefacts of failed runs",
+    "trainings of failed runs",
+]
 TRAINED_AGAIN: Mapping[str, str] = {
     "optimizer states": "a run that resumes this training, from any root, needs it",
     "checkpoints": "new scores, an export or going on from them would take training again",
     "unfinished work": "the same command goes on with it",
+    "artefacts of failed runs": "the same command would make them again",
+    "trainings of failed runs": "the same command would train again",
 }
 """Kinds that go where their runs are named alone, and why."""
+ENDED = (FAILED, "interrupted")
+"""States of runs that did not come to their end, and that no process has in hand."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +66,13 @@ class Kept:
 
 def prunable(inventory: Inventory, needs: Needs) -> tuple[list[Prunable], list[Kept]]:
     """Everything that can go, whether somebody has to name it or not, and what cannot."""
-    found = [*_of_trainings(inventory, needs), *_of_other_code(inventory, needs), *_of_attempts(inventory, needs)]
+    failed = _failed(inventory, needs)
+    found = [
+        *_of_trainings(inventory, needs, failed),
+        *_of_failed(inventory, needs, failed),
+        *_of_other_code(inventory, needs),
+        *_of_attempts(inventory, needs),
+    ]
     return [one for one in found if isinstance(one, Prunable)], [one for one in found if isinstance(one, Kept)]
 
 
@@ -95,10 +113,31 @@ def prune(store: Store, one: Prunable) -> bool:
     return True
 
 
-def _of_trainings(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
+def _failed(inventory: Inventory, needs: Needs) -> dict[Place, frozenset[str]]:
+    """Artefacts that failed runs alone made or may need, with these runs."""
+    found = {}
+    for place, users in inventory.users.items():
+        others = (needs.unfinished.get(place, ()), needs.unknown.get(place[0], ()), needs.refused)
+        runs = users.union(*others)
+        if place in inventory.artefacts and all(inventory.runs[name].state in ENDED for name in runs):
+            found[place] = runs
+    return found
+
+
+def _of_failed(inventory: Inventory, needs: Needs, failed: Mapping[Place, frozenset[str]]) -> Iterator[Prunable | Kept]:
+    for place, runs in failed.items():
+        kind: Kind = "trainings of failed runs" if place[0] == "training" else "artefacts of failed runs"
+        size = sum(inventory.files(place).values())
+        why = needs.named.get(place) or needs.torn
+        yield Kept(kind, size, why) if why else Prunable(kind, place, size, runs=runs)
+
+
+def _of_trainings(
+    inventory: Inventory, needs: Needs, failed: Mapping[Place, frozenset[str]]
+) -> Iterator[Prunable | Kept]:
     """Optimizer states and checkpoints of trainings whose runs are all done, and so scored."""
     for place, users in inventory.users.items():
-        if place[0] != "training" or place not in inventory.artefacts:
+        if place[0] != "training" or place not in inventory.artefacts or place in failed:
             continue
         why = needs.reason(place)
         if any(inventory.runs[name].state != DONE for name in users):
