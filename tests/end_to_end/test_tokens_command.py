@@ -133,6 +133,17 @@ def test_rows_are_compared_with_the_first_of_their_size(own: Path) -> None:
     assert "in place of others' tokens" in text.read_text(encoding="utf-8")
 
 
+def test_a_baseline_that_no_row_has_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    write_corpus(tmp_path)
+    (tmp_path / "conf/experiment").mkdir(parents=True)
+    text = "# @package _global_\nexperiment: {title: T, table: {baseline: {arm: words}}}\n"
+    (tmp_path / "conf/experiment/mine.yaml").write_text(text, encoding="utf-8")
+    asked = ("--config-dir", "conf", "-m", "experiment=mine", "arm=bpe,unigram", *OVERRIDES)
+    told = paribus(tmp_path, "tokens", "statistics", *asked, expect=2)
+    assert "experiment.table.baseline: no row has arm: words; rows: bpe; unigram" in told.stderr
+    assert list((tmp_path / "paribus_runs").glob("artifacts/*/*/record.json")) == []
+
+
 def test_tables_and_pictures_are_written_and_no_model_is_trained(compared: Path) -> None:
     (text,) = (compared / "paribus_runs/tokens").glob("*/statistics.md")
     content = text.read_text(encoding="utf-8")

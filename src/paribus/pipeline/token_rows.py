@@ -1,6 +1,7 @@
 """Rows of the table of tokenizers, from the artefacts that were made for them."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,17 @@ class Counted:
         """Occurrences by id in the training text."""
         found: Counts = np.load(self.made["token_statistics"].path / "counts.npy", allow_pickle=False)
         return found
+
+
+def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: TableConfig) -> None:
+    """ConfigurationError, before anything is made, where no row would be the baseline that the table names."""
+    rows: dict[str, tuple[str, ...]] = {}
+    for job in jobs if table.baseline else ():
+        with suppress(ParibusError):  # told by whoever makes it
+            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+            rows.setdefault(nodes[TARGETS[0]].key, tuple(factor_labels(PreparedRun(job, nodes), factors).values()))
+    if rows:
+        baselines(list(rows.values()), factors, table)
 
 
 def count(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple[Job, ParibusError]]]:

@@ -98,11 +98,12 @@ def _unescaped(text: str) -> str:
 
 
 def _statistics(command: Command, console: Console) -> int:
-    from paribus.pipeline.token_rows import TARGETS, count
+    from paribus.pipeline.token_rows import TARGETS, count, refuse_absent_baseline
 
     composition = compose_command(command)
     for job in composition.jobs:
         check(job.config, TARGETS)
+    refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
     counted, failed = count(composition.jobs, TOKENS)
     if not counted:
         raise failed[0][1]
