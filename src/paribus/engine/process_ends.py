@@ -7,11 +7,15 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 STOPPING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 """Signals by which users and schedulers end processes."""
 PR_SET_PDEATHSIG = 1
+OOM_SCORE = Path("/proc/self/oom_score_adj")
+"""How much a process is thought to take beyond what it takes, in thousandths of all memory."""
+_ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE = 300, 1000
 VMSTAT = Path("/proc/vmstat")
 """Counters of the kernel. Somebody's kill ends a process by signal 9 too, and moves none of them."""
 
@@ -26,6 +30,16 @@ def die_with_parent(parent: int | None = None) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_before_starter(score: Path = OOM_SCORE) -> None:
+    """Have Linux kill this process, and those started from here, for want of memory before the one that started it.
+
+    That one tells what ended this one; with it would end all its other runs.
+    """
+    with suppress(OSError, ValueError):  # another system, or a container that hides it
+        higher = min(int(score.read_text(encoding="ascii")) + _ADDED_OOM_SCORE, _HIGHEST_OOM_SCORE)
+        score.write_text(str(higher), encoding="ascii")
 
 
 def ignore_requests() -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from paribus.engine.process_ends import OOM_SCORE
 from paribus.pipeline.making import children
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.pipeline.stages import STAGES
@@ -30,6 +31,8 @@ def serve(job, channel):
     told = {"pid": os.getpid(), "session": os.getsid(0), "directory": os.getcwd(), "asked": asked}
     told |= {"variable": os.environ.get("VARIABLE"), "visible": os.environ.get("VISIBLE")}
     told |= {"code": "colorsys" in sys.modules, "hangup": signal.getsignal(signal.SIGHUP) == signal.SIG_IGN}
+    with open("/proc/self/oom_score_adj") as score:
+        told |= {"oom_score": int(score.read())}
     told |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
     print("in the log", file=sys.stderr)
     os.write(channel, json.dumps(told).encode())
@@ -91,6 +94,7 @@ def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Pat
     assert told["directory"] == str(tmp_path)
     assert (told["variable"], told["visible"], told["asked"]) == ("one", "0", True)
     assert child.wait() == child.wait() == child.poll() == 3
+    assert told["oom_score"] > int(OOM_SCORE.read_text())
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
 
 

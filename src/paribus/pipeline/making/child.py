@@ -16,7 +16,7 @@ from typing import Any, TextIO
 
 from paribus.config.validate import build_run
 from paribus.engine.opening import open_engine
-from paribus.engine.process_ends import die_with_parent, ignore_requests
+from paribus.engine.process_ends import die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import classify, is_full_disk
 from paribus.pipeline.stages import STAGES
 from paribus.stage.context import StageContext
@@ -60,6 +60,7 @@ class PipeReporter:
 def main() -> int:
     """Run the job on standard input; 0 when the stage function returned."""
     die_with_parent()
+    die_before_starter()
     ignore_requests()
     return serve(json.load(sys.stdin), int(sys.argv[1]))
 

@@ -22,7 +22,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from paribus.engine.process_ends import STOPPING, die_with_parent, ignore_requests
+from paribus.engine.process_ends import STOPPING, die_before_starter, die_with_parent, ignore_requests
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.child import serve
 from paribus.store.code import Code, hold_to, loaded_code
@@ -46,6 +46,7 @@ class Request:
 def main() -> int:
     """Serve until the socket is closed; in a child, the exit status of its stage."""
     die_with_parent()
+    die_before_starter()
     ignore_requests()
     # What a child heeds is what this process began with: nohup has it ignore SIGHUP. The server heeds nothing of what a
     # scheduler sends to every process of a job: a child may be busy with its last checkpoint.
