@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -153,6 +154,15 @@ def test_every_verb_is_completed() -> None:
     assert main(["completion", "tcsh"]) == 2
 
 
+@pytest.fixture
+def shells(tmp_path: Path) -> dict[str, str]:
+    """An environment in which a shell finds this paribus."""
+    program = tmp_path / "paribus"
+    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m paribus "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
 @pytest.mark.parametrize(
     ("line", "found"),
     [
@@ -162,12 +172,36 @@ def test_every_verb_is_completed() -> None:
         ("paribus pl", "plan "),
     ],
 )
-def test_bash_completes_as_printed(line: str, found: str, tmp_path: Path) -> None:
-    program = tmp_path / "paribus"
-    program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m paribus "$@"\n', encoding="utf-8")
-    program.chmod(0o755)
+def test_bash_completes_as_printed(line: str, found: str, shells: dict[str, str]) -> None:
     typed = f"COMP_LINE={shlex.quote(line)} COMP_POINT={len(line)}"
     script = f'{SCRIPTS["bash"]}\n{typed}\n_paribus\nprintf "%s|" "${{COMPREPLY[@]}}"'
-    environment = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
-    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=environment)
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True, env=shells)
     assert done.stdout.split("|")[0] == found
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("paribus pl", "plan"),
+        ("paribus items --ta", "--task"),
+        ("paribus run tokenizer=sc", "tokenizer=scaffold_bpe"),
+        ("paribus run training.learning_r", "training.learning_rate="),
+    ],
+)
+def test_fish_completes_as_printed(line: str, found: str, shells: dict[str, str]) -> None:
+    """Without the space after a whole word, which fish would quote."""
+    script = f"{SCRIPTS['fish']}\ncomplete -C {shlex.quote(line)}"
+    done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, check=True, env=shells)
+    assert done.stdout == f"{found}\n"
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+@pytest.mark.parametrize(
+    ("words", "found"), [("paribus pl", "plan "), ("paribus run tokenizer=sc", "tokenizer=scaffold_bpe")]
+)
+def test_zsh_completes_as_printed(words: str, found: str, shells: dict[str, str]) -> None:
+    stand_ins = "compdef() { }\ncompadd() { shift 4; print -rn -- $1 }\n"
+    script = f"{stand_ins}{SCRIPTS['zsh']}\nwords=({words}) CURRENT={len(words.split())}\n_paribus"
+    done = subprocess.run(["zsh", "-f", "-c", script], capture_output=True, text=True, check=True, env=shells)
+    assert done.stdout == found

@@ -19,6 +19,7 @@ examples:
   paribus completion fish | source       # ~/.config/fish/config.fish
 """
 # Bash parts words at = too and replaces the part after the last one alone, so that is all it is given.
+# Fish puts the space after a whole word itself, and quotes one that a word ends with.
 SCRIPTS = {
     "bash": """_paribus() {
   local IFS=$'\\n' line="${COMP_LINE:0:COMP_POINT}" head=""
@@ -35,7 +36,9 @@ complete -o nospace -o default -F _paribus paribus
 }
 compdef _paribus paribus
 """,
-    "fish": """complete -c paribus -f -a '(paribus completion query (commandline -cp) 2>/dev/null)'
+    "fish": """complete -c paribus -f -a '(
+  paribus completion query (commandline -cp) 2>/dev/null | string trim --right
+)'
 """,
 }
 _WITH_OVERRIDES = ("run", "plan", "status", "report", "items", "doctor", "order", "tokens")
