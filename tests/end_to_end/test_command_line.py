@@ -138,7 +138,7 @@ def test_a_run_made_again_from_nothing_has_the_same_bytes(sweep: Path) -> None:
     assert "training.device: cuda:7 is asked for" in refused.stderr
     assert not list((sweep / "paribus_runs/reruns").iterdir())
     assert "no device" in paribus(sweep, "rerun", run.name, "embedder.device=cpu", expect=2).stderr
-    done = paribus(sweep, "rerun", run.name, "training.device=cpu")
+    done = paribus(sweep, "rerun", run.name, "training.device=cpu", forked=False)
     assert done.stdout.count("identical") >= 7
     assert "differs" not in done.stdout
 

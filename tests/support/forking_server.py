@@ -41,7 +41,8 @@ def main() -> None:
     for module in (*OTHERS, *(module for stage in STAGES.values() for module in stage.imports)):
         importlib.import_module(module)
     gc.freeze()
-    wakened, wakening = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    wakened, wakening = os.pipe()
+    os.set_blocking(wakening, False)
     signal.signal(signal.SIGCHLD, lambda number, frame: None)
     signal.set_wakeup_fd(wakening)
     with socket.socket(fileno=int(sys.argv[1])) as connection:
