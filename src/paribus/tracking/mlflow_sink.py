@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from paribus.errors import ConfigurationError, InfrastructureError
+from paribus.store.atomic import replacing
 from paribus.tracking.batches import EventBatch, batches
 from paribus.tracking.destination import Destination
 from paribus.tracking.events import SCHEDULED
@@ -286,7 +287,8 @@ def ensure_store(destination: Destination) -> None:
     """Make the destination's sqlite database where it is missing; other stores are the server's business.
 
     MLflow migrates an empty database when it first opens it, and processes that do so at once leave it broken. So it
-    is made under a lock, in a file of its own, and renamed when it is whole.
+    is made under a lock, in a file of its own, and renamed when it is whole. Until then nothing of it need reach the
+    disk: MLflow's migrations are hundreds of transactions, and to wait for each takes seconds.
     """
     database = destination.database
     if database is None or _is_initialized(destination):
@@ -297,12 +299,26 @@ def ensure_store(destination: Destination) -> None:
         if database.exists() and database.stat().st_size:
             _open(destination.uri, destination)
             return
-        partial = database.with_name(f".{database.name}.{os.getpid()}.partial")
-        partial.unlink(missing_ok=True)
-        # By itself SQLite makes a file that only its owner may write, whatever the umask.
-        partial.touch()
-        _open(f"sqlite:///{partial}", destination)
-        partial.replace(database)
+        with replacing(database) as partial, _without_waiting_for_the_disk():
+            # By itself SQLite makes a file that only its owner may write, whatever the umask.
+            partial.touch()
+            _open(f"sqlite:///{partial}", destination)
+
+
+@contextmanager
+def _without_waiting_for_the_disk() -> Iterator[None]:
+    """Within it the system decides when what is written to a database that is opened reaches the disk."""
+    from sqlalchemy import event
+    from sqlalchemy.engine import Engine
+
+    def hurry(connection: sqlite3.Connection, _: object) -> None:
+        connection.execute("PRAGMA synchronous=OFF")
+
+    event.listen(Engine, "connect", hurry)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", hurry)
 
 
 def _open(uri: str, destination: Destination) -> None:

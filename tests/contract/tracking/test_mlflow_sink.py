@@ -5,12 +5,15 @@ import json
 import math
 import os
 import shutil
+import sqlite3
 import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import event
+from sqlalchemy.pool import Pool
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.errors import ConfigurationError
@@ -333,6 +336,25 @@ def test_a_store_that_was_removed_is_made_again_and_filled(root: Path, empty_sto
     shutil.copy(empty_store, root)
     assert sync(root, TRACKING).sent == 11
     assert set(shown(root)) == {"one", "sweep"}
+
+
+def test_only_a_store_that_is_being_made_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    """What `PRAGMA synchronous` is of the connections that are given back: 0 is off."""
+    waited: dict[str, set[int]] = {}
+
+    def note(connection: sqlite3.Connection, _: object) -> None:
+        (_, _, file), *_ = connection.execute("PRAGMA database_list")
+        waited.setdefault(Path(file).name, set()).update(*connection.execute("PRAGMA synchronous"))
+
+    write_run(tmp_path, "one")
+    event.listen(Pool, "checkin", note)
+    try:
+        assert sync(tmp_path, TRACKING).complete
+    finally:
+        event.remove(Pool, "checkin", note)
+    kept = waited.pop("mlflow.db")
+    assert 0 not in kept and list(waited.values()) == [{0}]
+    assert {path.name for path in tmp_path.glob("*.db*")} == {"mlflow.db", "mlflow.db.lock"}
 
 
 def test_a_run_deleted_in_mlflow_stays_deleted(root: Path) -> None:
