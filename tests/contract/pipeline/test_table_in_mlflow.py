@@ -4,6 +4,7 @@ import io
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from support.finished_runs import finish
 
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
 PARTS = {"": "value"} | {f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_holm")}
-TRACKING = TrackingConfig(kind="mlflow")
+TRACKING, NO_TRACKING = TrackingConfig(kind="mlflow", patience=60.0), TrackingConfig(kind="none")
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +47,18 @@ def root(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-def sweep(root: Path, *more: str) -> tuple[Composition, list[PreparedRun]]:
-    composition = compose_command(parse([*SWEEP, *more, f"root={root}", "tracking.patience=60"]))
+@cache
+def composed(overrides: tuple[str, ...]) -> Composition:
+    return compose_command(parse([*overrides, "tracking=none"]))
+
+
+def sweep(
+    root: Path, *more: str, overrides: Sequence[str] = SWEEP, tracking: TrackingConfig = NO_TRACKING
+) -> tuple[Composition, list[PreparedRun]]:
+    """The sweep below a root; without a tracker, a report starts no process that imports MLflow to send it."""
+    found = composed((*overrides, *more))
+    placed = [replace(job, config=replace(job.config, root=str(root), tracking=tracking)) for job in found.jobs]
+    composition = replace(found, jobs=tuple(placed))
     return composition, prepare(composition)
 
 
@@ -138,7 +149,7 @@ def test_the_numbers_of_a_run_stand_at_its_last_step_and_are_sent_once(root: Pat
 def test_a_table_made_again_is_shown_too_and_none_is_lost(root: Path, tmp_path: Path) -> None:
     again = tmp_path / "root"
     shutil.copytree(root, again)
-    composition, runs = sweep(again)
+    composition, runs = sweep(again, tracking=TRACKING)
     identifier = describe_sweep(composition, runs).id
     name = "table/longest_first/boolq/acc/mean"
     before = metrics(again)[identifier]
@@ -202,6 +213,7 @@ def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(
     assert [run.run_id for run in same_runs] == [run.run_id for run in runs]
     before = metrics(again)
     assert report(second, same_runs)
+    assert sync(again, TRACKING).complete
     shown, (one, other) = metrics(again), (describe_sweep(first, runs).id, describe_sweep(second, same_runs).id)
     assert shown[one] == before[one]
     assert "table/longest_first bpe/boolq/acc/mean" in shown[other]
@@ -214,8 +226,7 @@ def test_tables_of_the_same_runs_by_other_factors_or_under_another_name_are_two(
 def test_the_same_command_is_the_same_sweep_whatever_the_order_of_its_runs(root: Path) -> None:
     composition, runs = sweep(root)
     turned = [override.replace("0,1", "1,0") for override in SWEEP]
-    other = compose_command(parse([*turned, f"root={root}"]))
-    other_runs = prepare(other)
+    other, other_runs = sweep(root, overrides=turned)
     assert [run.run_id for run in other_runs] != [run.run_id for run in runs]
     assert describe_sweep(other, other_runs).id == describe_sweep(composition, runs).id
 
