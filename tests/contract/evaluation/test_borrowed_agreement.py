@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import datasets
+import lm_eval.tasks
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from lm_eval import evaluator
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.stage import build_scores, build_tasks
@@ -16,12 +18,16 @@ from support.borrowed_tasks import CHOICES, WRITTEN, write_tasks
 from support.evaluations import WORDS, stage_context, write_checkpoints, write_drawn_corpus
 
 SEED, STEP, SHOTS = 1234, 20, (0, 1)
+OWN_TASKS = Path(lm_eval.tasks.__file__).parent
+"""Of lm-eval; to look into all of its 14,000 files takes it seconds."""
 
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A checkpoint, and no cache of data sets but a fresh one."""
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", str(tmp_path / "cache"))
+    # lm-eval would ask pip and git about this machine each time it evaluates.
+    monkeypatch.setattr(evaluator, "add_env_info", lambda results: None)
     write_drawn_corpus(tmp_path)
     text = " ".join(WORDS)
     tokenizer = Tokenizer.train([text] * 3, vocab_size=320, special_tokens=["<|endoftext|>"])
@@ -40,16 +46,15 @@ def ours(root: Path, evaluation: EvaluationConfig) -> dict[tuple[str, int, str],
     return found
 
 
-def theirs(root: Path, include_path: Path | None, task: str, shots: int) -> list[dict[str, Any]]:
-    """lm-eval's own samples of a task."""
-    from lm_eval import simple_evaluate
+def theirs(root: Path, include_path: Path, task: str, shots: int) -> list[dict[str, Any]]:
+    """lm-eval's own samples of a task of a directory."""
     from lm_eval.models.huggingface import HFLM
     from lm_eval.tasks import TaskManager
 
     checkpoint = root / "training" / f"step_{STEP:08d}"
     model = HFLM(pretrained=str(checkpoint), dtype="float32", device="cpu", batch_size=4)
-    manager = TaskManager(include_path=include_path, include_defaults=include_path is None)
-    results = simple_evaluate(
+    manager = TaskManager(include_path=include_path, include_defaults=False)
+    results = evaluator.simple_evaluate(
         model, tasks=[task], num_fewshot=shots, task_manager=manager, fewshot_random_seed=SEED, bootstrap_iters=0
     )
     samples: list[dict[str, Any]] = results["samples"][task]
@@ -113,5 +118,5 @@ def test_a_task_of_lm_eval_has_its_own_numbers(root: Path, monkeypatch: pytest.M
     values = ours(root, evaluation)
     splits = {split: datasets.Dataset.from_list(found) for split, found in records.items()}
     monkeypatch.setattr(datasets, "load_dataset", lambda **_: splits)
-    samples = theirs(root, None, "mmlu_astronomy", 2)
+    samples = theirs(root, OWN_TASKS / "mmlu" / "default", "mmlu_astronomy", 2)
     assert values["mmlu_astronomy", 2, "acc"] == [sample["acc"] for sample in samples]
