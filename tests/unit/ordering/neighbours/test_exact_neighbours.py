@@ -16,11 +16,12 @@ from support.neighbours import Found, Vectors, clustered, search
 def all_pairs(vectors: Vectors, count: int) -> Found:
     ids = np.full((len(vectors), count), -1)
     cosines = np.zeros((len(vectors), count), dtype=np.float32)
-    exact = vectors.astype(np.float64)
+    exact, directed = vectors.astype(np.float64), vectors.any(axis=1).tolist()
     for i, vector in enumerate(exact):
         similar = np.clip((exact * vector).sum(axis=1), -1, 1).astype(np.float32)
-        others = [j for j in range(len(vectors)) if j != i and vectors[i].any() and vectors[j].any()]
-        nearest = sorted(others, key=lambda j: (-similar[j], j))[:count]
+        others = [j for j in range(len(vectors)) if j != i and directed[i] and directed[j]]
+        order = (-similar).tolist()
+        nearest = sorted(others, key=lambda j: (order[j], j))[:count]
         ids[i, : len(nearest)], cosines[i, : len(nearest)] = nearest, similar[nearest]
     return ids, cosines
 
@@ -86,7 +87,7 @@ def test_a_first_shard_without_any_direction_is_passed_over(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("lists", [1, 4])
 def test_codes_are_learned_from_enough_vectors_for_few_lists(tmp_path: Path, lists: int) -> None:
-    settings = {"index": "ivf_pq", "retrieved": 4, "recall_sample": 100, "probes": lists}
+    settings = {"index": "ivf_pq", "retrieved": 4, "recall_sample": 100, "probes": lists, "code_size": 4}
     _, plan, (ids, _), _ = search(tmp_path, clustered(10_000), lists=lists, **settings)
     assert plan.lists == lists and (ids >= 0).all()
 
@@ -128,22 +129,33 @@ def test_probing_every_list_is_exact(tmp_path: Path) -> None:
 
 
 def test_quantized_vectors_find_most_neighbours_and_shards_of_them_the_same(tmp_path: Path) -> None:
-    vectors = clustered(12_000, 48)
+    vectors = clustered(10_000, 24)
     settings = {"index": "ivf_pq", "lists": 64, "retrieved": 10, "recall_sample": 400}
     _, plan, found, share = search(tmp_path / "one", vectors, **settings)
-    assert plan.code_size == 16 and share is not None and share > 0.85
-    _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=5000, probes=plan.probes, **settings)
+    assert plan.code_size == 8 and share is not None and share > 0.85
+    _, _, sharded, _ = search(tmp_path / "three", vectors, shard_documents=4000, probes=plan.probes, **settings)
     # Each shard brings candidates of its own, so that more shards find as many neighbours or more.
     assert share_found(sharded, found) > 0.999
 
 
-@pytest.mark.parametrize(("index", "count", "lists"), [("flat", 3000, None), ("ivf", 3000, 60), ("ivf_pq", 11_000, 48)])
+@pytest.mark.parametrize(
+    ("index", "count", "lists", "code_size"),
+    [("flat", 3000, None, None), ("ivf", 3000, 60, None), ("ivf_pq", 11_000, 48, 8)],
+)
 def test_the_result_does_not_depend_on_the_number_of_workers(
-    tmp_path: Path, index: str, count: int, lists: int | None
+    tmp_path: Path, index: str, count: int, lists: int | None, code_size: int | None
 ) -> None:
     vectors = np.concatenate([clustered(count, 64), clustered(100, 64)])
     results = [
-        search(tmp_path / str(workers), vectors, workers=workers, index=index, retrieved=10, lists=lists)[2]
+        search(
+            tmp_path / str(workers),
+            vectors,
+            workers=workers,
+            index=index,
+            retrieved=10,
+            lists=lists,
+            code_size=code_size,
+        )[2]
         for workers in (1, 3)
     ]
     assert np.array_equal(results[0][0], results[1][0])
