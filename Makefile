@@ -51,7 +51,8 @@ kill-matrix: $(READY)
 # Hundreds of rounds and thousands of cases of what make test does a few of; about half an hour on two cores.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
-	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security
+	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security \
+	  tests/unit/tokenization/encode/test_encoder_kernels.py
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)
