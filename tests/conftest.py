@@ -6,12 +6,21 @@ import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hydra
 import pytest
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
+from support.compositions import compose_once
 from support.real_data import SHARED, RealData, real_data
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _compositions() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hydra, "compose", compose_once)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,32 @@
+"""Compositions of Hydra that the commands of a test process share: reading and merging groups takes it a while."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
+
+import hydra
+from hydra.core.global_hydra import GlobalHydra
+from omegaconf import DictConfig
+
+from paribus.config.reference.files import configuration_directory
+
+hydra_compose = hydra.compose
+
+
+def compose_once(name: str, overrides: Sequence[str], **options: Any) -> DictConfig:
+    """As `hydra.compose`; of our own groups, whose files no test changes, what another command was given.
+
+    `paribus.config.compose` changes nothing of it, since the jobs of a sweep share it as well.
+    """
+    loader = GlobalHydra.instance().config_loader()
+    places = {element.path for element in loader.get_search_path().get_path()}
+    own = {"pkg://hydra.conf", "structured://", str(configuration_directory())}
+    elsewhere = any(text.lstrip("+~").startswith("hydra") for text in overrides)
+    if elsewhere or not places <= own:
+        return hydra_compose(name, overrides=list(overrides), **options)
+    return _composed(name, tuple(overrides), tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=64)
+def _composed(name: str, overrides: tuple[str, ...], options: tuple[tuple[str, Any], ...]) -> DictConfig:
+    return hydra_compose(name, overrides=list(overrides), **dict(options))
