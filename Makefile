@@ -52,7 +52,7 @@ kill-matrix: $(READY)
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
 	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security \
-	  tests/unit/tokenization/encode/test_encoder_kernels.py
+	  tests/unit/tokenization/encode/test_encoder_kernels.py tests/unit/native
 
 # Sweeps under each of Hydra's launchers, with jobs that are killed; some minutes on two cores.
 launcher-tests: $(READY)

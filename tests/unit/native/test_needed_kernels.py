@@ -14,6 +14,7 @@ from paribus.native.registry import ENCODING, SHINGLES, TABLES, TRAVERSAL
 from paribus.ordering.orders import build as order_stage
 from paribus.tokenization import Tokenizer
 from paribus.tokenization.learn.train import training_kernels
+from support import forked
 from support.command_line import OVERRIDES, command, write_corpus
 from support.corpora import write_corpus as write_corpus_artefact
 from support.engines import Made
@@ -146,8 +147,17 @@ def test_the_first_paribus_tokenize_compiles_what_encodes_and_nothing_else(
 
 
 @pytest.mark.slow
-def test_the_first_run_compiles_what_its_stages_so_far_need(fresh: dict[str, str], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("until", "needed"),
+    [
+        ("corpus", set(SHINGLES)),
+        pytest.param("vocabulary", set(SHINGLES) | set(training_kernels("bpe")), marks=pytest.mark.stress),
+    ],
+)
+def test_the_first_run_compiles_what_its_stages_so_far_need(
+    fresh: dict[str, str], tmp_path: Path, until: str, needed: set[str]
+) -> None:
     write_corpus(tmp_path)
-    arguments = command(["run", *OVERRIDES, "until=vocabulary"])
-    subprocess.run(arguments, cwd=tmp_path, env=fresh, capture_output=True, check=True)
-    assert compiled(tmp_path / "cache") == set(SHINGLES) | set(training_kernels("bpe"))
+    done = forked.run(["-m", "paribus", "run", *OVERRIDES, f"until={until}"], cwd=tmp_path, env=fresh)
+    assert done.returncode == 0, done.stderr
+    assert compiled(tmp_path / "cache") == needed
