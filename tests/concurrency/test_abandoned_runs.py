@@ -1,6 +1,7 @@
 """Runs whose process was killed: their logs are ended, and MLflow shows them as failed, not as running for ever."""
 
 import json
+import os
 import shutil
 import sqlite3
 import subprocess
@@ -20,18 +21,27 @@ from paribus.tracking.sync import sync
 from support.tracking_runs import write_run
 
 RUNNING = """
-import sys, time
+import subprocess, sys, time
 from pathlib import Path
+from types import SimpleNamespace
 from paribus.config.groups.execution import TrackingConfig
 from paribus.store.claim import acquire, run_claim
+from paribus.tracking import follower
 from paribus.tracking.events import EventLog
-from paribus.tracking.follower import Follower
+
+SERVICE = "from paribus.tracking import service; service.INTERVAL_SECONDS = 0.5; service.main()"
+
+def begin(words, **options):
+    # The service looks at its runs every half second here, not every ten seconds.
+    return subprocess.Popen([sys.executable, "-P", "-c", SERVICE], **options)
+
+follower.subprocess = SimpleNamespace(Popen=begin, PIPE=subprocess.PIPE)
 root = Path(sys.argv[1])
 directory = root / "runs" / "one"
 with acquire(run_claim(root, "one"), 30.0), EventLog(directory / "events.jsonl") as log:
     log.start("one", "one", {"id": "sweep"}, {})
     log.metric("loss", 1.0, 0)
-    follower = Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
+    following = follower.Follower(directory, TrackingConfig(kind=sys.argv[2]), root)
     print("running", flush=True)
     time.sleep(600)
 """
@@ -53,6 +63,11 @@ def statuses(database: Path) -> dict[str, str]:
 def events(root: Path) -> list[dict[str, object]]:
     lines = (root / "runs/one/events.jsonl").read_text(encoding="utf-8").splitlines()
     return [json.loads(line) for line in lines]
+
+
+def last_beat(claim: Path, ago: float) -> None:
+    """Have the last heartbeat of a claim be so many seconds ago, or to come."""
+    os.utime(claim, (time.time() - ago,) * 2)
 
 
 def test_mlflow_shows_a_killed_run_and_its_sweep_as_failed(tmp_path: Path, empty_store: Path) -> None:
@@ -118,7 +133,9 @@ def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_service_of_the_next
         log.start("one", "one", {"id": "sweep"}, {})
     earlier = {**this_process(), "machine": "another-boot pid:[4026531836]"}
     (tmp_path / "claims").mkdir()
-    run_claim(tmp_path, "one").write_text(json.dumps({"token": "t", "lease": 8.0, **earlier}), encoding="utf-8")
+    claim = run_claim(tmp_path, "one")
+    claim.write_text(json.dumps({"token": "t", "lease": 60.0, **earlier}), encoding="utf-8")
+    last_beat(claim, ago=-600)
     own = Destination.resolve(TrackingConfig(kind="mlflow"), tmp_path).service_directory
     left = own.with_name(own.name.rpartition("-")[0] + "-00000000")
     left.mkdir(parents=True)
@@ -126,9 +143,13 @@ def test_a_run_that_a_reboot_ended_is_shown_as_failed_by_the_service_of_the_next
     (left / "one.4711.request").write_text(json.dumps(request), encoding="utf-8")
     follower = Follower(write_run(tmp_path, "two"), TrackingConfig(kind="mlflow"), tmp_path)
     deadline = time.monotonic() + 90
-    while statuses(tmp_path / "mlflow.db").get("one") != "FAILED":
+    while not list(own.glob("two.*.answer")):
         assert time.monotonic() < deadline
-        time.sleep(0.2)
+        time.sleep(0.05)
+    assert statuses(tmp_path / "mlflow.db")["one"] == "RUNNING"
+    last_beat(claim, ago=61)
+    # To finish asks for a round of the service at once, which has "one" in it too.
     assert follower.finish(60).startswith("in MLflow at")
+    assert statuses(tmp_path / "mlflow.db")["one"] == "FAILED"
     assert not left.exists()
-    assert not run_claim(tmp_path, "one").exists()
+    assert not claim.exists()
