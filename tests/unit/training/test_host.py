@@ -2,8 +2,9 @@
 
 import os
 import socket
-import subprocess
-import sys
+from pathlib import Path
+
+from support.forked import Forked
 
 WAIT = """
 import sys, time
@@ -17,7 +18,7 @@ accelerator, _ = device.make_accelerator(TrainingConfig(device="cpu"), 2)
 host = join_host(accelerator)
 
 def verify_a_checkpoint():
-    time.sleep(5)
+    time.sleep(4)
 
 if sys.argv[1] == "host":
     if host.main:
@@ -31,33 +32,27 @@ else:
 """
 
 
-def run_two(how: str) -> list[tuple[int, str, str]]:
+def run_two(how: str, directory: Path) -> list[tuple[int, str, str]]:
     """Exit status, output and errors of two processes that wait for the first."""
+    program = directory / "wait.py"
+    program.write_text(WAIT, encoding="utf-8")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     group = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2", "ACCELERATE_USE_CPU": "true"}
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", WAIT, how],
-            env=os.environ | group | {"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
+    ranks = [{"RANK": str(rank), "LOCAL_RANK": str(rank), "OMP_NUM_THREADS": "1"} for rank in range(2)]
+    processes = [Forked([str(program), how], env=os.environ | group | rank) for rank in ranks]
     said = [process.communicate(timeout=120) for process in processes]
-    return [(process.returncode, *texts) for process, texts in zip(processes, said, strict=True)]
+    return [(process.wait(), *texts) for process, texts in zip(processes, said, strict=True)]
 
 
-def test_a_checkpoint_takes_longer_to_verify_than_a_collective_may_last() -> None:
-    for status, output, errors in run_two("host"):
+def test_a_checkpoint_takes_longer_to_verify_than_a_collective_may_last(tmp_path: Path) -> None:
+    for status, output, errors in run_two("host", tmp_path):
         assert status == 0, errors
         assert output.splitlines() == ["[True, True, False]"]
 
 
-def test_a_collective_in_its_place_would_end_the_training() -> None:
-    (_, waiting) = run_two("collective")
+def test_a_collective_in_its_place_would_end_the_training(tmp_path: Path) -> None:
+    (_, waiting) = run_two("collective", tmp_path)
     assert waiting[0] != 0
     assert "Timed out" in waiting[2]
