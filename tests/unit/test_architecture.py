@@ -4,6 +4,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,13 +17,20 @@ FILES = sorted(SOURCE.rglob("*.py"))
 HEAVY = {"torch", "transformers", "mlflow", "lm_eval", "pandas", "sklearn", "scipy", "faiss", "datasets", "matplotlib"}
 
 
+@cache
+def statements(path: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """Every import of a file, wherever it stands."""
+    nodes = ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    return tuple(node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom))
+
+
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module == "paribus":
+        elif node.module == "paribus":
             yield from (f"paribus.{alias.name}" for alias in node.names if not alias.name.startswith("__"))
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             yield node.module
 
 
@@ -41,12 +49,7 @@ def test_every_import_of_ours_is_written_whole_where_these_tests_see_it() -> Non
     by_name = {path.relative_to(SOURCE).as_posix() for path in FILES if "import_module" in path.read_text("utf-8")}
     assert by_name == {"native/build.py", "pipeline/making/fork_server.py"}
     assert {name for stage in STAGES.values() for name in stage.imports if defined(name) is None} == set()
-    relative = [
-        path
-        for path in FILES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ImportFrom) and node.level
-    ]
+    relative = [path for path in FILES for node in statements(path) if isinstance(node, ast.ImportFrom) and node.level]
     assert relative == []
 
 
@@ -113,10 +116,10 @@ def test_no_circle_of_imports_exists_between_files() -> None:
 def known_modules(module: str, modules: set[str]) -> Iterator[str]:
     path = SOURCE.parent.joinpath(*module.split("."))
     path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in statements(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in modules)
-        elif isinstance(node, ast.ImportFrom) and node.module:
+        elif node.module:
             named = [f"{node.module}.{alias.name}" for alias in node.names]
             yield from (name if name in modules else node.module for name in named)
 
