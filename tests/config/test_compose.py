@@ -479,3 +479,8 @@ def test_what_is_typed_out_of_habit_is_told_how_it_is_typed_here(typed: str, pat
 
 def test_a_block_of_fields_takes_one_of_its_fields() -> None:
     assert compose("seeds={order: 3}").jobs[0].config.seeds.order == 3
+
+
+@pytest.mark.parametrize("swept", ["{order: 3},{order: 4}", "choice({order: 3},{order: 4})"])
+def test_a_block_of_fields_takes_some_of_them_job_by_job(swept: str) -> None:
+    assert [job.config.seeds.order for job in compose("-m", f"seeds={swept}").jobs] == [3, 4]

@@ -417,10 +417,12 @@ def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Prob
 
 
 def _block_as_value(override: Override, parent: DictConfig, node: Any) -> list[Problem]:
-    """A value for what is a block of fields and no group to choose from: `seeds=0,1`."""
+    """A value, `seeds=0,1`, for a block of fields that is no group; `seeds={order:0},{order:1}` gives fields."""
     path, value = str(override.key_or_group), (override.input_line or "").partition("=")[2]
-    absent = override.is_delete() or not isinstance(node, DictConfig)
-    if absent or "${" in value or override.value() is None or isinstance(override.value(), dict):
+    if override.is_delete() or not isinstance(node, DictConfig) or "${" in value:
+        return []
+    given = override.value()
+    if all(each is None or isinstance(each, dict) for each in getattr(given, "list", [given])):
         return []
     beside = [str(key) for key in parent if not isinstance(parent._get_node(key), DictConfig)]
     return [Problem(path, block_as_value(path, value, [str(key) for key in node], beside))]
