@@ -6,13 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from paribus.reporting.items.scored import Scored
+from paribus.reporting.items.scored import ROUNDING, Scored
 from paribus.reporting.significance.items import Vector
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.scores import Block, RunScores
-
-_ALIKE = 1e-9
-"""Below which a difference is rounding."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> t
         return _worst(scored, answers), len(answers.items)
     values = np.max([np.abs(_ahead(scored, answers, pair)) for pair in pairs], axis=0)
     bits = np.max([np.abs(_fewer_bits(answers, pair)) for pair in pairs], axis=0)
-    return np.lexsort((-bits, -values)).tolist(), int(np.sum(values > _ALIKE))
+    return np.lexsort((-bits, -values)).tolist(), int(np.sum(values > ROUNDING))
 
 
 def by_gain(scored: Scored, comparison: Comparison, answers: Answers, better: int) -> tuple[list[int], int]:
@@ -145,7 +142,7 @@ def by_gain(scored: Scored, comparison: Comparison, answers: Answers, better: in
         return [], 0
     values = np.max([_ahead(scored, answers, pair) for pair in pairs], axis=0)
     bits = np.max([_fewer_bits(answers, pair) for pair in pairs], axis=0)
-    count = int(np.sum(values > _ALIKE))
+    count = int(np.sum(values > ROUNDING))
     return np.lexsort((-bits, -values)).tolist()[:count], count
 
 

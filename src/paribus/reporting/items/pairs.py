@@ -4,10 +4,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paribus.reporting.items.scored import Scored
+from paribus.reporting.items.scored import ROUNDING, Scored
 from paribus.reporting.significance.items import Matrix
 from paribus.reporting.table.cells import Values
 from paribus.reporting.table.comparison import Comparison, ComparisonRow, measured
+
+_RELATIVE = 1e-12
+"""The same of long documents, whose bits are millions."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +125,8 @@ def _bits(
 
 def _compared(scored: Scored, values: list[Matrix], items: list[Matrix], places: tuple[int, int]) -> Pair:
     sign = -1 if scored.lower else 1
-    ahead = sign * (items[0] - items[1])
+    apart = ~np.isclose(items[0], items[1], rtol=_RELATIVE, atol=ROUNDING)
+    ahead = np.where(apart, sign * (items[0] - items[1]), 0.0)
     return Pair(
         *places,
         answers=len(ahead),

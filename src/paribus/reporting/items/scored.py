@@ -21,6 +21,8 @@ LAST = "last"
 BITS_OF_ITEMS = ("choice_bits", "target_bits")
 JUDGED = ("accuracy", "exact match")
 """Families of metrics whose values of one answer are right or wrong; others, such as F1, may happen to be 0 or 1."""
+ROUNDING = 1e-9
+"""Below which a difference between means of an item is that of the order in which they were summed."""
 Kind = Literal["right", "score", "documents"]
 
 

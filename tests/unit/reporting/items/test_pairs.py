@@ -102,6 +102,18 @@ def test_a_score_that_is_neither_right_nor_wrong_counts_by_what_is_better(tmp_pa
     assert (pair.better_row, pair.better_baseline, pair.equal, pair.both) == (10, 10, 20, None)
 
 
+def test_scores_that_seeds_have_in_another_order_are_equal(tmp_path: Path) -> None:
+    order = {"bpe": (0.1, 0.2, 0.3), "scaffold_bpe": (0.3, 0.2, 0.1)}
+    runs = [
+        record(tmp_path, f"{arm}{seed}", {"tokenizer": arm}, {("squad", 0): [value] * 40}, metric="f1", seed=seed)
+        for arm, values in order.items()
+        for seed, value in enumerate(values)
+    ]
+    comparison = compare(runs, ["tokenizer"])
+    (pair,) = pairs_of(all_scored(comparison)["squad"], comparison)
+    assert (pair.better_row, pair.better_baseline, pair.equal) == (0, 0, 40)
+
+
 def test_a_score_that_happens_to_be_0_or_1_is_no_answer_that_is_right_or_wrong(tmp_path: Path) -> None:
     runs = [
         record(tmp_path, arm, {"tokenizer": arm}, {("qmsum", 0): [0.0] * 40}, metric="rouge_geometric_mean")
