@@ -11,6 +11,9 @@ from paribus.reporting.significance.items import Vector
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.scores import Block, RunScores
 
+_MOST = 1e12
+"""Of a difference that is told from others; infinite ones are no further."""
+
 
 @dataclass(frozen=True)
 class RowAnswers:
@@ -129,7 +132,7 @@ def by_difference(scored: Scored, comparison: Comparison, answers: Answers) -> t
         return _worst(scored, answers), len(answers.items)
     values = np.max([np.abs(_ahead(scored, answers, pair)) for pair in pairs], axis=0)
     bits = np.max([np.abs(_fewer_bits(answers, pair)) for pair in pairs], axis=0)
-    return np.lexsort((-bits, -values)).tolist(), int(np.sum(values > ROUNDING))
+    return _most_first(values, bits), int(np.sum(values > ROUNDING))
 
 
 def by_gain(scored: Scored, comparison: Comparison, answers: Answers, better: int) -> tuple[list[int], int]:
@@ -143,7 +146,14 @@ def by_gain(scored: Scored, comparison: Comparison, answers: Answers, better: in
     values = np.max([_ahead(scored, answers, pair) for pair in pairs], axis=0)
     bits = np.max([_fewer_bits(answers, pair) for pair in pairs], axis=0)
     count = int(np.sum(values > ROUNDING))
-    return np.lexsort((-bits, -values)).tolist()[:count], count
+    return _most_first(values, bits)[:count], count
+
+
+def _most_first(values: Vector, bits: Vector) -> list[int]:
+    """Places by values, of those that rounding alone tells apart by bits."""
+    whole = np.round(np.clip(values, -_MOST, _MOST) / ROUNDING)
+    order: list[int] = np.lexsort((-bits, -whole)).tolist()
+    return order
 
 
 def _ahead(scored: Scored, answers: Answers, pair: tuple[int, int]) -> Vector:
@@ -162,5 +172,4 @@ def _fewer_bits(answers: Answers, pair: tuple[int, int]) -> Vector:
 def _worst(scored: Scored, answers: Answers) -> list[int]:
     values = np.sum([np.nan_to_num(row.value) for row in answers.rows.values()], axis=0)
     bits = np.sum([np.nan_to_num(row.bits) for row in answers.rows.values()], axis=0)
-    order: list[int] = np.lexsort((-bits, values if not scored.lower else -values)).tolist()
-    return order
+    return _most_first(values if scored.lower else -values, bits)

@@ -63,6 +63,25 @@ def test_items_in_which_rows_part_most_come_first(tmp_path: Path) -> None:
     assert [item.item for item in view(comparison, limit=1).items] == ["boolq-0007"]
 
 
+def test_a_third_of_the_answers_is_a_third_wherever_it_lies(tmp_path: Path) -> None:
+    """1 - 2/3 is more than 1/3 - 0 in floating point, which must not hide that the latter parts further in bits."""
+    answered = {"bpe": ([1, 0], [1, 0], [0, 0]), "scaffold_bpe": ([1, 1], [1, 0], [1, 0])}
+    runs = []
+    for (arm, right), bits in zip(answered.items(), ([1.0, 9.0], [1.0, 1.0]), strict=True):
+        for seed, values in enumerate(right):
+            run = record(tmp_path, f"{arm}{seed}", {"tokenizer": arm}, {("boolq", 0): [*values, *RIGHT]}, seed=seed)
+            assert run.scores is not None
+            path = run.scores / "items.parquet"
+            judged = pd.read_parquet(path)
+            measured = judged.assign(metric="choice_bits", value=[*bits, *([1.0] * ITEMS)])
+            pd.concat([judged, measured], ignore_index=True).to_parquet(path)
+            runs.append(run)
+    found = view(compare(runs, ["tokenizer"]))
+    assert [item.item for item in found.items[:2]] == ["boolq-0001", "boolq-0000"]
+    gained = view(compare(runs, ["tokenizer"]), better=1)
+    assert [item.item for item in gained.items] == ["boolq-0001", "boolq-0000"]
+
+
 def test_of_items_that_part_alike_those_come_first_that_part_in_bits(tmp_path: Path) -> None:
     runs = []
     for arm, answers, bits in (("bpe", RIGHT, [1.0] * ITEMS), ("scaffold_bpe", changed([7]), [1.0] * 9 + [3.0, 9.0])):
