@@ -150,10 +150,12 @@ def at_checkpoint(scores: Mapping[str, RunScores], asked: str) -> dict[str, RunS
 
 
 def _only(scores: RunScores, place: int) -> RunScores:
+    last = place in (-1, len(scores.steps) - 1)
     blocks = {
-        # Fine-tuning has one checkpoint, whatever was scored before it.
-        key: replace(block, values=block.values[place][None]) if len(block.values) == len(scores.steps) else block
+        key: replace(block, values=block.values[-1 if last else place][None])
         for key, block in scores.blocks.items()
+        # Fine-tuning goes on from the last one, whatever was scored before it.
+        if last or len(block.values) == len(scores.steps)
     }
     texts = {name: replace(each, bits=each.bits[place][None]) for name, each in scores.texts.items()}
     heldout = replace(scores.heldout, bits=scores.heldout.bits[place][None]) if len(scores.heldout) else scores.heldout

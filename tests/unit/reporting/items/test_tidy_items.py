@@ -15,7 +15,7 @@ from paribus.reporting.items.scored import all_scored, at_checkpoint
 from paribus.reporting.items.tidy import WRITERS, items_table
 from paribus.reporting.items.view import items_view
 from paribus.reporting.table.comparison import Comparison, compare
-from support.tables import record
+from support.tables import record, write_scores
 
 TEXTS = {"boolq-0001": ItemText("Is it, 真的?\n", ("yes", 'n"o'), 0), "doc-002": ItemText("a document")}
 
@@ -86,3 +86,21 @@ def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path)
         scores = at_checkpoint(one.scores, asked)
         view = items_view(replace(one, scores=scores), scored, scores, {}, limit=None, better=None, gone=())
         assert [item.rows[0].written for item in view.items] == [f"{step} 0", f"{step} 1"]
+
+
+def test_answers_after_fine_tuning_are_of_the_last_checkpoint_alone(tmp_path: Path) -> None:
+    run = record(tmp_path, "a", {"tokenizer": "bpe"}, {("boolq", 0): [1, 0]}, checkpoints=2)
+    tuned = write_scores(tmp_path / "tuned", {("squad", 0): [1, 0]}, metric="exact_match")
+    items = pd.read_parquet(tuned / "items.parquet")
+    items.assign(checkpoint=1).to_parquet(tuned / "items.parquet")
+    about = {"checkpoint": 1, "tasks": {"squad": {"documents_cut": 0, "document_bytes": 10.0}}}
+    (tuned / "statistics.json").write_text(json.dumps(about), encoding="utf-8")
+    comparison = compare([replace(run, finetuned=tuned)], ["tokenizer"])
+    found = {}
+    for asked in ("0", "1", "last"):
+        scores = at_checkpoint(comparison.scores, asked)
+        one = replace(comparison, scores=scores)
+        lines = items_table(one, list(all_scored(one).values()), scores, texts_of).to_pylist()
+        found[asked] = {(line["task"], line["checkpoint"]) for line in lines}
+    both = {("boolq", 1), ("squad", 1)}
+    assert found == {"0": {("boolq", 0)}, "1": both, "last": both}
