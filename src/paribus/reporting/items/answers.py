@@ -24,6 +24,8 @@ class RowAnswers:
     """Mean of the measure, of documents bits a byte; NaN where there is no answer."""
     bits: Vector
     """Mean bits of the right answer; NaN where that is not on record."""
+    runs: int
+    """How many of the row's runs have answers."""
 
     @property
     def right(self) -> NDArray[np.int64]:
@@ -78,10 +80,12 @@ class _Places:
 def _row(scored: Scored, row: ComparisonRow, scores: Mapping[str, RunScores], places: _Places) -> RowAnswers:
     (part,) = scored.column.parts
     found = [scores[run.run_id] for run in row.runs if run.run_id in scores]
-    count, value = _summed(found, [(scored.name, shots, part.scored) for shots in scored.shots], places)
+    judged = [(scored.name, shots, part.scored) for shots in scored.shots]
+    count, value = _summed(found, judged, places)
     keys = [(scored.name, shots, scored.bits) for shots in scored.shots] if scored.bits else []
     told, bits = _summed(found, keys, places)
-    return RowAnswers(count, _divided(value, count), _divided(bits, told))
+    runs = sum(any(key in scores.blocks for key in judged) for scores in found)
+    return RowAnswers(count, _divided(value, count), _divided(bits, told), runs)
 
 
 def _summed(
@@ -111,7 +115,7 @@ def _of_documents(scored: Scored, comparison: Comparison, scores: Mapping[str, R
             count = sum(len(each) for each in bits)
             mean = np.sum([each.sum(axis=0) for each in bits], axis=0) / count
             counts = np.full(len(names), count, np.int64)
-            rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan))
+            rows[place] = RowAnswers(counts, mean / np.maximum(sizes, 1), np.full(len(names), np.nan), len(bits))
     return Answers(names, sizes, rows)
 
 

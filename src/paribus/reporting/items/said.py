@@ -6,7 +6,6 @@ from paribus.reporting.items.answers import Answers
 from paribus.reporting.items.item_text import NO_TEXT
 from paribus.reporting.items.listed import ListedItem, Overview
 from paribus.reporting.items.scored import Scored
-from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.measures import PERCENT
 
 _BITS = {
@@ -39,10 +38,10 @@ WORST = "those that were answered worst first"
 """The order of `by_difference` where nothing is compared."""
 
 
-def of_task(about: Overview, comparison: Comparison, answers: Answers, items: Sequence[ListedItem]) -> Iterator[str]:
+def of_task(about: Overview, answers: Answers, items: Sequence[ListedItem]) -> Iterator[str]:
     """Sentences about the items of a task, or the documents of a set."""
     scored = about.scored
-    yield _judged(scored, comparison, answers)
+    yield _judged(scored, answers)
     if scored.kind == "right" and scored.bits:
         yield _BITS[scored.bits]
     if scored.metric in PERCENT:
@@ -61,10 +60,10 @@ def of_all(overviews: Sequence[Overview]) -> Iterator[str]:
             )
 
 
-def _judged(scored: Scored, comparison: Comparison, answers: Answers) -> str:
+def _judged(scored: Scored, answers: Answers) -> str:
     counts = [int(row.answers.max(initial=0)) for row in answers.rows.values()]
-    each, seeds = _range(counts), [len(comparison.rows[place].runs) for place in answers.rows]
-    checkpoints = max(counts) // (max(seeds) * max(len(scored.shots), 1))
+    each, seeds = _range(counts), [row.runs for row in answers.rows.values()]
+    checkpoints = max(counts) // (max(*seeds, 1) * max(len(scored.shots), 1))
     of = [f"{_range(seeds)} seeds"] if max(seeds) > 1 else []
     of += [f"{checkpoints} checkpoints"] if checkpoints > 1 else []
     of += [f"{len(scored.shots)} numbers of shots"] if len(scored.shots) > 1 else []

@@ -58,6 +58,6 @@ def items_view(
         scored,
         items,
         heading=heading(scored, len(items), len(answers.items), told),
-        notes=list(of_task(about, comparison, answers, items)),
+        notes=list(of_task(about, answers, items)),
         warnings=[*of_all([about]), *gone],
     )

@@ -2,6 +2,7 @@
 
 import io
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -220,3 +221,13 @@ def test_a_text_is_shortened_to_its_cells(text: str, cells: int) -> None:
     assert one_line(text).startswith(beginning(text, cells).removesuffix("…"))
     assert one_line(text).endswith(end(text, cells).removeprefix("…"))
     assert beginning("short", cells) == end("short", cells) == "short"
+
+
+def test_seeds_and_checkpoints_are_those_of_runs_that_have_scores(tmp_path: Path) -> None:
+    runs = [
+        record(tmp_path, f"bpe{seed}", {"tokenizer": "bpe"}, {("boolq", 0): RIGHT}, seed=seed, checkpoints=4)
+        for seed in range(3)
+    ]
+    lost = replace(runs[2], scores=None, gone=("its evaluation is gone",))
+    found = view(compare([*runs[:2], lost], ["tokenizer"]))
+    assert found.notes[0].startswith("Each row has 8 answers an item (2 seeds, 4 checkpoints), right")
