@@ -68,15 +68,16 @@ def estimated(node: Node, vocabulary: int, root: OutputRoot) -> BytesPerToken:
     """
     if isinstance(node.config.tokenizer, BytesTokenizer):
         return BytesPerToken(1.0, "(tokenizer=bytes)")
-    found = sorted(_measured(node, root), key=lambda each: each.size)
+    found = sorted(_measured(node, root), key=lambda each: (each.size, each.tokenizer))
     same = [each for each in found if each.same_kind]
     used = same or [each for each in found if each.by_rule]
     short = isinstance(node.config.tokenizer, WordPieceTokenizer) and not same
     far = "; WordPiece took 2 to 3.5 times as many tokens where it was measured" if short else ""
     if not used:
         return BytesPerToken(by_rule(vocabulary), f"by the rule for English text and BPE of {vocabulary:,} tokens{far}")
-    measured = {each.size: each.value for each in used}
-    nearest = min(used, key=lambda each: abs(log(each.size / vocabulary)))
+    of_size = {each.size: each for each in used}
+    measured = {size: each.value for size, each in of_size.items()}
+    nearest = min(of_size.values(), key=lambda each: abs(log(each.size / vocabulary)))
     sizes = f"{len(measured)} vocabularies" if len(measured) > 1 else "a vocabulary"
     other = "" if same else f" of another kind ({nearest.tokenizer})"
     source = f"from {sizes} of this corpus here, the nearest of {nearest.size:,} tokens{other}, for {vocabulary:,}{far}"

@@ -125,6 +125,18 @@ def test_what_is_far_from_the_rule_on_any_text_says_nothing_of_others(groups: di
     assert told(tmp_path, 8_192)[0] == by_rule(8_192)
 
 
+@pytest.mark.parametrize("values", [(1.2, 2.0), (2.0, 1.2)])
+def test_of_two_kinds_of_one_size_the_one_is_named_whose_number_is_taken(
+    values: tuple[float, float], tmp_path: Path
+) -> None:
+    by_kind = dict(zip(("bpe", "unigram"), values, strict=True))
+    encoded(of_size(tmp_path, 1_024, encoder=LeftToRightEncoder()), 1_024, by_kind["bpe"])
+    encoded(of_size(tmp_path, 1_024, tokenizer=UnigramTokenizer(vocab_size=1_024)), 1_024, by_kind["unigram"])
+    value, source = told(tmp_path, 1_024)
+    (named,) = (kind for kind in by_kind if f"({kind})" in source)
+    assert value == pytest.approx(by_kind[named])
+
+
 def test_of_wordpiece_others_are_said_to_be_far(tmp_path: Path) -> None:
     encoded(of_size(tmp_path, 1_024), 1_024, 1.2)
     source = told(tmp_path, 8_192, tokenizer=WordPieceTokenizer(vocab_size=8_192))[1]
