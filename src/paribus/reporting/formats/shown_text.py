@@ -5,7 +5,7 @@ import unicodedata
 from rich.cells import cell_len
 
 MORE = "…"
-_TURNING = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_TURNING = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 """Marks that turn the direction of the text around them, so that it reads otherwise than it is."""
 _A_WORD = 12
 """Cells within which a text is cut at a space rather than in a word."""

@@ -167,7 +167,7 @@ def test_one_checkpoint_and_one_number_of_shots_are_looked_at_alone(tmp_path: Pa
     assert [one.name for one in asked_for(all_scored(comparison), None, 5)] == ["boolq"]
 
 
-HOSTILE = "\x1b[2Jgone\x07 \u202ereversed \x9b31m red\r\n new line"
+HOSTILE = "\x1b[2Jgone\x07 \u202ereversed \x9b31m red\r\n new line \u061c1-2"
 TEXTS = {
     "boolq-0007": ItemText(
         f"the beginning {'多余的话' * 200} 的结尾？ {HOSTILE} END?", ("yes", "no" * 200, "河" * 100), 1
@@ -183,7 +183,7 @@ def test_texts_fit_the_terminal_end_with_the_question_and_cannot_control_it(widt
     lines = found.splitlines()
     assert max(map(cell_len, lines)) <= width
     assert "END?" in found and "the beginning" not in found and "…" in found
-    assert not any(character in found for character in "\x1b\x07\x9b\u202e\r")
+    assert not any(character in found for character in "\x1b\x07\x9b\u202e\u061c\r")
     assert "\\x1b[2Jgone" in found.replace("\n   ", "")
     assert "✓ nono" in found and "· 河" in found and "✓ before one" in found and "  the ending" in found
     assert len(lines) < 26
