@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 
+from paribus.config.groups.experiment import TableConfig
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
 from paribus.reporting.table.columns import columns_of
@@ -71,7 +72,7 @@ def all_scored(comparison: Comparison) -> dict[str, Scored]:
     tasks = sorted({task for score in scores for task, _, _ in score.blocks})
     read = any(len(score.heldout) for score in scores)
     sets = dict.fromkeys(name for score in scores for name in score.texts)
-    named = (*tasks, *([BITS_PER_BYTE.key] if read else []), *sets)
+    named = (*(_as_named(task, comparison.table) for task in tasks), *([BITS_PER_BYTE.key] if read else []), *sets)
     if not named:
         return {}
     # Groups may be called as tasks are.
@@ -81,6 +82,12 @@ def all_scored(comparison: Comparison) -> dict[str, Scored]:
         name: _task(name, column, scores) if column.parts else Scored(name, "documents", column)
         for name, column in columns.items()
     }
+
+
+def _as_named(task: str, table: TableConfig) -> str:
+    """`task`, or `task:metric` where the table has columns of it by that alone."""
+    names = [whole for whole in (name.partition("/")[0] for name in table.columns) if whole.partition(":")[0] == task]
+    return task if task in names else next(iter(names), task)
 
 
 def _task(name: str, column: Column, scores: Sequence[RunScores]) -> Scored:

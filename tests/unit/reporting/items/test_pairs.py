@@ -153,3 +153,6 @@ def test_each_task_is_looked_at_by_the_one_metric_that_a_table_names_it_by(tmp_p
         block = replace(default_table(), metrics=metrics, columns=("pku",), groups={"boolq": ["boolq", "boolq"]})
         found = all_scored(compare(runs, ["tokenizer"], table=block))
         assert {name: one.metric for name, one in found.items()} == {"boolq": expected, "pku": "word_f1"}
+    for columns, expected in ((("boolq:acc_norm",), "acc_norm"), (("boolq:acc_norm", "boolq"), "acc")):
+        found = all_scored(compare(runs, ["tokenizer"], table=replace(default_table(), columns=columns)))
+        assert {name: one.metric for name, one in found.items()} == {"boolq": expected, "pku": "word_f1"}
