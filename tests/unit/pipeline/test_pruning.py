@@ -14,6 +14,7 @@ from paribus.pipeline.record.needs import find_needs
 from paribus.pipeline.record.pruning import Kept, Prunable, asked, prunable, prune
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Store
+from paribus.store.claim import acquire
 from support.recorded_sweeps import finished_sweep
 
 TOKENS = STAGES["tokens"].code_version
@@ -109,10 +110,21 @@ def test_all_that_a_failed_run_made_alone_goes_where_it_is_named(runs: list[Prep
     named = asked(everything, {runs[0].run_id})
     assert {one.place for one in named} == own_of(runs[0], runs)
     assert {one.place[0] for one in named if one.kind == "trainings of failed runs"} == {"training"}
-    assert all(prune(root().store, one) for one in named)
+    assert all(prune(root(), one) for one in named)
     assert not any(root().store.find(*place) for place in own_of(runs[0], runs))
     assert all(root().store.find(node.name, node.key) for node in runs[1].nodes.values())
     assert (root().run(runs[0].run_id) / "run.json").is_file()
+
+
+def test_what_a_failed_run_made_stays_where_the_run_is_begun_again_meanwhile(runs: list[PreparedRun]) -> None:
+    set_status(runs[0], "failed")
+    named = asked(found()[0], {runs[0].run_id})
+    held = acquire(root().run_claim(runs[0].run_id), 60.0)
+    assert named and held is not None
+    with held:
+        assert not any(prune(root(), one) for one in named)
+    assert all(root().store.find(node.name, node.key) for node in runs[0].nodes.values())
+    assert all(prune(root(), one) for one in named)
 
 
 def test_a_failed_sweep_goes_whole_with_its_sizes_told_first(
@@ -326,7 +338,7 @@ def test_a_training_of_two_runs_goes_where_both_are_named(runs: list[PreparedRun
 def test_what_was_pruned_is_not_counted_again(runs: list[PreparedRun]) -> None:
     everything, _ = found()
     before = take_inventory(root()).sizes([runs[0].run_id])[0]
-    assert all(prune(root().store, one) for one in everything if one.kind == "optimizer states")
+    assert all(prune(root(), one) for one in everything if one.kind == "optimizer states")
     assert kinds(found()[0]) == [("checkpoints", 50)] * 2
     assert take_inventory(root()).sizes([runs[0].run_id])[0] == before - 9
 

@@ -71,7 +71,7 @@ def prune_command(arguments: Sequence[str], console: Console) -> int:
     require_own_store(inventory)
     found, kept = prunable(inventory, find_needs(inventory))
     going = asked(found, runs)
-    gone = [one for one in going if prune(wanted.root.store, one)] if wanted.yes else going
+    gone = [one for one in going if prune(wanted.root, one)] if wanted.yes else going
     for line in _told(gone, wanted.yes):
         console.print(line, markup=False, soft_wrap=True)
     for line in _staying(found, kept, going, gone):

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import Literal
 
 from paribus.errors import ConfigurationError
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.inventory import DONE, FAILED, Inventory, Place
 from paribus.pipeline.record.needs import Needs
 from paribus.pipeline.stages import STAGES
 from paribus.store.artifact import Store
+from paribus.store.claim import is_held
 from paribus.training.state.file_names import STATE_DIRECTORY
 
 Kind = Literal[
@@ -96,12 +98,18 @@ def asked(found: Collection[Prunable], runs: Collection[str]) -> list[Prunable]:
     return [one for one in found if one.kind not in TRAINED_AGAIN]
 
 
-def prune(store: Store, one: Prunable) -> bool:
-    """Remove it under its claim; False, and it stays, where a living process has that, or it is another by now."""
+def prune(root: OutputRoot, one: Prunable) -> bool:
+    """Remove it under its claim; False, and it stays, where a living process has that, or it is another by now.
+
+    A run of it that was begun again since is such a process, which reads what others were made from.
+    """
+    store = root.store
     held = store.claim(*one.place)
     if held is None:
         return False
     with held:
+        if any(is_held(root.run_claim(name), root.lease_seconds) for name in one.runs):
+            return False
         if one.kind in ("abandoned work", "unfinished work"):
             shutil.rmtree(_partial(store, one.place))
         elif store.find(*one.place) is None:
