@@ -160,6 +160,9 @@ def test_a_piece_of_a_list_is_no_name_of_a_run(capsys: pytest.CaptureFixture[str
     assert "leave it out: arm=bpe,lbpe" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("typed", ["last tracking.uri=", "corpus.paths=[a,b] last", "corpus.paths='[a, b]'"])
+@pytest.mark.parametrize(
+    "typed",
+    ["last tracking.uri=", "corpus.paths=[a,b] last", "corpus.paths='[a, b]'", "experiment.title= ~corpus.limit"],
+)
 def test_a_word_of_its_own_is_no_part_of_a_list(typed: str) -> None:
     assert torn(shlex.split(typed)) == []

@@ -193,11 +193,17 @@ def torn(overrides: Sequence[str]) -> list[Torn]:
     left, found = list(overrides), []
     while left:
         words = [left.pop(0)]
-        while "=" in words[0] and left and "=" not in left[0] and (words[-1][-1:] in (",", "=") or left[0][:1] == ","):
+        while "=" in words[0] and left and _goes_on(words[-1], left[0]):
             words.append(left.pop(0))
         if len(words) > 1 or ("=" in words[0] and words[0].endswith(",")):
             found.append(Torn(tuple(words)))
     return found
+
+
+def _goes_on(word: str, following: str) -> bool:
+    """Whether a word is the rest of the list in which another ends, and sets and deletes nothing itself."""
+    apart = "=" in following or following.startswith("~")
+    return not apart and (word[-1:] in (",", "=") or following[:1] == ",")
 
 
 @dataclass(frozen=True)
