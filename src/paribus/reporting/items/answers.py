@@ -48,9 +48,8 @@ def answers_of(scored: Scored, comparison: Comparison, scores: Mapping[str, RunS
     """What each row answered; `scores` by run id, those of items that the table leaves out too."""
     if scored.kind == "documents":
         return _of_documents(scored, comparison, scores)
-    keys = [key for score in scores.values() for key in score.blocks if key[0] == scored.name]
-    blocks = [score.blocks[key] for score in scores.values() for key in keys if key in score.blocks]
-    items = tuple(sorted({item for names in {block.items for block in blocks} for item in names}, key=_in_order))
+    lists = {block.items for score in scores.values() for key, block in score.blocks.items() if key[0] == scored.name}
+    items = tuple(sorted({item for names in lists for item in names}, key=_in_order))
     places = _Places(items)
     rows = {place: _row(scored, row, scores, places) for place, row in enumerate(comparison.rows) if row.runs}
     return Answers(items, np.empty(0), rows)
