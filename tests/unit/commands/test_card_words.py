@@ -1,8 +1,12 @@
 """A model card says what its numbers are in words of the field."""
 
+import json
+from pathlib import Path
+
 import pytest
 
 from paribus.commands.kept.card_words import METRICS, score, scores
+from paribus.commands.kept.model_card import Origin, model_card
 from paribus.config.reference.fields import summaries
 from paribus.evaluation.measures.main_scores import PREFERRED
 from paribus.reporting.table.measures import METRICS as IN_TABLES
@@ -38,3 +42,16 @@ def test_what_is_counted_of_tokens_stands_apart_and_the_task_of_paribus_is_expla
 
 def test_a_summary_goes_on_after_the_names_of_authors() -> None:
     assert summaries("encoder")["dropout"].startswith("BPE-dropout (Provilkov et al. ")
+
+
+@pytest.mark.parametrize("step", [10, 20])
+def test_a_model_is_said_to_have_read_all_text_at_the_end_alone(step: int, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"architectures": ["LlamaForCausalLM"]}), encoding="utf-8")
+    result = {"steps": 20, "parameters": 3_000_000, "tokens": 2_000_000, "text_bytes": 6_000_000}
+    made = {"git": None, "paribus": "1", "python": "3", "packages": {}}
+    record = {"name": "a", "identity": {"corpus": {"kind": "pydocs"}}}
+    card = model_card(Origin("0", record, step, None, {"result": result, "provenance": made}, {}), tmp_path, "m")
+    head, _, table = card.partition("## Model")
+    assert f"after step {step} of 20" in head and "2.0M tokens" in head
+    assert ("has read a part of that alone" in head) == (step < 20)
+    assert ("of it read in all steps" in table) == (step < 20)

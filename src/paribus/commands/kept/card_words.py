@@ -99,16 +99,20 @@ def score(name: str) -> str:
     return name
 
 
-def made_of(identity: Mapping[str, Any], model: Mapping[str, Any], result: Mapping[str, Any]) -> Iterator[str]:
+def made_of(
+    identity: Mapping[str, Any], model: Mapping[str, Any], result: Mapping[str, Any], *, early: bool
+) -> Iterator[str]:
     """Model, tokenizer and training text as a table.
 
-    `identity` is the configuration of the run, `model` that of transformers, `result` that of the training.
+    `identity` is the configuration of the run, `model` that of transformers, `result` that of the training, which went
+    on after this model where that is `early`.
     """
     yield from ("| | |", "|---|---|")
     more = {
         "model": f"{format_count(result['parameters'])} parameters",
         "tokenizer": f"{model['vocab_size']:,} tokens" if "vocab_size" in model else "",
-        "corpus": f"{format_size(result['text_bytes'])} of it read, {format_count(result['tokens'])} tokens",
+        "corpus": f"{format_size(result['text_bytes'])} of it read{' in all steps' if early else ''}, "
+        f"{format_count(result['tokens'])} tokens",
     }
     for group, called in _MADE.items():
         kind = (identity.get(group) or {}).get("kind")

@@ -28,6 +28,11 @@ class Origin:
     scores: Mapping[str, float]
     """Numbers of this checkpoint, as they were logged."""
 
+    @property
+    def early(self) -> bool:
+        """Whether the training went on after it."""
+        return bool(self.step < self.training["result"]["steps"])
+
 
 def model_card(origin: Origin, directory: Path, name: str) -> str:
     """The card of the model in `directory`, which is to be called `name`."""
@@ -49,14 +54,15 @@ def _head(origin: Origin, directory: Path, name: str) -> Iterator[str]:
         f"{kind} of {format_count(result['parameters'])} parameters, trained on "
         f"{format_count(result['tokens'])} tokens, {format_size(result['text_bytes'])} of text, with paribus, which "
         f"compares tokenizers, encodings and document orders. These are its weights after step {origin.step:,} of "
-        f"{result['steps']:,}."
+        f"{result['steps']:,}{', which has read a part of that alone' if origin.early else ''}."
     )
     yield from ("", "No licence is given here: whoever publishes the model says which.", "")
 
 
 def _model(origin: Origin, directory: Path) -> Iterator[str]:
     yield from ("## Model", "")
-    yield from card_words.made_of(origin.record["identity"], _configuration(directory), origin.training["result"])
+    configuration, result = _configuration(directory), origin.training["result"]
+    yield from card_words.made_of(origin.record["identity"], configuration, result, early=origin.early)
 
 
 def _has_encoder(directory: Path) -> bool:
