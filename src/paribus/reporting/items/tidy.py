@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paribus.reporting.formats.tidy import tidy_csv, tidy_parquet
 from paribus.reporting.items.item_text import NO_TEXT, Texts
@@ -127,7 +128,10 @@ def _csv(table: pa.Table) -> bytes:
 
 
 def _json_lines(table: pa.Table) -> bytes:
-    lines = (json.dumps(line, ensure_ascii=False) + "\n" for line in table.to_pylist())
+    """What is no finite number is null, as JSON has none."""
+    place, value = table.column_names.index("value"), table["value"]
+    table = table.set_column(place, "value", pc.if_else(pc.is_finite(value), value, None))
+    lines = (json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in table.to_pylist())
     return "".join(lines).encode()
 
 

@@ -69,6 +69,19 @@ def test_the_forms_of_the_file_say_the_same(comparison: Comparison) -> None:
     assert set(with_text.question) == {"Is it, 真的?\n"}
 
 
+def test_a_value_that_is_no_number_of_json_is_null_there_alone(comparison: Comparison) -> None:
+    finite = made(comparison)
+    values = [float("inf"), *finite["value"].to_pylist()[1:]]
+    table = finite.set_column(finite.column_names.index("value"), "value", pa.array(values))
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    lines = [json.loads(line, parse_constant=refuse) for line in WRITERS[".jsonl"](table).splitlines()]
+    assert [line["value"] for line in lines] == [None, *values[1:]]
+    assert pq.read_table(io.BytesIO(WRITERS[".parquet"](table)))["value"].to_pylist() == values
+
+
 def test_what_models_wrote_stands_beside_its_item_and_checkpoint(tmp_path: Path) -> None:
     run = record(tmp_path, "a", {"tokenizer": "bpe"}, {("translation", 0): [0.2, 0.3]}, metric="bleu", checkpoints=2)
     assert run.scores is not None
