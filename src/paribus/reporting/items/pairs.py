@@ -60,13 +60,14 @@ def pairs_of(scored: Scored, comparison: Comparison) -> list[Pair]:
 
 def _pair(scored: Scored, comparison: Comparison, row: int, base: int) -> Pair | None:
     ours, theirs = comparison.rows[row], comparison.rows[base]
+    whole = [measured(each, scored.column, comparison.scores) for each in (ours, theirs)]
+    if not all(whole):
+        return None
+    seeds = paired_seeds(*whole, alike=_begin_alike(ours, theirs))
     values = [
         (measured(ours, column, comparison.scores), measured(theirs, column, comparison.scores))
         for column in scored.each_shot()
     ]
-    if not values or not all(both[0] and both[1] for both in values):
-        return None
-    seeds = paired_seeds(*values[0], alike=_begin_alike(ours, theirs))
     if scored.kind == "right":
         return _of_answers([(a[one], b[other]) for a, b in values for one, other in seeds], row, base)
     sides = [_mean([both[side] for both in values], [pair[side] for pair in seeds]) for side in (0, 1)]

@@ -138,6 +138,19 @@ def test_a_row_without_runs_is_in_no_pair(tmp_path: Path) -> None:
     assert pairs_of(all_scored(comparison)["boolq"], replace(comparison, rows=rows)) == []
 
 
+def test_a_run_that_lacks_a_number_of_shots_is_left_out_as_in_the_table(tmp_path: Path) -> None:
+    runs = []
+    for place, arm in enumerate(ARMS):
+        for seed in (0, 1, 2):
+            shots = (0,) if (place, seed) == (1, 2) else (0, 5)
+            accuracy = drawn(10 * place + seed, 0.5, shots)
+            runs.append(record(tmp_path, f"{arm}{seed}", {"tokenizer": arm}, accuracy, seed=seed))
+    comparison = compare(runs, ["tokenizer"])
+    (pair,) = pairs_of(all_scored(comparison)["boolq"], comparison)
+    assert pair.answers == ITEMS * 2 * 2
+    assert pair.difference == pytest.approx(comparison.rows[1].cells["boolq/mean"].difference)
+
+
 def test_each_task_is_looked_at_by_the_one_metric_that_a_table_names_it_by(tmp_path: Path) -> None:
     runs = []
     for arm in ARMS:
