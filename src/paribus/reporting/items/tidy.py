@@ -40,7 +40,8 @@ def items_table(
     (of the table), metric, value (of documents `bits`), bytes (of documents), written (by the model); question,
     choices, right (place in choices), ending, accepted. `scores` by run id.
     """
-    schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors), *_FIELDS])
+    own = dict(_FIELDS)  # where seeds are a factor they have a column
+    schema = pa.schema([*((factor, _TEXT) for factor in comparison.factors if factor not in own), *_FIELDS])
     parts: list[pa.Table] = []
     for scored in asked:
         texts, out = _Columns(texts_of(scored.name)), left_out(scored, comparison)

@@ -69,6 +69,13 @@ def test_the_forms_of_the_file_say_the_same(comparison: Comparison) -> None:
     assert set(with_text.question) == {"Is it, 真的?\n"}
 
 
+def test_seeds_that_are_a_factor_have_one_column(tmp_path: Path) -> None:
+    runs = [record(tmp_path, f"a{seed}", {"seed": str(seed)}, {("boolq", 0): [1, 0]}, seed=seed) for seed in (0, 1)]
+    table = made(compare(runs, ["seed"]))
+    assert table.column_names.count("seed") == 1
+    assert table["seed"].to_pylist() == [0, 0, 1, 1]
+
+
 def test_a_value_that_is_no_number_of_json_is_null_there_alone(comparison: Comparison) -> None:
     finite = made(comparison)
     values = [float("inf"), *finite["value"].to_pylist()[1:]]
