@@ -46,10 +46,18 @@ def tidy_table(comparison: Comparison, beside: Beside) -> pa.Table:
     return pa.table(columns, schema=pa.schema(types))
 
 
+class _Lines(io.StringIO):
+    """Lines that are written one by one, each with the end of a line that files here have."""
+
+    def write(self, text: str) -> int:
+        return super().write(text.removesuffix("\r\n") + "\n")
+
+
 def tidy_csv(table: pa.Table) -> str:
     """The table as CSV: a header, then every row; empty where there is nothing."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    buffer = _Lines()
+    # Only what is in the terminator is quoted, and a carriage return alone ends a line for whoever reads it.
+    writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(table.column_names)
     lines = zip(*(table[name].to_pylist() for name in table.column_names), strict=True)
     writer.writerows([["" if value is None else value for value in line] for line in lines])

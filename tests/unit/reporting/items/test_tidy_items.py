@@ -69,6 +69,13 @@ def test_the_forms_of_the_file_say_the_same(comparison: Comparison) -> None:
     assert set(with_text.question) == {"Is it, 真的?\n"}
 
 
+def test_a_carriage_return_ends_no_line_of_csv(comparison: Comparison) -> None:
+    texts = {"boolq-0001": ItemText("one\rline")}
+    table = items_table(comparison, [all_scored(comparison)["boolq"]], comparison.scores, lambda task: texts)
+    lines = pd.read_csv(io.BytesIO(WRITERS[".csv"](table)), keep_default_na=False, dtype=str)
+    assert len(lines) == table.num_rows and set(lines.question) == {"", "one\rline"}
+
+
 def test_seeds_that_are_a_factor_have_one_column(tmp_path: Path) -> None:
     runs = [record(tmp_path, f"a{seed}", {"seed": str(seed)}, {("boolq", 0): [1, 0]}, seed=seed) for seed in (0, 1)]
     table = made(compare(runs, ["seed"]))
