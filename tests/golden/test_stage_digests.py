@@ -32,7 +32,8 @@ UNPINNED = {
 def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
     directory = tmp_path_factory.mktemp("pipeline")
     write_corpus(directory)
-    paribus(directory, "run", *OVERRIDES, "tokenizer=scaffold_bpe", "encoder=longest_first")
+    chosen = ("tokenizer=scaffold_bpe", "encoder=longest_first", "scale.heldout_text=20KB")
+    paribus(directory, "run", *OVERRIDES, *chosen)
     paths = (directory / "paribus_runs/artifacts").glob("*/*/record.json")
     return {path.parent.parent.name: json.loads(path.read_text(encoding="utf-8")) for path in paths}
 
