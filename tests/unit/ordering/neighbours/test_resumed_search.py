@@ -128,7 +128,7 @@ def test_a_block_that_another_process_completes_meanwhile_keeps_its_lists(
     place, original = (Blocks, Blocks.searched) if at == "searched" else (blocks_module, blocks_module.merge)
 
     def overtaken(*arguments: Any) -> Any:
-        monkeypatch.setattr(place, at, original)
+        setattr(place, at, original)
         before = original(*arguments)
         ahead.run()
         return before
