@@ -43,7 +43,7 @@ lint: $(READY)
 TMPDIR ?= $(shell [ -w /dev/shm ] && ! grep -q '^[^ ]* /dev/shm [^ ]* [^ ]*noexec' /proc/mounts && \
   df -kP /dev/shm | awk 'NR == 2 && $$4 > 4e6' | grep -q . && awk '/^MemAvailable/ && $$2 > 8e6' /proc/meminfo | \
   grep -q . && echo /dev/shm)
-TEST := OMP_NUM_THREADS=1 $(if $(TMPDIR),TMPDIR=$(TMPDIR)) $(BIN)/pytest
+TEST := OMP_NUM_THREADS=1 $(if $(TMPDIR),TMPDIR='$(TMPDIR)') $(BIN)/pytest
 
 # A test process a core, so none may take several: threads that wait for each other on shared cores cost the most.
 # A file stays in one process, which makes what its tests share once; the files with the slow ones come first.

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from paribus.reporting.notes.summary import Finding, Summary
-from paribus.reporting.table.comparison import Comparison
+from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import MissingRun
 
 _OF_A_ROW = ("row", "measure", "run_ids", "run_seeds", "missing")
@@ -32,9 +32,24 @@ def report_document(
         "findings": [_finding(finding) for finding in summary.findings],
         "rows": _rows(comparison, tidy.to_pylist()),
         "notes": [*summary.rows, *notes],
-        "missing": [{"factors": dict(run.factors), "reason": run.reason} for run in missing],
+        "missing": missing_document(missing),
         "files": {name: str(path) for name, path in sorted(files.items())},
     }
+
+
+def row_document(comparison: Comparison, row: ComparisonRow) -> dict[str, Any]:
+    """What a row is, whatever is said of it."""
+    return {
+        "factors": dict(zip(comparison.factors, row.labels, strict=True)),
+        "runs": [run.run_id for run in row.runs],
+        "seeds": [run.seed for run in row.runs],
+        "missing": list(row.missing),
+    }
+
+
+def missing_document(missing: Sequence[MissingRun]) -> list[dict[str, Any]]:
+    """Runs that are not done, and why."""
+    return [{"factors": dict(run.factors), "reason": run.reason} for run in missing]
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
@@ -61,16 +76,8 @@ def _rows(comparison: Comparison, cells: Sequence[Mapping[str, Any]]) -> list[di
     found = []
     for place, row in enumerate(comparison.rows, start=1):
         own = [cell for cell in cells if cell["row"] == place]
-        found.append(
-            {
-                "factors": dict(zip(comparison.factors, row.labels, strict=True)),
-                "runs": [run.run_id for run in row.runs],
-                "seeds": [run.seed for run in row.runs],
-                "missing": list(row.missing),
-                "cells": {
-                    cell["measure"]: {name: value for name, value in cell.items() if name not in left_out}
-                    for cell in own
-                },
-            }
-        )
+        cells_of_row = {
+            cell["measure"]: {name: value for name, value in cell.items() if name not in left_out} for cell in own
+        }
+        found.append(row_document(comparison, row) | {"cells": cells_of_row})
     return found

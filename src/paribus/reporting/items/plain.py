@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from paribus.reporting.formats.plain import missing_document, row_document
 from paribus.reporting.items.listed import ListedItem, Overview
 from paribus.reporting.items.pairs import Pair
 from paribus.reporting.items.view import ItemsView
@@ -14,20 +15,11 @@ def items_document(comparison: Comparison, view: ItemsView, missing: Sequence[Mi
     """Rows, tasks in numbers, and the items that are listed."""
     return {
         "factors": list(comparison.factors),
-        "rows": [
-            {
-                "factors": dict(zip(comparison.factors, row.labels, strict=True)),
-                "runs": [run.run_id for run in row.runs],
-                "seeds": [run.seed for run in row.runs],
-                "baseline": row.baseline,
-                "missing": list(row.missing),
-            }
-            for row in comparison.rows
-        ],
+        "rows": [row_document(comparison, row) | {"baseline": row.baseline} for row in comparison.rows],
         "tasks": [_task(each) for each in view.overviews],
         "items": [_item(each) for each in view.items],
         "notes": [*view.notes, *view.warnings],
-        "missing": [{"factors": dict(run.factors), "reason": run.reason} for run in missing],
+        "missing": missing_document(missing),
     }
 
 
