@@ -97,8 +97,9 @@ def classify(error: BaseException) -> dict[str, str]:
     if is_out_of_memory(error):
         return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
     if isinstance(error, OSError) and is_full_disk(error):
-        where = f" while writing {error.filename}" if error.filename else ""
-        return {"class": "infrastructure", "message": f"the disk is full{where}: free space below the output root"}
+        place = error.filename
+        told = f" while writing {place}: free space there" if place else ": free space below the output root"
+        return {"class": "infrastructure", "message": f"the disk is full{told}"}
     if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         where = error.filename2 or error.filename or "a file"
         return {"class": "infrastructure", "message": f"{where} may not be written or read here ({error.strerror})"}

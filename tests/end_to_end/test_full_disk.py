@@ -31,7 +31,7 @@ def test_a_disk_without_room_even_for_a_log_is_told_with_stage_and_place_and_fil
     failed = paribus(tmp_path, "run", *OVERRIDES, f"root={small_disk / 'root'}", "retries=2", expect=1)
     told = " ".join(failed.stdout.split())
     place = rf"{small_disk}/root/\S+"
-    assert re.search(rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space", told)
+    assert re.search(rf"infrastructure: (stage \w+: )?the disk is full while writing {place}: free space there", told)
     assert "trying again" not in told
     assert "died without a word" not in told
     assert "0 of 1 run done" in told
