@@ -93,8 +93,15 @@ def test_the_file_has_all_items_of_all_runs(tmp_path: Path, capsys: pytest.Captu
     [
         (["--task", "bolq"], "--task: 'bolq' is unknown; did you mean 'boolq'? known: boolq, piqa, heldout"),
         (["--task", "boolq", "--shots", "two"], "--shots two: give a whole number, 0 or more"),
-        (["--task", "boolq", "--shots", "2"], "--shots 2: boolq was scored with 0, 5"),
-        (["--task", "heldout", "--shots", "2"], "--shots 2: heldout has no examples in a prompt"),
+        (
+            ["--task", "boolq", "--shots", "2"],
+            "--shots 2: boolq: no answers with so many examples in the prompt; there are 0, 5",
+        ),
+        (["--shots", "2"], "--shots 2: no answers with so many examples in the prompt; there are 0, 5"),
+        (
+            ["--task", "heldout", "--shots", "2"],
+            "--shots 2: heldout: no answers with so many examples in the prompt; there are none",
+        ),
         (["--task", "boolq", "--checkpoint", "77"], "--checkpoint 77: was not scored; there are last, 0, 1, 2, 3, 4"),
         (["--task", "boolq", "--limit", "0"], "--limit 0: give a whole number, 1 or more"),
         (["--task", "boolq", "--better", "0.003"], "--better '0.003' is no row; there are '0.001', '0.002'"),

@@ -116,9 +116,9 @@ def asked_for(scored: Mapping[str, Scored], task: str | None, shots: int | None)
         return found
     known = sorted({number for one in found for number in one.shots})
     if shots not in known:
-        has = ", ".join(map(str, known))
-        what = f"was scored with {has}" if has else "has no examples in a prompt"
-        raise ConfigurationError(f"--shots {shots}: {task if task is not None else 'no task'} {what}")
+        of = "" if task is None else f"{task}: "
+        listed = f"there are {', '.join(map(str, known))}" if known else "there are none, only documents"
+        raise ConfigurationError(f"--shots {shots}: {of}no answers with so many examples in the prompt; {listed}")
     return [_at(one, shots) for one in found if shots in one.shots]
 
 

@@ -160,7 +160,9 @@ def test_one_checkpoint_and_one_number_of_shots_are_looked_at_alone(tmp_path: Pa
         assert [(row.right, row.answers) for row in item.rows] == [(value, 1) for value in right]
     with pytest.raises(ConfigurationError, match="--checkpoint 7: was not scored; there are last, 0, 1"):
         at_checkpoint(comparison.scores, "7")
-    with pytest.raises(ConfigurationError, match="--shots 3: boolq was scored with 0, 5"):
+    with pytest.raises(
+        ConfigurationError, match="--shots 3: boolq: no answers with so many examples in the prompt; there are 0, 5"
+    ):
         asked_for(all_scored(comparison), "boolq", 3)
     with pytest.raises(ConfigurationError, match="--task: 'bolq' is unknown; did you mean 'boolq'"):
         asked_for(all_scored(comparison), "bolq", None)
