@@ -18,6 +18,9 @@ from paribus.config.reference.files import configuration_directory
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
 
+FOUR = ("evaluation.last_checkpoints=4",)
+"""As many as a tiny run has."""
+
 
 def compose(*arguments: str) -> Composition:
     return compose_command(parse(arguments))
@@ -179,6 +182,15 @@ def test_a_required_value_says_what_it_is_for() -> None:
         (("start=checkpoint",), "start.path"),
         (("start=checkpoint", "start.path=a", "start.run=b"), "start.path"),
         (("start=checkpoint", "start.path=a", "start.optimizer=resumed", "start.vocabulary=added"), "start.vocabulary"),
+        (("start=continued",), "start.tokens"),
+        (("scale=tiny", "start=continued", "start.tokens=64000"), "start.tokens"),
+        (("scale=tiny", "start=continued", "start.tokens=100"), "start.tokens"),
+        (("scale=tiny", "start=continued", "start.tokens=15K", "start.steps=3"), "start.steps"),
+        (("scale=tiny", "start=continued", "start.tokens=16K", *FOUR), "evaluation.last_checkpoints"),
+        (
+            ("scale=tiny", "budget=equal_text", "start=continued", "start.text=60KB", *FOUR),
+            "evaluation.last_checkpoints",
+        ),
         (("budget=equal_steps", "budget.steps=100", "training.warmup_steps=100"), "training.warmup_steps"),
         (("training.warmup_learning_rate=1e-7",), "training.warmup_learning_rate"),
         (("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1"), "training.warmup_learning_rate"),
@@ -209,6 +221,9 @@ def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...]
         ("training.schedule=inverse_sqrt", "training.warmup_learning_rate=1e-7"),
         ("embedder=transformers", "embedder.path=owner/name"),
         ("evaluation.last_checkpoints=2", "evaluation.average_checkpoints=4"),
+        ("scale=tiny", "start=continued", "start.tokens=16K"),
+        ("scale=tiny", "start=continued", "start.tokens=15K", *FOUR),
+        ("scale=tiny", "budget=equal_text", "start=continued", "start.text=60KB"),
     ],
 )
 def test_what_only_looks_impossible_is_accepted(arguments: tuple[str, ...]) -> None:
@@ -230,7 +245,9 @@ def test_one_bad_value_of_a_sweep_is_found_before_anything_runs() -> None:
 
 def test_a_value_of_a_field_that_is_typed_as_a_choice_is_told_where_it_belongs() -> None:
     meant = "that is start=checkpoint start.optimizer=resumed"
-    assert problems("start=resumed") == {"start": f"'resumed' is unknown; known: checkpoint, scratch; {meant}"}
+    assert problems("start=resumed") == {
+        "start": f"'resumed' is unknown; known: checkpoint, continued, scratch; {meant}"
+    }
     assert "; that is" not in problems("start=rezumed")["start"]
 
 

@@ -6,13 +6,13 @@ from typing import Any, get_type_hints
 from paribus.checks.plan import impossible_plan
 from paribus.checks.schedule import impossible_schedule
 from paribus.checks.scoring import impossible_scoring
+from paribus.checks.start import impossible_start
 from paribus.config.byte_sizes import divided, impossible_byte_sizes
 from paribus.config.groups.corpus import ParallelCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, InContextReleasedOrdering, NearestOrdering
 from paribus.config.groups.packing import SHUFFLED_TEXT, ConcatenatePacking, PairPacking
-from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import (
     BytesTokenizer,
     DropoutEncoder,
@@ -44,7 +44,7 @@ def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     yield from _ordering(config)
     yield from _shuffle(config)
     yield from _model(config)
-    yield from _start(config)
+    yield from impossible_start(config)
     yield from _training(config)
     yield from impossible_plan(config.plan)
     yield from impossible_scoring(config)
@@ -217,16 +217,6 @@ def _pairs(config: RunConfig) -> Iterator[tuple[str, str]]:
     if isinstance(config.packing, PairPacking) != translates:
         right = "pair" if translates else "concatenate, best_fit or one_document"
         yield "packing.kind", f"{config.packing.kind} does not go with model.kind={config.model.kind}; use {right}"
-
-
-def _start(config: RunConfig) -> Iterator[tuple[str, str]]:
-    start = config.start
-    if isinstance(start, CheckpointStart) and (start.path is None) == (start.run is None):
-        given = "neither is given" if start.path is None else f"start.run={start.run} is given too"
-        yield "start.path", f"give start.path (a directory) or start.run (the id of a run), one of the two: {given}"
-    if isinstance(start, CheckpointStart) and start.optimizer == "resumed" and start.vocabulary == "added":
-        message = "added, but start.optimizer=resumed goes on with moments, and added tokens have none"
-        yield "start.vocabulary", f"{message}; take the same vocabulary, or start.optimizer=fresh"
 
 
 def _training(config: RunConfig) -> Iterator[tuple[str, str]]:

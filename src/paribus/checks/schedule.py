@@ -57,6 +57,12 @@ def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str,
         yield config.evaluation.checkpoints_path, few
 
 
+def planned_steps(config: RunConfig, vocabulary: int | None) -> int | None:
+    """Steps of a budget; None where only documents or a vocabulary that is not known say how many there are."""
+    schedule = _schedule(config, vocabulary)
+    return None if schedule is None else schedule.steps
+
+
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:
     """None where documents decide how many steps there are, also by a batch or context in bytes, or a vocabulary that
     is not known.

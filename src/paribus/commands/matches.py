@@ -75,7 +75,7 @@ class Match:
 
 def match(node: Node, original: Store, again: Store) -> Match:
     """Compare the artefact of a node in two stores."""
-    before, after = original.find(node.name, node.key), again.find(node.name, node.key)
+    before, after = original.find(*node.place), again.find(*node.place)
     if before is None or after is None:
         return Match(node.name, _digest(before), _digest(after))
     first, second = before.record()["files"], after.record()["files"]
@@ -92,10 +92,10 @@ def _is_rounded(node: Node, original: Store, again: Store) -> bool:
 
     A deterministic one repeats its bits on the same device.
     """
-    training = node if node.name == TRAINING.name else node.inputs.get(TRAINING.name)
+    training = node if node.stage.artefact == TRAINING.name else node.inputs.get(TRAINING.name)
     if training is None:
         return False
-    found = [store.find(training.name, training.key) for store in (original, again)]
+    found = [store.find(*training.place) for store in (original, again)]
     computed_on = [artifact.record()["result"]["computed_on"] for artifact in found if artifact is not None]
     repeated = training.config.training.deterministic and all(devices == computed_on[0] for devices in computed_on)
     return not repeated and any(not device.startswith("cpu ") for devices in computed_on for device in devices)

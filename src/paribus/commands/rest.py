@@ -30,7 +30,7 @@ def show_rest(command: Command, composition: Composition, runs: Sequence[Prepare
     if not (left := stopped_early(runs, root)):
         return
     nodes = [node for run in left for node in run.nodes.values()]
-    stages = dict.fromkeys(node.name for node in nodes if root.store.find(node.name, node.key) is None)
+    stages = dict.fromkeys(node.name for node in nodes if root.store.find(*node.place) is None)
     given = retyped(command, without=UNTIL, multirun=composition.multirun)
     told = f"{len(left)} of {len(runs)} stopped early, without {', '.join(stages)}; the rest is made by\n  {given}"
     console.print(told, markup=False, soft_wrap=True)

@@ -37,7 +37,7 @@ def show_status(runs: Sequence[PreparedRun], console: Console) -> int:
         table.add_column(heading, overflow="fold")
     for name, run in named:
         root, state = OutputRoot.of(run.job.config), states[name]
-        made = sum(root.store.find(node.name, node.key) is not None for node in run.nodes.values())
+        made = sum(root.store.find(*node.place) is not None for node in run.nodes.values())
         left |= not is_made(run, root)
         identifier, shown = ("—", "unknown") if unknown[name] else (run.run_id, state.shown)
         status = Text(shown, STYLES.get(state.status, "default"))
@@ -71,8 +71,7 @@ def _status(name: str, run: PreparedRun) -> dict[str, Any]:
     state = read_state(root, run)
     unknown = away(run.nodes) if state is NOT_STARTED else None
     stages = {
-        node.name: {"key": node.key, "there": root.store.find(node.name, node.key) is not None}
-        for node in run.nodes.values()
+        node.name: {"key": node.key, "there": root.store.find(*node.place) is not None} for node in run.nodes.values()
     }
     return {
         "id": None if unknown else run.run_id,

@@ -8,7 +8,7 @@ from typing import Any
 from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ParibusError
-from paribus.pipeline.stages import STAGES, run_targets
+from paribus.pipeline.stages import STAGES, Place, run_targets
 from paribus.stage.spec import Stage
 from paribus.store.artifact import Store
 from paribus.store.file_digests import FileDigests
@@ -28,8 +28,13 @@ class Node:
 
     @property
     def name(self) -> str:
-        """Name of the stage."""
+        """Name of the stage, of which a run has each once."""
         return self.stage.name
+
+    @property
+    def place(self) -> Place:
+        """Where its artefact is in the store."""
+        return self.stage.artefact, self.key
 
 
 def build_graph(
@@ -51,16 +56,17 @@ def _visit(name: str, config: RunConfig, cache: Path, tolerate: bool, nodes: dic
     if name in nodes:
         return nodes[name]
     stage = STAGES[name]
-    inputs = {other: _visit(other, config, cache, tolerate, nodes) for other in stage.inputs(config)}
-    fingerprint, problem = _fingerprint(stage, config, cache, tolerate)
+    own = stage.config(config)
+    inputs = {other: _visit(other, config, cache, tolerate, nodes) for other in stage.inputs(own)}
+    fingerprint, problem = _fingerprint(stage, own, cache, tolerate)
     identity = {
-        "stage": stage.name,
+        "stage": stage.artefact,
         "code_version": stage.code_version,
-        "identity": stage.identity(config) | ({"fingerprint": fingerprint} if fingerprint else {}),
+        "identity": stage.identity(own) | ({"fingerprint": fingerprint} if fingerprint else {}),
         "inputs": {other: node.key for other, node in inputs.items()},
     }
     problem = problem or next((node.problem for node in inputs.values() if node.problem), None)
-    nodes[name] = Node(stage, digest(identity), identity, inputs, config, problem)
+    nodes[name] = Node(stage, digest(identity), identity, inputs, own, problem)
     return nodes[name]
 
 
@@ -81,7 +87,7 @@ def to_make(nodes: Mapping[str, Node], store: Store) -> set[str]:
     left: set[str] = set()
     read: set[str] = set()
     for name, node in reversed(list(nodes.items())):
-        found = store.find(name, node.key)
+        found = store.find(*node.place)
         if found is None or (name in read and not found.readable):
             left.add(name)
             read |= node.inputs.keys()

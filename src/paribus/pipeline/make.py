@@ -51,6 +51,6 @@ def make(config: RunConfig, targets: Sequence[str], *, asked_by: str) -> dict[st
     runner = StageRunner(root, Telling(Display(open_console(stderr=True)), _Unrecorded(root.path / asked_by)))
     found: dict[str, Artifact] = {}
     for name, node in nodes.items():
-        existing = root.store.find(name, node.key)
+        existing = root.store.find(*node.place)
         found[name] = existing if existing is not None else runner.ensure(node)
     return found

@@ -71,7 +71,7 @@ class OutputRoot:
 
     def failure(self, node: Node) -> Path:
         """The note of a stage's last failure."""
-        return self.path / "failures" / f"{node.name}-{node.key}.json"
+        return self.path / "failures" / f"{'-'.join(node.place)}.json"
 
 
 def output_root(text: str) -> Path:

@@ -145,7 +145,7 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
 def _repeated(run: PreparedRun) -> list[Problem]:
     """A training that is finished already and read its text more often than `budget.max_epochs` allows."""
     config, node = run.job.config, run.nodes["training"]
-    most, trained = config.budget.max_epochs, OutputRoot.of(config).store.find(node.name, node.key)
+    most, trained = config.budget.max_epochs, OutputRoot.of(config).store.find(*node.place)
     epochs = trained.record()["result"]["epochs"] if trained else 0.0
     if most is None or epochs <= most:
         return []
@@ -156,7 +156,7 @@ def _repeated(run: PreparedRun) -> list[Problem]:
 def _unscorable(run: PreparedRun) -> list[Problem]:
     """A training that is finished already and left fewer checkpoints than are to be scored."""
     config, node = run.job.config, run.nodes["training"]
-    trained = OutputRoot.of(config).store.find(node.name, node.key)
+    trained = OutputRoot.of(config).store.find(*node.place)
     if trained is None:
         return []
     steps = int(trained.record()["result"]["steps"])

@@ -176,7 +176,7 @@ class StageRunner:
         store, waiting = self.root.store, False
         while True:
             found = self._found(node, whole=whole)
-            held = None if found is not None else store.claim(node.name, node.key)
+            held = None if found is not None else store.claim(*node.place)
             if held is not None:
                 with held:
                     # Looked for again: whoever held the claim until now may have published it.
@@ -190,20 +190,20 @@ class StageRunner:
                 self.telling.there(node, found, "cached", 0.0)
                 return found
             if not waiting:
-                holder = describe(read_holder(store.claim_path(node.name, node.key)))
+                holder = describe(read_holder(store.claim_path(*node.place)))
                 self.telling.display.message(f"  [dim]{named(node.name)} is being made by {holder}: waiting[/dim]")
             waiting = True
             time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _found(self, node: Node, *, whole: bool) -> Artifact | None:
-        found = self.root.store.find(node.name, node.key)
+        found = self.root.store.find(*node.place)
         return None if found is not None and whole and not found.readable else found
 
     def _make(self, node: Node, held: Claim, *, last: bool) -> Artifact:
         """Execute a stage and publish what it made, or leave a note of why it failed and nothing else."""
         display = self.telling.display
         refuse_repetition(node, self.root)
-        if told := self.root.store.set_aside(held, node.name, node.key):
+        if told := self.root.store.set_aside(held, *node.place):
             display.message(f"  [yellow]{named(node.name)} damaged: {escape(told)}; made again[/yellow]")
         self.telling.metrics.clear()
         display.start(node.name, "starting")
@@ -214,7 +214,7 @@ class StageRunner:
         except BaseException as error:
             # Without the claim, what is there is another's, who went on after this process had been stopped.
             if held.held():
-                self.root.store.discard_output(node.name, node.key)
+                self.root.store.discard_output(*node.place)
             display.finish(f"  {named(node.name)} [red]failed[/red] ({classify(error)['class']})")
             # A launcher that gives the job up, for the end of its time say, leaves by sys.exit and may begin it again.
             if not isinstance(error, SystemExit) and (last or not may_be_gone(error)):
@@ -229,14 +229,14 @@ class StageRunner:
     def _execute(self, node: Node, held: Claim) -> Artifact:
         """Run the stage in a process of its own (`making/child.py`) on an empty directory, and publish that."""
         store, say = self.root.store, self.telling.say
-        output = store.empty_output(held, node.name, node.key)
-        inputs = {name: str(store.require(name, other.key).path) for name, other in node.inputs.items()}
+        output = store.empty_output(held, *node.place)
+        inputs = {name: str(store.require(*other.place).path) for name, other in node.inputs.items()}
         job = {
             "stage": node.name,
             "config": everything(node.config),
             "inputs": inputs,
             "output": str(output),
-            "work": str(store.work(node.name, node.key)),
+            "work": str(store.work(*node.place)),
             "code": self.code.to_json(),
         }
         origin = provenance()
@@ -268,4 +268,4 @@ class StageRunner:
             **({"attempts": attempts} if attempts else {}),
         }
         self.root.failure(node).unlink(missing_ok=True)
-        return store.publish(held, node.name, node.key, record)
+        return store.publish(held, *node.place, record)

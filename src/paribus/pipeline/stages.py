@@ -16,7 +16,7 @@ from paribus.finetuning import stage as finetuning
 from paribus.ordering import stage as ordering
 from paribus.stage.spec import Stage
 from paribus.tokenization.stage import TOKENS, VOCABULARY
-from paribus.training.stage import TRAINING
+from paribus.training.stage import FIRST_TRAINING, TRAINING
 
 STAGES: dict[str, Stage] = {
     stage.name: stage
@@ -31,6 +31,7 @@ STAGES: dict[str, Stage] = {
         ordering.ORDER,
         ordering.CONTEXTS,
         ordering.CONTEXT_STATISTICS,
+        FIRST_TRAINING,
         TRAINING,
         evaluation.TASKS,
         evaluation.PROMPTS,
@@ -40,12 +41,24 @@ STAGES: dict[str, Stage] = {
         finetuning.FINETUNING,
     )
 }
+Place = tuple[str, str]
+"""Where an artefact is in the store: the name of the stage that it is kept by, and its key."""
 EVALUATION, FINETUNING = evaluation.EVALUATION.name, finetuning.FINETUNING.name
 
 
 def run_targets(config: RunConfig) -> tuple[str, ...]:
     """The stages that a run is made for, and before them what should fail before anything is trained."""
     return (EVALUATION,) if isinstance(config.finetuning, NoFinetuning) else ("finetuning_data", EVALUATION, FINETUNING)
+
+
+def place_of(name: str, key: str) -> Place:
+    """Where the artefact of a run's stage is; names that this code does not know are taken as they are."""
+    return artefact_of(name), key
+
+
+def artefact_of(name: str) -> str:
+    """The stage that the artefact of a run's stage is kept by."""
+    return STAGES[name].artefact if name in STAGES else name
 
 
 def named(stage: str) -> str:

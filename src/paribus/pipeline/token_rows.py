@@ -95,7 +95,7 @@ def count(jobs: Sequence[Job], asked_by: str) -> tuple[list[Counted], list[tuple
         try:
             root = OutputRoot.of(job.config)
             nodes = build_graph(job.config, root.cache, targets=TARGETS)
-            if len(jobs) > 1 and any(root.store.find(name, node.key) is None for name, node in nodes.items()):
+            if len(jobs) > 1 and any(root.store.find(*node.place) is None for node in nodes.values()):
                 own = " ".join(override for override in job.overrides if override not in shared)
                 told = f"row {number} of {len(jobs)}  {own}"
                 open_console(stderr=True).print(told, markup=False, highlight=False, soft_wrap=True)

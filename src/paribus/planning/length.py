@@ -16,6 +16,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import made_vocabulary
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.bytes_per_token import estimated
+from paribus.training.start.first import first_config, has_first
 from paribus.training.start.resumed import steps_before
 
 
@@ -163,8 +164,13 @@ def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Le
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
         flops=float(steps * step_flops),
         estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
-        steps_before=min(steps_before(run), steps),
+        steps_before=min(_steps_before(run, step_tokens, step_flops, text), steps),
     )
+
+
+def _steps_before(run: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:
+    """Steps of another training, or of the run's own first one, that are not made again."""
+    return _planned_steps(first_config(run), step_tokens, step_flops, text) if has_first(run) else steps_before(run)
 
 
 def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:

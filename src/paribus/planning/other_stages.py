@@ -10,7 +10,7 @@ from paribus.ordering.contexts.readings import SAMPLED
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.stages import EVALUATION
+from paribus.pipeline.stages import EVALUATION, Place
 from paribus.planning.hours import SECONDS, Hours
 from paribus.planning.length import corpus_text, known_text, known_vocabulary_size, sized
 from paribus.planning.machine import trains_on_gpu
@@ -24,8 +24,6 @@ INTEGER = 8
 """Bytes of an entry of all other arrays."""
 CONTEXT_ARRAYS = 4
 """Arrays of the artefact `contexts` with an entry a context, or a pair."""
-Place = tuple[str, str]
-"""A stage and a key."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class OtherStages:
     ) -> "OtherStages":
         """Of the (stage, key) that are `missing`; `throughputs` are those of training by their key."""
         wanted, times = set(missing), StageTimes(root)
-        nodes = {(node.name, node.key): (run, node) for run in runs for node in run.wanted.values()}
+        nodes = {node.place: (run, node) for run in runs for node in run.wanted.values()}
         nodes = {place: found for place, found in nodes.items() if place in wanted and place[0] != "training"}
         before, after = list[tuple[str, _Estimate | None]](), list[tuple[str, _Estimate | None]]()
         for run, node in nodes.values():

@@ -40,6 +40,7 @@ from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remark_on_orders
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.store.claim import read_holder
+from paribus.training.start.first import FIRST_TRAINING
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ class Plan:
 
     stages: tuple[PlannedStage, ...]
     runs: tuple[PlannedRun, ...]
+    firsts: tuple[PlannedRun, ...]
+    """The first trainings of runs that go on from one of their own."""
     config: PlanConfig
     devices: int
     """At hand, for wall time."""
@@ -119,7 +122,7 @@ class Plan:
     @property
     def trainings(self) -> list[PlannedRun]:
         """A run of each training that is still to be done, each once."""
-        unique = {run.training.key: run for run in self.runs}
+        unique = {run.training.key: run for run in (*self.firsts, *self.runs)}
         return [run for run in unique.values() if run.trains and not run.trained]
 
     @property
@@ -155,23 +158,26 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     """The plan of prepared runs; `say` is told of probes, which take their time."""
     config = runs[0].job.config
     root = OutputRoot.of(config)
-    needed = Counter((node.name, node.key) for run in runs for node in run.wanted.values())
+    needed = Counter(node.place for run in runs for node in run.wanted.values())
     nodes = unique_nodes(runs)
-    left = {(name, run.wanted[name].key) for run in runs for name in to_make(run.wanted, root.store)}
-    stages = {
-        (node.name, node.key): PlannedStage(node.name, node.key, _state(node, root, left), needed[node.name, node.key])
-        for node in nodes
-    }
+    left = {run.wanted[name].place for run in runs for name in to_make(run.wanted, root.store)}
+    stages = {node.place: PlannedStage(*node.place, _state(node, root, left), needed[node.place]) for node in nodes}
     throughputs = Throughputs(root, say)
     planned = [
-        _run(label, run, stages.get(("training", run.nodes["training"].key)), throughputs, root)
+        _run(label, run, stages.get(run.nodes["training"].place), throughputs, root)
         for label, run in zip(labels(runs), runs, strict=True)
+    ]
+    firsts = [
+        _run(label, first, stages.get(first.nodes["training"].place), throughputs, root)
+        for label, run in zip(labels(runs), runs, strict=True)
+        if (first := _first(run)) is not None
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
     speeds = {run.training.key: run.throughput for run in planned}
     return Plan(
         stages=tuple(stages.values()),
         runs=tuple(planned),
+        firsts=tuple(firsts),
         config=config.plan,
         devices=config.plan.devices or _processes(config),
         others=OtherStages.of(runs, missing, speeds, root),
@@ -183,6 +189,14 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     )
 
 
+def _first(run: PreparedRun) -> PreparedRun | None:
+    """The first training of a run as the training of a run of its own; None for a run without one."""
+    first = run.nodes.get(FIRST_TRAINING)
+    if first is None:
+        return None
+    return replace(run, job=replace(run.job, config=first.config), nodes={**run.nodes, "training": first})
+
+
 def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
     """What of devices, processes and nodes the missing stages of runs made here ask for and this machine lacks."""
     devices, here = Devices(), [run for run in runs if run.here]
@@ -192,16 +206,16 @@ def _absent_devices(runs: Sequence[PreparedRun]) -> set[str]:
 def _state(node: Node, root: OutputRoot, left: Collection[tuple[str, str]]) -> str:
     if node.problem:
         return "unknown"
-    if (node.name, node.key) not in left:
+    if node.place not in left:
         return "cached"
-    if read_holder(root.store.claim_path(node.name, node.key)):
+    if read_holder(root.store.claim_path(*node.place)):
         return "running"
     return "failed" if root.failure(node).is_file() else "missing"
 
 
 def _absent(node: Node, root: OutputRoot) -> set[tuple[str, str]]:
     """A node that is not planned, where it has no artefact."""
-    return set() if root.store.find(node.name, node.key) else {(node.name, node.key)}
+    return set() if root.store.find(*node.place) else {node.place}
 
 
 def _run(
@@ -209,7 +223,7 @@ def _run(
 ) -> PlannedRun:
     """What a run costs; its training is None where that is not planned, and then no speed is looked for."""
     config, node = replace(run.job.config, training=counted(run.job.config.training)), run.nodes["training"]
-    stage = planned or PlannedStage(node.name, node.key, _state(node, root, _absent(node, root)), 0)
+    stage = planned or PlannedStage(*node.place, _state(node, root, _absent(node, root)), 0)
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = root.store.find("training", stage.key)
@@ -233,7 +247,7 @@ def _run(
         hours=hours,
         throughput=throughput,
         global_batch=config.training.global_batch,
-        disk_bytes=artefact_bytes(config.model, vocabulary, len(kept_steps(config.training, length.steps))),
+        disk_bytes=artefact_bytes(config.model, vocabulary, _kept(config, length)),
         memory=_memory(config, vocabulary),
         gpu=_gpu(config),
         padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
@@ -244,6 +258,11 @@ def _run(
         trains=planned is not None,
         pairs=isinstance(config.packing, PairPacking),
     )
+
+
+def _kept(config: RunConfig, length: Length) -> int:
+    """Checkpoints that stay, none of them of the training that is gone on from."""
+    return sum(step > length.steps_before for step in kept_steps(config.training, length.steps))
 
 
 def _too_few(config: RunConfig, steps: int) -> str | None:

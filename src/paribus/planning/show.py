@@ -35,7 +35,10 @@ def _remarks(plan: Plan) -> Iterator[str]:
     if any("parameters" in run.length.estimated for run in plan.runs):
         yield "a vocabulary that is not there yet is taken to have as many tokens as it is asked to; it may have fewer"
     for before in sorted({run.length.steps_before for run in plan.runs} - {0}):
-        yield f"the first {before:,} steps are those of the training that is resumed: no hours and no bill have them"
+        yield (
+            f"the first {before:,} steps are those of the training that is gone on from: hours leave them out, and the "
+            "bill has them where they are still to be trained"
+        )
     for source in dict.fromkeys(run.text_source for run in plan.runs if run.text_source):
         yield f"bytes a token: {source}"
     if any(run.steps_at_least for run in padded):

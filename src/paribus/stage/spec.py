@@ -65,6 +65,15 @@ class Stage:
 
     facts: Facts = lambda result: ()
     """Said as the stage ends; nothing where its result says little."""
+    makes: str | None = None
+    """The stage whose artefacts these are, of which a run has a second one; None for its own."""
+    config: Callable[[RunConfig], RunConfig] = lambda config: config
+    """The configuration that a run's artefact is made with."""
+
+    @property
+    def artefact(self) -> str:
+        """Name of the stage that its artefacts are kept by."""
+        return self.makes or self.name
 
     def take_fingerprint(self, config: RunConfig, digests: FileDigests) -> dict[str, JSON]:
         """Identity of what is outside the configuration; DataError where it is missing."""

@@ -31,6 +31,7 @@ from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import compiles, is_shared, why_not_compiled
 from paribus.training.processes.processes import resolve_processes
 from paribus.training.processes.requests import Requests
+from paribus.training.start.first import begun
 from paribus.training.start.handover import first_checkpoint, hand_over
 from paribus.training.start.resumed import resumed_state, resuming, told_of
 from paribus.training.start.weights import starting_model
@@ -62,6 +63,7 @@ def train_in_process(context: StageContext, processes: int, requests: Requests) 
 
 
 def _train(context: StageContext, accelerator: Any, precision: str, host: Host, requests: Requests) -> dict[str, JSON]:
+    context = begun(context)
     tokenizer = Tokenizer.load(context.inputs["tokens"] / "tokenizer")
     if told := why_not_compiled(context.config.training, accelerator.device):
         context.report.message(told)
@@ -80,6 +82,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     state = resumed_state(start) if start else None
     if state:
         hand_over(config, tokenizer, state, run)
+        own = frozenset(step for step in run.checkpoints.kept if step > state.step)
+        run = replace(run, checkpoints=replace(run.checkpoints, kept=own))
     resumed = _newest(run, host)
     if resumed:
         context.report.message(f"training goes on from the checkpoint of step {resumed.step:,}")

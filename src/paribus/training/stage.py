@@ -1,14 +1,17 @@
 """The stage `training`."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from paribus.config.schema import RunConfig
 from paribus.config.units import format_number
 from paribus.stage.context import JSON, StageContext
-from paribus.stage.spec import Device, Outside, Stage, always, fields, seeds, together
+from paribus.stage.spec import Device, Outside, Stage, fields, seeds, together
 from paribus.store.file_digests import FileDigests
 from paribus.training.seeds import training_seeds
+from paribus.training.start.first import FIRST_TRAINING as FIRST_TRAINING_NAME
+from paribus.training.start.first import first_config, has_first
 
 
 def _build(context: StageContext) -> dict[str, JSON]:
@@ -29,6 +32,11 @@ def _device(config: RunConfig) -> Device:
     return Device("training.device", training.device, training.processes if training.nodes == 1 else None)
 
 
+def _inputs(config: RunConfig) -> tuple[str, ...]:
+    read = ("tokens", "order", "contexts")
+    return (*read, FIRST_TRAINING_NAME) if has_first(config) else read
+
+
 def _facts(result: Mapping[str, Any]) -> list[str]:
     read = f"{format_number(result['tokens'])} tokens in {format_number(result['steps'])} steps"
     return [read, f"final loss {result['final_loss']:.4g}"]
@@ -37,7 +45,7 @@ def _facts(result: Mapping[str, Any]) -> list[str]:
 TRAINING = Stage(
     "training",
     code_version=9,
-    inputs=always("tokens", "order", "contexts"),
+    inputs=_inputs,
     identity=together(*map(fields, ("model", "start", "budget", "training", "packing")), seeds(training_seeds)),
     build=_build,
     imports=("paribus.training.build", "paribus.tokenization.interchange.huggingface"),
@@ -45,3 +53,5 @@ TRAINING = Stage(
     device=_device,
     facts=_facts,
 )
+FIRST_TRAINING = replace(TRAINING, name=FIRST_TRAINING_NAME, makes=TRAINING.name, config=first_config)
+"""The shorter training that `start=continued` goes on from: kept, and so shared, as the training of any run."""

@@ -13,7 +13,7 @@ from safetensors.torch import load_file, save_file
 
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.packing import ConcatenatePacking
-from paribus.config.groups.start import CheckpointStart, ScratchStart
+from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
 from paribus.config.groups.tokenization import BytesTokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
@@ -24,6 +24,7 @@ from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
+from paribus.training.start.first import FIRST_TRAINING
 from paribus.training.start.preflight import problems
 from paribus.training.start.resumed import steps_before
 from support.stages import files
@@ -91,6 +92,15 @@ def test_two_halves_are_the_bytes_of_a_whole(half: Path, inputs: dict[str, Path]
     assert {f"step_{WHOLE:08d}/model.safetensors", "state/optimizer.safetensors", "metrics.jsonl"} < once.keys()
     assert (whole["first_step"], both["first_step"]) == (0, HALF)
     assert both["computed_on"] == whole["computed_on"]
+
+
+def test_a_run_that_continues_its_own_training_makes_the_bytes_of_one_that_resumes_it_by_name(
+    half: Path, inputs: dict[str, Path], tmp_path: Path
+) -> None:
+    execute(tmp_path, "named", inputs, resumed(half))
+    execute(tmp_path, "own", {**inputs, FIRST_TRAINING: half}, scratch(WHOLE, start=ContinuedStart(steps=HALF)))
+    named, own = (files(tmp_path / name / "output") for name in ("named", "own"))
+    assert own == named
 
 
 def test_an_optimizer_that_starts_afresh_is_another_training(half: Path, inputs: Any, tmp_path: Path) -> None:
@@ -226,24 +236,28 @@ def test_another_vocabulary_is_refused(half: Path, tmp_path: Path) -> None:
         execute(tmp_path, "run", write_inputs(tmp_path, tokenizer=other), resumed(half))
 
 
-@pytest.mark.parametrize(
-    ("steps", "message"),
-    [
-        ((HALF, 1), r"budget.steps: it ends after step 7, and 7 are done"),
-        ((9, 2), r"training.keep_checkpoints: the checkpoint of step 7 would be kept"),
-    ],
-    ids=["no steps", "no checkpoint"],
-)
-def test_a_budget_that_ends_too_early_is_refused(
-    steps: tuple[int, int], message: str, half: Path, inputs: dict[str, Path], tmp_path: Path
-) -> None:
-    run = resumed(half, steps[0])
-    run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=steps[1]))
+def test_of_checkpoints_those_stay_that_stand_after_the_first_training(half: Path, inputs: Any, tmp_path: Path) -> None:
+    run = resumed(half, 9)
+    run = dataclasses.replace(run, training=dataclasses.replace(run.training, keep_checkpoints=4, checkpoints=4))
+    execute(tmp_path, "run", inputs, run)
+    assert [path.name for path in (tmp_path / "run" / "output").glob("step_*")] == ["step_00000009"]
+    assert problems(run) == []
+    run = dataclasses.replace(run, evaluation=dataclasses.replace(run.evaluation, last_checkpoints=2))
+    ((path, message),) = problems(run)
+    assert (path, message) == (
+        "evaluation.last_checkpoints",
+        "2 are to be scored or averaged, and the first 1 would stand where the training that is gone on from was not "
+        "over; take 1 or less, or a larger training.checkpoints",
+    )
+
+
+def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    run, message = resumed(half, HALF), r"budget.steps: it ends after step 7, and 7 are done"
     with pytest.raises(ConfigurationError, match=message):
         execute(tmp_path, "run", inputs, run)
     ((path, found),) = problems(run)
     assert re.match(message, f"{path}: {found}")
-    tokens = steps[0] * 4 * 16
+    tokens = HALF * 4 * 16
     with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
         execute(tmp_path, "tokens", inputs, dataclasses.replace(run, budget=EqualTokensBudget(tokens=tokens)))
 

@@ -27,7 +27,7 @@ def _scores(run: PreparedRun) -> dict[str, float]:
     """Main scores by what was evaluated, then by what was fine-tuned."""
     store = OutputRoot.of(run.job.config).store
     nodes = [run.nodes[stage] for stage in (EVALUATION, FINETUNING) if stage in run.nodes]
-    found = [store.find(node.name, node.key) for node in nodes]
+    found = [store.find(*node.place) for node in nodes]
     return {
         name: value
         for artifact in found

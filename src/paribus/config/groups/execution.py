@@ -16,6 +16,7 @@ RunStage = Literal[
     "duplicates",
     "order",
     "contexts",
+    "first_training",
     "training",
     "tasks",
     "prompts",

@@ -1,9 +1,10 @@
-"""Group `start`: the weights that training begins with."""
+"""Group `start`: what training begins with: random weights, those of a checkpoint, or a shorter training of its own."""
 
 from typing import Literal
 
 from paribus.config.declare import execution, group, identity
 from paribus.config.groups.types import NonNegative, PathText, RunId
+from paribus.config.units import Count, Size
 
 
 @group
@@ -45,4 +46,19 @@ class CheckpointStart:
     )
 
 
-StartConfig = ScratchStart | CheckpointStart
+@group
+class ContinuedStart:
+    """The run's own training with a smaller budget, in all else the same: it is made first, unless it is there, and
+    gone on with, as a resumed one is. Of the amounts the one of the budget's kind is given.
+    """
+
+    kind: Literal["continued"] = identity("continued", doc="The run's own training with a smaller budget.")
+    tokens: Count | None = identity(
+        None, doc="Of budget.tokens, those of the training that is gone on from (papers: 100B of 300B)."
+    )
+    text: Size | None = identity(None, doc="Of budget.text, the bytes of the training that is gone on from.")
+    flops: Count | None = identity(None, doc="Of budget.flops, those of the training that is gone on from.")
+    steps: Count | None = identity(None, doc="Of budget.steps, those of the training that is gone on from.")
+
+
+StartConfig = ScratchStart | CheckpointStart | ContinuedStart

@@ -15,8 +15,8 @@ def note_attempt(node: Node, store: Store, provenance: Mapping[str, Any]) -> lis
 
     Only who holds the claim of the artefact may call it.
     """
-    noted, here = store.attempts(node.name, node.key), made_with(provenance)
-    goes_on = any(store.work(node.name, node.key).iterdir())
+    noted, here = store.attempts(*node.place), made_with(provenance)
+    goes_on = any(store.work(*node.place).iterdir())
     before = read_object_if_any(noted).get("attempts", []) if goes_on else []
     atomic.write_json(noted, {"attempts": [*before, *([] if here in before else [here])]})
     return [attempt for attempt in before if attempt != here]

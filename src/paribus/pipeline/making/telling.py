@@ -74,7 +74,8 @@ class Telling:
         """Record an artefact with its numbers, which may differ from those that one of its key had before."""
         self.recorder.stage(node, artifact, state, seconds)
         path = artifact.path / METRICS
-        if path.is_file():
+        # Those of a first training are also the first ones of the training that goes on from it.
+        if path.is_file() and node.stage.makes is None:
             self.recorder.published(_read_points(path))
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
 from paribus.store.packages import HARMLESS
 
 SHORT_COMMIT = 12
@@ -16,7 +16,7 @@ def recorded_provenance(record: Mapping[str, Any], root: OutputRoot) -> dict[str
     """Provenance of the artefact with a run's results, else of another of its artefacts; None where all are gone."""
     stages = record["stages"]
     names = sorted(stages, key=lambda name: RESULTS.index(name) if name in RESULTS else len(RESULTS))
-    found = [root.store.find(name, stages[name]["key"]) for name in names]
+    found = [root.store.find(*place_of(name, stages[name]["key"])) for name in names]
     last = next((artifact for artifact in found if artifact is not None), None)
     return None if last is None else dict(last.record()["provenance"])
 

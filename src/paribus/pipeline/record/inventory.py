@@ -13,16 +13,13 @@ from typing import Any
 
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.run_record import read_run_record
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.stages import EVALUATION, FINETUNING, Place, place_of
 from paribus.store.artifact import NOT_STAGES
 from paribus.store.claim import is_held
 from paribus.store.json_file import read_object_if_any
 from paribus.store.record import RECORD
 
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
-
-Place = tuple[str, str]
-"""Stage and key of an artefact."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +114,7 @@ def _kept(directory: Path, root: OutputRoot, there: frozenset[Place]) -> KeptRun
     record = read_run_record(directory)
     if record is None:
         return None
-    named = frozenset((stage, str(about["key"])) for stage, about in record["stages"].items())
+    named = frozenset(place_of(stage, str(about["key"])) for stage, about in record["stages"].items())
     failure = record["failure"] or {}
     return KeptRun(
         run_id=directory.name,

@@ -6,6 +6,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from paribus.pipeline.stages import artefact_of
 from paribus.store.packages import PATCH, PYTHON, deciding, minor
 
 
@@ -13,7 +14,7 @@ def environment(record: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]
     """What must agree beside the configuration: code versions, packages, device and precision, the corpus."""
     entries = {f"code_version.{name}": str(version) for name, version in record["code_versions"].items()}
     for stage, artifact in found.items():
-        versions, decisive = _versions(artifact), deciding(stage)
+        versions, decisive = _versions(artifact), deciding(artefact_of(stage))
         entries |= {f"packages.{stage}.{name}": versions[name] for name in decisive if name in versions}
         if PYTHON in decisive:
             entries[f"packages.{stage}.{PYTHON}"] = minor(versions[PYTHON])
@@ -28,7 +29,7 @@ def harmless_packages(found: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
     """By package, its versions in the stages that it decides nothing of; Python's patches in all."""
     stages: dict[str, dict[str, list[str]]] = {}
     for stage, artifact in found.items():
-        decisive = deciding(stage)
+        decisive = deciding(artefact_of(stage))
         for name, version in _versions(artifact).items():
             shown = PATCH if name == PYTHON and name in decisive else name
             if shown not in decisive:

@@ -10,8 +10,9 @@ from paribus.checks.command import checked_run
 from paribus.errors import ParibusError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.making.cache_overlay import overlay
-from paribus.pipeline.record.inventory import DONE, Inventory, KeptRun, Place
+from paribus.pipeline.record.inventory import DONE, Inventory, KeptRun
 from paribus.pipeline.record.run_record import UNREADABLE, moved_config
+from paribus.pipeline.stages import Place
 
 ROOTS = ("root", "start.root")
 """Fields whose paths nothing is read from but what others name: the root of a rerun has the name of its run."""
@@ -79,7 +80,7 @@ def _keys(record: Mapping[str, Any], root: Path, cache: Path) -> list[tuple[Plac
         nodes = build_graph(config, cache, tolerate_missing=True)
     except (ParibusError, KeyError, TypeError, AttributeError):
         return None
-    return [((node.name, node.key), node.problem is None) for node in nodes.values()]
+    return [(node.place, node.problem is None) for node in nodes.values()]
 
 
 def _named(inventory: Inventory) -> Iterator[tuple[Place, str]]:

@@ -15,9 +15,9 @@ from typing import Literal
 
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.record.inventory import DONE, FAILED, Inventory, Place
+from paribus.pipeline.record.inventory import DONE, FAILED, Inventory
 from paribus.pipeline.record.needs import Needs
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.stages import STAGES, Place, place_of
 from paribus.store.artifact import Store
 from paribus.store.claim import is_held
 from paribus.training.state.file_names import STATE_DIRECTORY
@@ -182,7 +182,7 @@ def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> boo
         stage = STAGES.get(place[0])
         version = record.get("code_version")
         own = version is not None and (stage is None or version != stage.code_version)
-        inputs = [(str(name), str(key)) for name, key in (record.get("inputs") or {}).items()]
+        inputs = [place_of(str(name), str(key)) for name, key in (record.get("inputs") or {}).items()]
         known[place] = own or any(_is_old(other, inventory, known) for other in inputs if other in inventory.artefacts)
     return known[place]
 

@@ -17,7 +17,7 @@ from paribus.pipeline.output_root import OutputRoot, run_id
 from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
 from paribus.pipeline.record.listed_run import listed_name, score_numbers, sweep_of, tell_origin
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
 from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
 from paribus.store.file_names import RUN_RECORD
@@ -138,13 +138,13 @@ class Recorder:
     def _complete(self) -> None:
         """Name every artefact of the run, those too that other runs made and `until` left alone."""
         for node in self.nodes.values():
-            artifact = self.store.find(node.name, node.key)
+            artifact = self.store.find(*node.place)
             if node.name not in self.record["stages"] and artifact is not None:
                 self.stage(node, artifact, "cached", 0.0)
 
     def _is_left(self) -> bool:
         """Whether an artefact of the run is still to be made."""
-        return any(self.store.find(node.name, node.key) is None for node in self.nodes.values())
+        return any(self.store.find(*node.place) is None for node in self.nodes.values())
 
     def _log_numbers(self) -> None:
         """What the run puts into tables, as metrics at its last step; why there is none is no failure of the run.
@@ -180,7 +180,7 @@ def table_numbers(stages: Mapping[str, Mapping[str, Any]], store: Store) -> tupl
     """
     from paribus.reporting.table import numbers
 
-    artifacts = {name: store.find(name, stage["key"]) for name, stage in stages.items()}
+    artifacts = {name: store.find(*place_of(name, stage["key"])) for name, stage in stages.items()}
     scores, finetuned, trained = (artifacts.get(name) for name in (EVALUATION, FINETUNING, "training"))
     if scores is None or trained is None:
         return {}, 0

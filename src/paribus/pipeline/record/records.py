@@ -15,7 +15,7 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.run_state import STOPPED, read_state
-from paribus.pipeline.stages import EVALUATION, FINETUNING
+from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
 from paribus.store.file_names import RUN_RECORD
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _run_record(
     from paribus.ordering.contexts.readings import READINGS
     from paribus.reporting.table.frame import RunRecord
 
-    artifacts = {name: root.store.find(name, stage["key"]) for name, stage in record["stages"].items()}
+    artifacts = {name: root.store.find(*place_of(name, stage["key"])) for name, stage in record["stages"].items()}
     found = {name: artifact.record() for name, artifact in artifacts.items() if artifact is not None}
     training = found["training"]["result"] if "training" in found else {}
     names = (EVALUATION, FINETUNING, "vocabulary", "tokens", "training")
@@ -153,9 +153,10 @@ def _run_record(
 def _without(record: Mapping[str, Any], artifacts: Mapping[str, Any], root: OutputRoot) -> list[tuple[str, str]]:
     """Stage and key of what the record names and is no longer there of the measuring stages, or damaged of any."""
     absent = [(name, record["stages"][name]["key"]) for name, artifact in artifacts.items() if artifact is None]
-    return [(name, key) for name, key in absent if name in MEASURING_STAGES or root.store.damage(name, key)]
+    return [(name, key) for name, key in absent if name in MEASURING_STAGES or root.store.damage(*place_of(name, key))]
 
 
 def _gone(name: str, key: str, root: OutputRoot) -> str:
-    path, damage = root.store.path(name, key), root.store.damage(name, key)
+    place = place_of(name, key)
+    path, damage = root.store.path(*place), root.store.damage(*place)
     return f"damaged: {path}: {damage}; {_MADE_AGAIN}" if damage else f"its {name} is gone ({path}); {_MADE_AGAIN}"

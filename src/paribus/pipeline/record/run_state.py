@@ -49,7 +49,7 @@ def is_done(identifier: str, nodes: Mapping[str, Node], root: OutputRoot, until:
     if record is None or not (record["status"] == "done" or (until is not None and _is_behind(record, nodes, until))):
         return False
     named = until is not None or record["stages"].keys() >= wanted.keys()
-    return named and all(root.store.find(node.name, node.key) for node in wanted.values())
+    return named and all(root.store.find(*node.place) for node in wanted.values())
 
 
 def _is_behind(record: Mapping[str, Any], nodes: Mapping[str, Node], until: str) -> bool:
@@ -98,8 +98,8 @@ def _lacking(root: OutputRoot, nodes: Mapping[str, Node]) -> Failure | None:
     """What is wrong with the first damaged artefact, or else which one is gone."""
     again, gone = "the same command makes it again", None
     for node in nodes.values():
-        path = root.store.path(node.name, node.key)
-        if problem := root.store.damage(node.name, node.key):
+        path = root.store.path(*node.place)
+        if problem := root.store.damage(*node.place):
             return Failure("infrastructure", f"damaged: {path}: {problem}; {again}", node.name)
         if gone is None and not path.exists():
             gone = Failure("infrastructure", f"gone: {path}; {again}", node.name)

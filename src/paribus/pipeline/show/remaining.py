@@ -22,7 +22,7 @@ ROWS = "rows"
 
 def unique_nodes(runs: Iterable[PreparedRun]) -> list[Node]:
     """Every artefact that is wanted of several runs once, in the order it is first needed."""
-    return list({(node.name, node.key): node for run in runs for node in run.wanted.values()}.values())
+    return list({node.place: node for run in runs for node in run.wanted.values()}.values())
 
 
 def rows_of(runs: Sequence[PreparedRun]) -> list[tuple[str, int, str]]:
@@ -38,7 +38,7 @@ def write_stages(root: OutputRoot, sweep: SweepConfig, runs: Sequence[PreparedRu
     """Write down which artefacts a sweep needs and whose scores they are, for its jobs to say how it stands."""
     path = root.sweep(sweep.id) / STAGES_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
-    stages = [[node.name, node.key] for node in unique_nodes(runs)]
+    stages = [[*node.place] for node in unique_nodes(runs)]
     atomic.write_json(path, {"name": sweep.name, "factors": list(sweep.factors), "stages": stages, ROWS: rows_of(runs)})
 
 

@@ -95,7 +95,7 @@ def _resumed(comparison: Comparison) -> list[str]:
     if not rows:
         return []
     return [
-        "Resumed with the optimizer of another training (start.optimizer): steps, tokens, text and FLOPs are those of "
+        "Resumed with the optimizer of another training (start): steps, tokens, text and FLOPs are those of "
         f"both, hours those of the second alone: {'; '.join(some(rows))}."
     ]
 

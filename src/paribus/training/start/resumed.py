@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paribus.config.checkpoint_steps import kept_steps
+from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.config.groups.budget import EqualStepsBudget, amount_path
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import identity
@@ -119,6 +119,7 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
         return
     if isinstance(config.budget, EqualStepsBudget):
         yield from past_problems(config, state, config.budget.steps)
+        yield from unscored_problems(config, state.step, config.budget.steps)
     ours: dict[str, Any] = {
         f"{group}.{name}": value
         for group in ("training", "model", "packing")
@@ -138,19 +139,25 @@ def told_of(state: ResumedState) -> str:
 
 
 def past_problems(config: RunConfig, state: ResumedState, steps: int) -> Iterator[tuple[str, str]]:
-    """(config path, what would be right) of a budget of `steps` that leaves nothing to train, or keeps too much."""
-    step, kept = state.step, kept_steps(config.training, steps)
-    if steps <= step:
+    """(config path, what would be right) of a budget of `steps` that leaves nothing to train."""
+    if steps <= state.step:
         counted = "with start.optimizer=resumed a budget is that of both trainings together, so take a larger one"
         yield (
             amount_path(config.budget),
-            f"it ends after step {steps}, and {step} are done; {counted}",
+            f"it ends after step {steps}, and {state.step} are done; {counted}",
         )
-    elif early := sorted(each for each in kept if each <= step):
+
+
+def unscored_problems(config: RunConfig, first: int, steps: int) -> Iterator[tuple[str, str]]:
+    """(config path, what would be right) of checkpoints to be scored up to step `first`, another's last."""
+    wanted = config.evaluation.checkpoints_read
+    scored = checkpoint_steps(config.training.checkpoints, steps, wanted)
+    if first < steps and (early := [each for each in scored if each <= first]):
+        later = f"take {len(scored) - len(early)} or less, or a larger training.checkpoints"
         yield (
-            "training.keep_checkpoints",
-            f"the checkpoint of step {early[0]} would be kept, and steps up to {step} belong to the training that is "
-            f"resumed; take {len(kept) - len(early)} or less, or a larger training.checkpoints",
+            config.evaluation.checkpoints_path,
+            f"{wanted} are to be scored or averaged, and the first {len(early)} would stand where the training that is "
+            f"gone on from was not over; {later}",
         )
 
 

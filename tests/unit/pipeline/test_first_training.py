@@ -1,0 +1,156 @@
+"""`start=continued`: a run whose training goes on from a shorter one of its own, which other runs share."""
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from paribus.commands.status import status_document
+from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.execution import TrackingConfig
+from paribus.config.groups.start import ContinuedStart
+from paribus.config.groups.tokenization import LongestFirstEncoder
+from paribus.pipeline import run as running
+from paribus.pipeline.equality import undeclared
+from paribus.pipeline.graph import needed_for
+from paribus.pipeline.output_root import OutputRoot, named_root
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.inventory import take_inventory
+from paribus.pipeline.record.needs import find_needs
+from paribus.pipeline.record.pruning import prunable
+from paribus.pipeline.record.run_state import read_state
+from paribus.pipeline.run import perform
+from paribus.pipeline.show.display import Display
+from paribus.pipeline.show.remaining import unique_nodes
+from paribus.planning.bill import bill
+from paribus.planning.plan import make_plan
+from paribus.store.code import loaded_code
+from support.plans import TOKENS, planned_run, store_record
+
+FIRST = TOKENS // 4
+START = ContinuedStart(tokens=FIRST)
+QUIET = TrackingConfig(kind="none")
+
+
+def continued(root: Path, **groups: Any) -> PreparedRun:
+    return planned_run(root, start=START, tracking=QUIET, **groups)
+
+
+def shorter(root: Path, **groups: Any) -> PreparedRun:
+    """The run whose training a continued one goes on from."""
+    return planned_run(root, budget=EqualTokensBudget(tokens=FIRST), tracking=QUIET, **groups)
+
+
+@pytest.fixture
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[PreparedRun], list[tuple[str, list[str]]]]:
+    """Performs a run whose stages write a file each; the stages that this made, with their inputs."""
+    made: list[tuple[str, list[str]]] = []
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        made.append((job["stage"], [Path(path).parent.name for path in job["inputs"].values()]))
+        (Path(job["output"]) / "state").mkdir()
+        (Path(job["output"]) / "state" / "data").write_text(json.dumps(job["config"]["budget"]), encoding="utf-8")
+        return {"documents": 1, "epochs": 0.1, "steps": 1}
+
+    monkeypatch.setattr(running, "execute", execute)
+
+    def performed(run: PreparedRun) -> list[tuple[str, list[str]]]:
+        made.clear()
+        assert perform(run.job.config, Display(Console(file=io.StringIO())), loaded_code()) is None
+        return list(made)
+
+    return performed
+
+
+def test_the_first_training_is_the_artefact_of_a_run_that_trains_no_longer(tmp_path: Path) -> None:
+    run, short = continued(tmp_path), shorter(tmp_path)
+    assert run.nodes["first_training"].place == short.nodes["training"].place
+    assert run.nodes["first_training"].identity == short.nodes["training"].identity
+    assert run.nodes["training"].key not in {short.nodes["training"].key, planned_run(tmp_path).nodes["training"].key}
+    assert [name for name in run.nodes if name not in short.nodes] == ["first_training"]
+    assert "training" not in needed_for(run.nodes, "first_training")
+    longer = planned_run(tmp_path, start=ContinuedStart(tokens=2 * FIRST), tracking=QUIET)
+    assert longer.nodes["training"].key != run.nodes["training"].key
+
+
+def test_it_is_made_first_with_its_own_budget_and_given_to_the_training_that_goes_on(tmp_path: Path, make: Any) -> None:
+    run, short = continued(tmp_path), shorter(tmp_path)
+    made = dict(make(run))
+    assert list(made).index("first_training") == list(made).index("training") - 1
+    assert made["first_training"] == ["tokens", "order", "contexts"]
+    assert made["training"] == ["tokens", "order", "contexts", "training"]
+    store = OutputRoot.of(run.job.config).store
+    budgets = [
+        json.loads((store.path(*run.nodes[name].place) / "state" / "data").read_text(encoding="utf-8"))["tokens"]
+        for name in ("first_training", "training")
+    ]
+    assert budgets == [FIRST, TOKENS]
+    assert [name for name, _ in make(short)] == ["evaluation"]
+    assert store.find("first_training", run.nodes["first_training"].key) is None
+
+
+def test_a_run_that_finds_it_trains_the_rest_alone(tmp_path: Path, make: Any) -> None:
+    make(shorter(tmp_path))
+    assert [name for name, _ in make(continued(tmp_path))] == ["training", "evaluation"]
+    assert make(continued(tmp_path)) == []
+
+
+def test_a_finished_run_has_both_on_record(tmp_path: Path, make: Any) -> None:
+    run = continued(tmp_path)
+    make(run)
+    root = OutputRoot.of(run.job.config)
+    assert read_state(root, run).status == "done"
+    (found,) = status_document([run])["runs"]
+    assert found["stages"]["first_training"] == {"key": run.nodes["first_training"].key, "there": True}
+    kept = take_inventory(root).runs[run.run_id]
+    assert {key for stage, key in kept.artefacts if stage == "training"} == {
+        run.nodes[name].key for name in ("first_training", "training")
+    }
+    assert kept.state == "done"
+
+
+def test_pruning_keeps_the_first_training_of_a_run_that_is_not_done(
+    tmp_path: Path, make: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, short = continued(tmp_path), shorter(tmp_path)
+    make(short)
+    inventory = take_inventory(named_root(str(tmp_path)))
+    assert [one.kind for one in prunable(inventory, find_needs(inventory))[0]] == ["optimizer states"]
+    make(replace(run, job=replace(run.job, config=replace(run.job.config, until="first_training"))))
+    inventory = take_inventory(named_root(str(tmp_path)))
+    can_go, kept = prunable(inventory, find_needs(inventory))
+    assert [one.kind for one in can_go] == []
+    assert [(one.kind, one.why) for one in kept] == [
+        ("optimizer states", f"run {run.run_id} is not done and needs it"),
+    ]
+
+
+def test_arms_that_go_on_from_trainings_of_their_own_differ_in_their_factor_alone(tmp_path: Path) -> None:
+    arms = [continued(tmp_path), continued(tmp_path, encoder=LongestFirstEncoder())]
+    arms = [replace(run, factors=("encoder",)) for run in arms]
+    assert arms[0].nodes["first_training"].key != arms[1].nodes["first_training"].key
+    assert undeclared(arms) is None
+    mixed = [arms[0], replace(planned_run(tmp_path, encoder=LongestFirstEncoder()), factors=("encoder",))]
+    assert "start.kind" in str(undeclared(mixed))
+
+
+def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
+    run, short, whole = continued(tmp_path), shorter(tmp_path), planned_run(tmp_path)
+    plan = make_plan([run])
+    assert len(plan.trainings) == 2
+    assert plan.flops == make_plan([whole]).flops
+    assert plan.runs[0].length.steps_before == 25
+    assert "still to train: 2 trainings" in "\n".join(bill(plan))
+    assert len(make_plan([run, short]).trainings) == 2
+    assert len([node for node in unique_nodes([run, short]) if node.place[0] == "training"]) == 2
+    result = {"tokens": FIRST, "text_bytes": 1, "steps": 25, "epochs": 0.1, "flops": 1e9, "parameters": 1}
+    store_record(short, "training", result | {"device_hours": 3.0})
+    plan = make_plan([run])
+    assert [planned.length.steps for planned in plan.trainings] == [100]
+    assert plan.flops == pytest.approx(0.75 * make_plan([whole]).flops)
+    assert (plan.stages[-2].state, plan.training_hours) == ("missing", plan.runs[0].hours)
