@@ -1,10 +1,13 @@
 """The papers' claims and what we found: docs/findings.md, from stored runs and statistics.
 
 python benchmarks/findings.py --english FILE [--pairs FILE --benchmarks DIR] [--pku FILE] [--start ID] [--root DIR]
+    [--found FILE]
 
 FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30k's training pairs in English and German
 with the test set below DIR, that of --pku sentences of Chinese words. Trainings are read and never made: runs that are
-not there are `not shown here`. Counting tokens takes no training and is done where it is not stored.
+not there are `not shown here`. Counting tokens takes no training and is done where it is not stored. With --found, what
+is found is kept in FILE too, and of runs that are not there FILE says what another command left, with code of another
+version say, which finds the runs of its own.
 """
 
 import argparse
@@ -12,10 +15,12 @@ import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from pathlib import Path
 
 from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, marked, verdict
 from claims.measured import Store
 from claims.papers import claims
+from claims.remembered import remembered
 from claims.segmentation import segmentation_rows
 from peers.table import table
 
@@ -38,7 +43,7 @@ of one claim each, not adjusted for how many there are; the tables of the runs a
 def main(given: argparse.Namespace) -> None:
     """Print the page."""
     store = Store(_overrides(given), given.root)
-    found = [(claim, store.found(claim)) for claim in claims()]
+    found = remembered(((claim, store.found(claim)) for claim in claims()), given.found)
     parts = [PAGE.format(arguments=_arguments(given))]
     for paper in dict.fromkeys(claim.paper for claim, _ in found):
         own = [(claim, measured) for claim, measured in found if claim.paper == paper]
@@ -118,6 +123,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--benchmarks", help="directory with the test set of Multi30k")
     parser.add_argument("--pku", help="sentences of Chinese words")
     parser.add_argument("--start", help="run that findings/continual starts from")
+    parser.add_argument("--found", type=Path, help="JSON that keeps what is found, for runs that other code made")
     parser.add_argument("--root", default="paribus_runs", help="output root of the runs")
     return parser
 

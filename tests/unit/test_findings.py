@@ -120,3 +120,15 @@ def test_counted_claims_are_counted_and_runs_that_are_not_there_are_told(tmp_pat
     assert found is not None and found.interval is None
     assert store.found(claim(**changed, row={"encoder": "merge_rank"})) is None
     assert store.found(claim(experiment="findings/encodings", number="bits_per_byte")) is None
+
+
+def test_what_other_code_found_is_remembered_and_what_is_found_now_comes_first(tmp_path: Path) -> None:
+    found, file = module("claims.claim").Found, tmp_path / "found.json"
+    remembered = module("claims.remembered").remembered
+    one, other = claim(says="one"), claim(says="other")
+    first = remembered([(one, found(0.5, (0.1, 0.9), 5, 0.3)), (other, None)], file)
+    assert first[1] == (other, None)
+    second = remembered([(one, None), (other, found(2.0))], file)
+    assert second == [(one, found(0.5, (0.1, 0.9), 5, 0.3)), (other, found(2.0))]
+    assert remembered([(one, found(0.7)), (other, None)], file) == [(one, found(0.7)), (other, found(2.0))]
+    assert remembered([(one, None)], None) == [(one, None)]

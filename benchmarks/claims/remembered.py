@@ -1,0 +1,30 @@
+"""What was found before, for a page of runs that code of several versions made: each finds the runs of its own."""
+
+import json
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from claims.claim import Claim, Found
+
+
+def remembered(found: Iterable[tuple[Claim, Found | None]], file: Path | None) -> list[tuple[Claim, Found | None]]:
+    """`found`, and what `file` has of claims without runs; the file then has all of it. None remembers nothing."""
+    if file is None:
+        return list(found)
+    before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    both = [(claim, now or _read(before.get(_name(claim)))) for claim, now in found]
+    kept = {_name(claim): asdict(one) for claim, one in both if one is not None}
+    file.write_text(json.dumps(before | kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    return both
+
+
+def _name(claim: Claim) -> str:
+    return f"{claim.paper}: {claim.where}: {claim.says}: {claim.number}, {claim.experiment}"
+
+
+def _read(value: dict[str, object] | None) -> Found | None:
+    if value is None:
+        return None
+    interval = value["interval"]
+    return Found(**value | {"interval": tuple(interval) if isinstance(interval, list) else None})  # type: ignore[arg-type]
