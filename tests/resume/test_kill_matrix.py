@@ -3,6 +3,7 @@
 Takes minutes, so it has a target of its own: make kill-matrix.
 """
 
+import fnmatch
 import json
 import shutil
 import subprocess
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from paribus.pipeline.stages import STAGES
+from paribus.pipeline.stages import STAGES, place_of
 from support.command_line import OVERRIDES, command, paribus, write_corpus, write_meetings
 
 FINETUNING = (
@@ -29,15 +30,17 @@ COMMANDS = {
     "in_context": ("run", *OVERRIDES, "ordering=in_context", "duplicates=embedding"),
     "lexical": ("run", *OVERRIDES, "ordering=lexical", "duplicates=minhash"),
     "finetuning": ("run", *OVERRIDES, *FINETUNING),
+    "continued": ("run", *OVERRIDES, "start=continued", "start.tokens=8K"),
     "statistics": ("order", "statistics", *OVERRIDES, "ordering=standard"),
     "tokens": ("tokens", "statistics", *OVERRIDES),
 }
 FINETUNED = ("finetuning_data", "finetuning")
-OTHERS = ("lexical_neighbours", "context_statistics", "token_statistics", *FINETUNED)
+OTHERS = ("lexical_neighbours", "context_statistics", "token_statistics", "first_training", *FINETUNED)
 """Stages that a run of `in_context` has no need of."""
 KILLED = [
     *(("in_context", stage) for stage in STAGES if stage not in OTHERS),
     *(("finetuning", stage) for stage in FINETUNED),
+    *(("continued", stage) for stage in ("first_training", "training")),
     ("lexical", "lexical_neighbours"),
     ("lexical", "duplicates"),
     ("statistics", "context_statistics"),
@@ -49,9 +52,18 @@ pytestmark = pytest.mark.kill_matrix
 
 
 def artifacts(directory: Path) -> dict[str, dict[str, Any]]:
-    """Stage -> digests of the files of its artefact."""
+    """Artefact -> digests of its files."""
     records = (directory / "paribus_runs/artifacts").glob("*/*/record.json")
-    return {path.parent.parent.name: json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
+    return {"-".join(path.parent.parts[-2:]): json.loads(path.read_text(encoding="utf-8"))["files"] for path in records}
+
+
+def place(directory: Path, stage: str) -> str:
+    """Stage and key that a run has the artefact by; of what no run is made for, any key."""
+    for path in (directory / "paribus_runs/runs").glob("*/run.json"):
+        found = json.loads(path.read_text(encoding="utf-8"))["stages"].get(stage)
+        if found:
+            return "-".join(place_of(stage, found["key"]))
+    return f"{stage}-*"
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Fin
         write_corpus(directory)
         write_meetings(directory)
         paribus(directory, *COMMANDS[name])
-        assert {stage for command, stage in KILLED if command == name} <= set(artifacts(directory))
+        made = artifacts(directory)
+        for stage in (stage for of, stage in KILLED if of == name):
+            assert fnmatch.filter(made, place(directory, stage))
         return Finished(COMMANDS[name], directory)
 
     return finished
@@ -89,13 +103,14 @@ def test_a_kill_in_any_stage_costs_nothing_but_time(
 ) -> None:
     finished = undisturbed(name)
     shutil.copytree(finished.directory, tmp_path, dirs_exist_ok=True)
-    store, names = tmp_path / "paribus_runs/artifacts", list(STAGES)
+    store, names, killed = tmp_path / "paribus_runs/artifacts", list(STAGES), place(tmp_path, stage)
     for later in names[names.index(stage) :]:
-        shutil.rmtree(store / later, ignore_errors=True)
+        for path in store.glob(place(tmp_path, later).replace("-", "/", 1)):
+            shutil.rmtree(path)
     process = subprocess.Popen(
         command(finished.arguments), cwd=tmp_path, stdout=subprocess.DEVNULL, start_new_session=True
     )
-    while not list((store / "partial").glob(f"{stage}-*")) and process.poll() is None:
+    while not list((store / "partial").glob(killed)) and process.poll() is None:
         time.sleep(0.01)
     time.sleep(delay)
     process.kill()

@@ -47,19 +47,19 @@ def shorter(root: Path, **groups: Any) -> PreparedRun:
 
 
 @pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[PreparedRun], list[tuple[str, list[str]]]]:
+def make(monkeypatch: pytest.MonkeyPatch) -> Callable[[PreparedRun], list[tuple[str, dict[str, str]]]]:
     """Performs a run whose stages write a file each; the stages that this made, with their inputs."""
-    made: list[tuple[str, list[str]]] = []
+    made: list[tuple[str, dict[str, str]]] = []
 
     def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
-        made.append((job["stage"], [Path(path).parent.name for path in job["inputs"].values()]))
+        made.append((job["stage"], {name: Path(path).parent.name for name, path in job["inputs"].items()}))
         (Path(job["output"]) / "state").mkdir()
         (Path(job["output"]) / "state" / "data").write_text(json.dumps(job["config"]["budget"]), encoding="utf-8")
         return {"documents": 1, "epochs": 0.1, "steps": 1}
 
     monkeypatch.setattr(running, "execute", execute)
 
-    def performed(run: PreparedRun) -> list[tuple[str, list[str]]]:
+    def performed(run: PreparedRun) -> list[tuple[str, dict[str, str]]]:
         made.clear()
         assert perform(run.job.config, Display(Console(file=io.StringIO())), loaded_code()) is None
         return list(made)
@@ -82,8 +82,9 @@ def test_it_is_made_first_with_its_own_budget_and_given_to_the_training_that_goe
     run, short = continued(tmp_path), shorter(tmp_path)
     made = dict(make(run))
     assert list(made).index("first_training") == list(made).index("training") - 1
-    assert made["first_training"] == ["tokens", "order", "contexts"]
-    assert made["training"] == ["tokens", "order", "contexts", "training"]
+    read = {name: name for name in ("tokens", "order", "contexts")}
+    assert made["first_training"] == read
+    assert made["training"] == read | {"first_training": "training"}
     store = OutputRoot.of(run.job.config).store
     budgets = [
         json.loads((store.path(*run.nodes[name].place) / "state" / "data").read_text(encoding="utf-8"))["tokens"]
