@@ -6,6 +6,10 @@ from typing import TextIO
 
 import hydra
 import pytest
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import IConfigRepository
+from hydra.core.default_element import ResultDefault
+from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks.command import compose_command
@@ -390,6 +394,21 @@ def test_a_file_is_read_once_for_all_jobs_of_a_command(monkeypatch: pytest.Monke
     assert len(jobs) == 8
     assert str(configuration_directory() / "scale" / "tiny.yaml") in read
     assert len(read) == len(set(read))
+
+
+def test_the_files_of_hydra_itself_are_merged_once_for_all_jobs_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    merged: list[str] = []
+    load = ConfigLoaderImpl._load_single_config
+
+    def counting(self: ConfigLoaderImpl, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        merged.append(str(default.config_path))
+        return load(self, default, repo)
+
+    monkeypatch.setattr(ConfigLoaderImpl, "_load_single_config", counting)
+    jobs = compose("-m", "tokenizer=bpe,unigram", "encoder=natural", "ordering=standard,lexical", "scale=tiny").jobs
+    assert len(jobs) == 4
+    assert merged.count("tokenizer/unigram") == 2
+    assert merged.count("hydra/config") == merged.count("hydra/launcher/basic") == 1
 
 
 def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:

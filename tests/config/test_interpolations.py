@@ -24,7 +24,7 @@ from paribus.errors import ConfigurationError
     ],
 )
 def test_resolvers_are_found_wherever_they_are_asked(text: str, asked: list[str]) -> None:
-    assert resolvers(text) == asked
+    assert resolvers(text) == tuple(asked)
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Typed configuration: from overrides to frozen `RunConfig`s, and which of their fields decide what is computed.
 
-In come overrides and the YAML of `conf/`; `compose` gives them to Hydra and is the only file that knows it. `validate`
-builds the classes of `groups` (one file a group; `kind` selects the class) out of plain data and reports every problem
-at once, each by its path. Out comes `schema.RunConfig`, frozen and complete, but
+In come overrides and the YAML of `conf/`; `compose` gives them to Hydra, which it and `composing` alone know.
+`validate` builds the classes of `groups` (one file a group; `kind` selects the class) out of plain data and reports
+every problem at once, each by its path. Out comes `schema.RunConfig`, frozen and complete, but
 for contexts and batches given in bytes of text: how many tokens these are is known once the text is encoded.
 
 What must hold: every field is declared `identity` or `execution` (`declare`); the first enter the keys of artefacts,

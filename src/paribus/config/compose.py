@@ -1,34 +1,27 @@
-"""The only importer of Hydra: overrides in, frozen `RunConfig`s out. A DictConfig never leaves this module.
+"""Overrides in, frozen `RunConfig`s out. With `composing` the only importer of Hydra: no DictConfig leaves these.
 
 Before anything runs, every job of a sweep is composed and validated, and all problems of the command are reported
 together. Jobs are then run by the Hydra launcher that the user chose; which, and how often, the caller decides, so
 Hydra's sweepers have no part in it.
 """
 
-import copy
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import hydra
 from hydra._internal.callbacks import Callbacks
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.config_repository import ConfigRepository, IConfigRepository
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra._internal.hydra import Hydra
 from hydra._internal.utils import create_config_search_path
-from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.default_element import GroupDefault, ResultDefault
 from hydra.core.global_hydra import GlobalHydra
-from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, ValueType
 from hydra.core.plugins import Plugins
 from hydra.errors import HydraException
-from hydra.plugins.config_source import ConfigResult
 from hydra.types import HydraContext, RunMode
 from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
@@ -36,7 +29,9 @@ from omegaconf.errors import OmegaConfBaseException
 
 from paribus.config.arguments import Command, Overrides, override_key, torn
 from paribus.config.arms import ARM, AS_ARMS, CHOSEN
-from paribus.config.hydra_settings import in_a_line, refused_settings
+from paribus.config.composing.composer import Composer, values_of
+from paribus.config.composing.loader import Loader
+from paribus.config.hydra_settings import in_a_line
 from paribus.config.interpolations import refused, with_remedy
 from paribus.config.reference.files import configuration_directory
 from paribus.config.reference.meant import block_as_value, meant, without_a_value
@@ -74,15 +69,11 @@ Build = Callable[[Mapping[str, Any]], RunConfig]
 def compose(command: Command, build: Build = build_run) -> Composition:
     """Compose and build every job of a command; ConfigurationError lists all problems of all jobs at once."""
     with _initialized(command):
-        composer = _Composer()
+        composer = Composer()
         problems, usable = _usable(command.overrides, composer)
         base = _compose(usable.common, composer, problems)
         jobs, factors, multirun = _expand(command, usable, base, problems)
-        reusable = base if not multirun else None
-        composed = [
-            _job(overrides, reusable or _compose(overrides, composer, problems), build, composer, problems)
-            for overrides in jobs
-        ]
+        composed = [_job(overrides, build, composer, problems) for overrides in jobs]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
@@ -103,7 +94,7 @@ def run_with_hydra(
     """
 
     def task(cfg: DictConfig) -> None:
-        function(build(_container(cfg)))
+        function(build(_plain(values_of(cfg))))
 
     with _initialized(command) as hydra_app:
         loader = hydra_app.config_loader
@@ -152,126 +143,14 @@ def _initialized(command: Command) -> Iterator[Hydra]:
             raise refuse([Problem("--config-dir", f"{directory} is no directory; name the one that holds your groups")])
         path.prepend("command-line", f"file://{Path(directory).resolve()}", anchor="schema")
     try:
-        hydra_app = Hydra("paribus", _Loader(path))
+        hydra_app = Hydra("paribus", Loader(path))
         GlobalHydra.instance().initialize(hydra_app)
         yield hydra_app
     finally:
         GlobalHydra.instance().clear()
 
 
-class _ReadOnce(ConfigRepository):
-    """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
-
-    Nobody may change what it gives (`_Loader`).
-    """
-
-    def __init__(
-        self, path: ConfigSearchPath, read: "dict[tuple[str, ...], ConfigResult | None] | None" = None
-    ) -> None:
-        super().__init__(path)
-        self._path = path
-        self._read = {} if read is None else read
-
-    def load_config(self, config_path: str) -> ConfigResult | None:
-        """As Hydra's own."""
-        key = (config_path, *(source.path for source in self.sources))
-        if key not in self._read:
-            try:
-                self._read[key] = super().load_config(config_path)
-            except UnicodeDecodeError as error:
-                raise HydraException(f"{config_path}.yaml is no UTF-8 text: {error}") from error
-        return self._read[key]
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> "_ReadOnce":
-        """Hydra copies a repository before it may add places to search; what was read stays in common."""
-        return _ReadOnce(self._path, self._read)
-
-
-class _Loader(ConfigLoaderImpl):
-    """Hydra's loader, which reads each file once and changes nothing of what it read."""
-
-    def __init__(self, path: ConfigSearchPath) -> None:
-        super().__init__(path)
-        self.repository = _ReadOnce(path)
-
-    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
-        """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
-
-        Hydra copies what belongs to a package, so the rest alone is left to copy here.
-        """
-        found = super()._load_single_config(default, repo)
-        read = repo.load_config(str(default.config_path))
-        return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
-
-
-class _Composer:
-    """What Hydra makes of the overrides of one command; jobs that choose the same share its reading of the files.
-
-    Hydra composes the choices of groups first and then sets the values: here on a copy of the former.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[str, list[str]] = {}
-        self._composed: dict[tuple[str, ...], DictConfig] = {}
-
-    def options(self, group: str) -> list[str]:
-        """The choices of a group; none for what is no group.
-
-        A file whose name begins with an underscore is what other files of its directory have in common, and no choice.
-        """
-        if group not in self._known:
-            try:
-                found = GlobalHydra.instance().config_loader().get_group_options(group)
-            except OSError:  # a name that no directory can have
-                found = []
-            self._known[group] = [name for name in found if not name.startswith("_")]
-        return self._known[group]
-
-    def nested_options(self, group: str) -> list[str]:
-        """The choices of a group and of the groups in it, these with their path: `lbpe/table_1`."""
-        inner = GlobalHydra.instance().config_loader().get_group_options(group, ObjectType.GROUP)
-        below = [f"{name}/{option}" for name in inner for option in self.nested_options(f"{group}/{name}")]
-        return [*self.options(group), *below]
-
-    def chosen_by(self, arm: str) -> dict[str, str] | None:
-        """Group -> option of what an arm chooses in the groups that arms stand for; None for what is not read here."""
-        loader = GlobalHydra.instance().config_loader()
-        assert isinstance(loader, ConfigLoaderImpl)
-        try:
-            found = loader.repository.load_config(f"{ARM}/{arm}")
-        except HydraException:  # told by whoever composes the whole
-            return None
-        in_place = found is not None and found.header.get("package") == "_global_"
-        listed = (found.defaults_list or []) if found and in_place else []
-        overridden = [one for one in listed if isinstance(one, GroupDefault) and one.override]
-        groups = {(one.group or "").strip("/"): str(one.value) for one in overridden}
-        return {group: option for group, option in groups.items() if group in CHOSEN}
-
-    def is_choice(self, override: Override) -> bool:
-        """Whether it chooses in a group, instead of setting a value."""
-        return bool(self.options(str(override.key_or_group)))
-
-    def compose(self, overrides: Sequence[str]) -> DictConfig:
-        """What `hydra.compose` makes of them, and raises; not to be changed."""
-        parsed = OverridesParser.create().parse_overrides(list(overrides))
-        elsewhere = any(override.key_or_group == "hydra.searchpath" for override in parsed)  # groups unknown to us
-        read_first = [elsewhere or self._is_read_first(override) for override in parsed]
-        files = tuple(text for text, first in zip(overrides, read_first, strict=True) if first)
-        if files not in self._composed:
-            self._composed[files] = hydra.compose("config", overrides=list(files), return_hydra_config=True)
-        values = [override for override, first in zip(parsed, read_first, strict=True) if not first]
-        # Reading files takes Hydra tenths of a second and setting values none, and a sweep has hundreds of jobs that
-        # differ in values alone.
-        config = copy.deepcopy(self._composed[files]) if values else self._composed[files]
-        ConfigLoaderImpl._apply_overrides_to_config(values, config)
-        return config
-
-    def _is_read_first(self, override: Override) -> bool:
-        of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
-        return of_hydra or self.is_choice(override)
-
-
-def _usable(overrides: Sequence[str], composer: _Composer) -> tuple[list[Problem], Overrides]:
+def _usable(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem], Overrides]:
     """Judge each override by itself, so that one bad override does not hide the others."""
     pieces = torn(overrides)
     problems = [Problem(each.key, each.told) for each in pieces]
@@ -309,7 +188,7 @@ def _sets(override: Override) -> bool:
     return not (override.is_add() or override.is_force_add() or override.is_delete())
 
 
-def _swept_groups(choices: list[Override], reference: DictConfig, composer: _Composer) -> dict[str, list[str]]:
+def _swept_groups(choices: list[Override], reference: DictConfig, composer: Composer) -> dict[str, list[str]]:
     """Group -> its choices, of the groups of which a multirun takes several."""
     swept = {str(o.key_or_group): _choices_of(o) for o in choices if o.is_sweep_override()}
     parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
@@ -319,7 +198,7 @@ def _swept_groups(choices: list[Override], reference: DictConfig, composer: _Com
 
 
 def _knowing(
-    override: Override, choices: list[Override], swept: Mapping[str, list[str]], composer: _Composer
+    override: Override, choices: list[Override], swept: Mapping[str, list[str]], composer: Composer
 ) -> frozenset[tuple[str, str]] | None:
     """The choices of a swept group with which a field is there; None where it is with all, or it was appended.
 
@@ -361,7 +240,7 @@ def _choices_of(override: Override) -> list[str]:
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
 
-def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
+def _unknown_choice(override: Override, composer: Composer) -> list[Problem]:
     group = str(override.key_or_group)
     options = composer.options(group)
     chosen = [] if override.is_delete() else _choices_of(override)
@@ -384,13 +263,13 @@ def _unknown_choice(override: Override, composer: _Composer) -> list[Problem]:
     ]
 
 
-def _reference(choices: list[Override], composer: _Composer, *more: str) -> DictConfig:
+def _reference(choices: list[Override], composer: Composer, *more: str) -> DictConfig:
     """The composed configuration that keys are looked up in: the first value of every choice."""
     lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
     try:
-        return composer.compose([*lines, *more])
+        return composer.whole([*lines, *more])
     except Exception:  # told by whoever composes the whole, with all overrides
-        return composer.compose([])
+        return composer.whole([])
 
 
 def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Problem]:
@@ -428,9 +307,9 @@ def _block_as_value(override: Override, parent: DictConfig, node: Any) -> list[P
     return [Problem(path, block_as_value(path, value, [str(key) for key in node], beside))]
 
 
-def _compose(overrides: list[str], composer: _Composer, problems: list[Problem]) -> DictConfig | None:
+def _compose(overrides: list[str], composer: Composer, problems: list[Problem]) -> DictConfig | None:
     try:
-        composed = composer.compose(overrides)
+        composed = composer.whole(overrides)
         for path in ("hydra.mode", "hydra.sweeper.params"):  # read here, where an error of theirs is told
             OmegaConf.select(composed, path)
         return composed
@@ -462,13 +341,18 @@ def _expand(
     return [list(job) for job in jobs], factors, multirun
 
 
-def _job(
-    overrides: list[str], cfg: DictConfig | None, build: Build, composer: _Composer, problems: list[Problem]
-) -> Job | None:
-    if cfg is None or _add(problems, list(_unlike_arm(cfg, composer))):
+def _job(overrides: list[str], build: Build, composer: Composer, problems: list[Problem]) -> Job | None:
+    try:
+        composed = composer.job(overrides)
+    except Exception as error:  # as in `_compose`
+        problems.append(Problem("overrides", in_a_line(error)))
+        return None
+    if _add(problems, list(_unlike_arm(composed.choices, composer))):
         return None
     try:
-        return Job(tuple(overrides), build(_container(cfg)))
+        if composed.refused:
+            raise refuse([Problem(*found) for found in composed.refused])
+        return Job(tuple(overrides), build(_plain(composed.values)))
     except OmegaConfBaseException as error:
         problems.append(Problem(error.full_key or "overrides", with_remedy(in_a_line(error))))
     except ConfigurationError as error:
@@ -476,9 +360,8 @@ def _job(
     return None
 
 
-def _unlike_arm(cfg: DictConfig, composer: _Composer) -> Iterator[Problem]:
+def _unlike_arm(choices: Mapping[str, Any], composer: Composer) -> Iterator[Problem]:
     """Groups in which something else is chosen than the arm does: rows would be named by what they are not."""
-    choices = OmegaConf.select(cfg, "hydra.runtime.choices")
     arm = choices.get(ARM)
     for group, option in ((arm and composer.chosen_by(arm)) or {}).items():
         if choices[group] != option:
@@ -486,15 +369,10 @@ def _unlike_arm(cfg: DictConfig, composer: _Composer) -> Iterator[Problem]:
             yield Problem(group, f"{told}; leave one of them out")
 
 
-def _container(cfg: DictConfig) -> dict[str, Any]:
-    # A job that Hydra runs has its own block no longer; it was judged when the command was composed.
-    block = OmegaConf.to_container(cfg.hydra, resolve=False) if "hydra" in cfg else {}
-    if forbidden := [Problem(*found) for found in refused_settings(block)]:
+def _plain(values: DictConfig) -> dict[str, Any]:
+    if forbidden := [Problem(*found) for found in refused(OmegaConf.to_container(values, resolve=False))]:
         raise refuse(forbidden)
-    run = OmegaConf.masked_copy(cfg, [str(key) for key in cfg if key != "hydra"])
-    if forbidden := [Problem(*found) for found in refused(OmegaConf.to_container(run, resolve=False))]:
-        raise refuse(forbidden)
-    plain = OmegaConf.to_container(run, resolve=True, throw_on_missing=False)
+    plain = OmegaConf.to_container(values, resolve=True, throw_on_missing=False)
     if not isinstance(plain, dict):
         raise TypeError("the composed configuration is not a mapping")
     return {str(key): value for key, value in plain.items()}

@@ -6,6 +6,7 @@ are. Resolvers that make an expression of a text could ask for it in disguise, s
 
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 from omegaconf.errors import GrammarParseError
@@ -32,13 +33,14 @@ def refused(value: Any, path: str = "") -> Iterator[tuple[str, str]]:
         yield from ((path, _message(name, value)) for name in resolvers(value) if name not in ALLOWED)
 
 
-def resolvers(text: str) -> list[str]:
+@cache  # the jobs of a sweep have the same texts, but for what it sweeps
+def resolvers(text: str) -> tuple[str, ...]:
     """Names of the resolvers that a text asks, in order; none of one that is no expression, which OmegaConf refuses."""
     try:
         tree = parse(text)
     except GrammarParseError:
-        return []
-    return list(_asked(tree))
+        return ()
+    return tuple(_asked(tree))
 
 
 def with_remedy(message: str) -> str:

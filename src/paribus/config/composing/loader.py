@@ -1,0 +1,83 @@
+"""Hydra's reading and merging of the files of groups, each of them once for all compositions of a command."""
+
+import copy
+from dataclasses import replace
+from itertools import takewhile
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository, IConfigRepository
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.default_element import ResultDefault
+from hydra.errors import HydraException
+from hydra.plugins.config_source import ConfigResult
+from omegaconf import DictConfig
+
+_HYDRAS = "hydra/"
+_MERGED = "hydra of these files"
+
+
+class ReadOnce(ConfigRepository):
+    """The files of all groups, read and parsed once for all compositions of a command: that takes as long as the rest.
+
+    Nobody may change what it gives (`Loader`).
+    """
+
+    def __init__(
+        self, path: ConfigSearchPath, read: "dict[tuple[str, ...], ConfigResult | None] | None" = None
+    ) -> None:
+        super().__init__(path)
+        self._path = path
+        self._read = {} if read is None else read
+
+    def load_config(self, config_path: str) -> ConfigResult | None:
+        """As Hydra's own."""
+        key = (config_path, *(source.path for source in self.sources))
+        if key not in self._read:
+            try:
+                self._read[key] = super().load_config(config_path)
+            except UnicodeDecodeError as error:
+                raise HydraException(f"{config_path}.yaml is no UTF-8 text: {error}") from error
+        return self._read[key]
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ReadOnce":
+        """Hydra copies a repository before it may add places to search; what was read stays in common."""
+        return ReadOnce(self._path, self._read)
+
+
+class Loader(ConfigLoaderImpl):
+    """Hydra's loader, which reads each file once and changes nothing of what it read."""
+
+    def __init__(self, path: ConfigSearchPath) -> None:
+        super().__init__(path)
+        self.repository = ReadOnce(path)
+        self._of_hydra = dict[tuple[str, ...], DictConfig]()
+
+    def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
+        """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
+
+        Hydra copies what belongs to a package, so the rest alone is left to copy here.
+        """
+        if isinstance(default, _Merged):
+            return ConfigResult(provider="", path="", config=copy.deepcopy(default.config), header={})
+        found = super()._load_single_config(default, repo)
+        read = repo.load_config(str(default.config_path))
+        return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
+
+    def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
+        """As Hydra's own, which begins with what it says of itself: half of the files, and the same for most jobs."""
+        first = list(takewhile(lambda default: str(default.config_path).startswith(_HYDRAS), defaults))
+        places = (source.path for source in repo.get_sources())
+        key = (*places, *(f"{default.config_path} in {default.package}" for default in first))
+        if key not in self._of_hydra:
+            self._of_hydra[key] = super()._compose_config_from_defaults_list(first, repo)
+        merged = _Merged(self._of_hydra[key])
+        return super()._compose_config_from_defaults_list([merged, *defaults[len(first) :]], repo)
+
+
+class _Merged(ResultDefault):
+    """Files that were merged already, in their place in the list of files."""
+
+    def __init__(self, config: DictConfig) -> None:
+        super().__init__(config_path=_MERGED)
+        self.config = config
