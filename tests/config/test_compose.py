@@ -21,6 +21,7 @@ from paribus.config.groups.tokenization import ScaffoldBPETokenizer
 from paribus.config.reference.files import configuration_directory
 from paribus.config.validate import build_run
 from paribus.errors import ConfigurationError
+from support.compositions import hydra_compose
 
 FOUR = ("evaluation.last_checkpoints=4",)
 """As many as a tiny run has."""
@@ -381,6 +382,13 @@ def test_each_job_is_what_hydra_makes_of_its_overrides(arguments: tuple[str, ...
     assert len({repr(job.config) for job in jobs}) == len(jobs)
 
 
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a process of its own, where no command before has read anything."""
+    monkeypatch.setattr(hydra, "compose", hydra_compose)
+
+
+@pytest.mark.usefixtures("alone")
 def test_a_file_is_read_once_for_all_jobs_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[str] = []
     load = OmegaConf.load
@@ -396,6 +404,7 @@ def test_a_file_is_read_once_for_all_jobs_of_a_command(monkeypatch: pytest.Monke
     assert len(read) == len(set(read))
 
 
+@pytest.mark.usefixtures("alone")
 def test_the_files_of_hydra_itself_are_merged_once_for_all_jobs_of_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     merged: list[str] = []
     load = ConfigLoaderImpl._load_single_config

@@ -5,12 +5,15 @@ from functools import lru_cache
 from typing import Any
 
 import hydra
+from hydra.core.config_loader import ConfigLoader
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import DictConfig
 
 from paribus.config.reference.files import configuration_directory
 
 hydra_compose = hydra.compose
+_readers: list[ConfigLoader] = []
+"""The loader of the first command, which has read the files that the others need."""
 
 
 def compose_once(name: str, overrides: Sequence[str], **options: Any) -> DictConfig:
@@ -27,6 +30,11 @@ def compose_once(name: str, overrides: Sequence[str], **options: Any) -> DictCon
     return _composed(name, tuple(overrides), tuple(sorted(options.items())))
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _composed(name: str, overrides: tuple[str, ...], options: tuple[tuple[str, Any], ...]) -> DictConfig:
+    begun = GlobalHydra.instance().hydra
+    assert begun is not None
+    if not _readers:
+        _readers.append(begun.config_loader)
+    begun.config_loader = _readers[0]  # type: ignore[assignment]
     return hydra_compose(name, overrides=list(overrides), **dict(options))

@@ -10,8 +10,9 @@ from typing import Any
 import yaml
 
 from paribus.checks.command import compose_command
-from paribus.config.arguments import parse
+from paribus.config.arguments import Command, Flag, parse
 from paribus.config.compose import Composition
+from paribus.config.flags import CONFIG_DIR
 from paribus.config.groups.experiment import ExperimentConfig
 from paribus.config.reference.files import configuration_directory
 
@@ -25,10 +26,19 @@ def name_of(path: Path) -> str:
     return path.relative_to(DIRECTORY).with_suffix("").as_posix()
 
 
-@cache
 def composition_of(*overrides: str, verb: str = "run") -> Composition:
     """What a command composes to, once in a process: that takes most of what an experiment file is asked for."""
-    return compose_command(parse(overrides, verb))
+    command = parse(overrides, verb)
+    return _composed(tuple(flag for flag in command.flags if flag.name in COMPOSING), command.overrides)
+
+
+COMPOSING = ("--multirun", CONFIG_DIR)
+"""Flags that decide what is composed; what is printed of it, is for others."""
+
+
+@cache
+def _composed(flags: tuple[Flag, ...], overrides: tuple[str, ...]) -> Composition:
+    return compose_command(Command(flags, overrides))
 
 
 def experiment_of(name: str) -> ExperimentConfig:
