@@ -65,7 +65,6 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
     },
     "neighbours": dict.fromkeys(FAISS, "its index, and distances in floating point") | {"numpy": _ARITHMETIC},
     "lexical_neighbours": {
-        "scikit-learn": "what is a term",
         "scipy": "the sparse products of BM25",
         "numpy": _ARITHMETIC,
         PYTHON: _UNICODE,
@@ -81,7 +80,6 @@ DECIDING: Mapping[str, Mapping[str, str]] = {
         "numpy": _DRAWS,
     },
     "tasks": {
-        "scikit-learn": "what is a term, by which related held-out documents are found",
         "scipy": "the sparse products of BM25",
         "numpy": _ARITHMETIC,
         PYTHON: _UNICODE,

@@ -14,7 +14,9 @@ from hypothesis import strategies as st
 from paribus.config.groups.ordering import LexicalOrdering
 from paribus.errors import DataError
 from paribus.ordering.lexical import build as lexical_stage
+from paribus.ordering.lexical.terms import count_texts
 from paribus.ordering.neighbours.lists import NeighbourLists
+from paribus.ordering.term import TERM
 from paribus.stage.context import JSON
 from support.corpora import write_corpus
 from support.orders import stage_context, topics
@@ -155,3 +157,23 @@ def test_more_documents_than_can_be_compared_are_refused_before_any_is_read(tmp_
     with pytest.raises(DataError, match=r"ordering=lexical .* has 1,000,001: .* use ordering=in_context"):
         lexical_stage.build(made)
     assert not list(made.work.iterdir()) and not list(made.output.iterdir())
+
+
+def test_terms_are_counted_as_scikit_learn_counts_them_whose_import_takes_longer_than_counting() -> None:
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    texts = [
+        "Silt, stones; SILT and reeds",
+        "河流把水和泥沙 İstanbul Straße ΑΣ",
+        "",
+        "a b !",
+        "reeds and silt カタ",
+        "stones_1 x2",
+    ]
+    counter = CountVectorizer(token_pattern=TERM, dtype=np.int32)
+    expected, found = counter.fit_transform(texts), count_texts(iter(texts))
+    assert found.terms == sorted(counter.vocabulary_)
+    for part in ("data", "indices", "indptr"):
+        one, other = getattr(found.counts, part), getattr(expected, part)
+        assert (one.dtype, one.tolist()) == (other.dtype, other.tolist())
+    assert count_texts(["!", ""]).counts.shape == (2, 0)

@@ -33,7 +33,7 @@ _BETWEEN = -1
 
 
 def related_order(texts: Sequence[str]) -> NDArray[np.int64]:
-    """(texts,) places of the texts in an order in which related ones follow each other; imports scikit-learn."""
+    """(texts,) places of the texts in an order in which related ones follow each other; imports SciPy."""
     from paribus.ordering.lexical.bm25 import Index, weights
     from paribus.ordering.lexical.terms import count_texts, together
     from paribus.ordering.orders.in_context import traverse

@@ -20,12 +20,10 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from paribus.config.groups.embedding import TfidfEmbedder
 from paribus.errors import DataError
 from paribus.ordering.embed.unit import unit_rows
+from paribus.ordering.term import TERM
 from paribus.stage.context import JSON
 from paribus.store import atomic
 
-IDEOGRAPHS = "\u3040-\u30ff\u3400-\u9fff"
-TERM = rf"[{IDEOGRAPHS}]|[^\W{IDEOGRAPHS}]{{2,}}"
-"""A word of two characters or more, or one character of a script that is written without spaces."""
 SVD_SEED = 0
 POWER_ITERATIONS = 5
 RELATIVE_ZERO = 1e-9

@@ -4,17 +4,19 @@ A shard of the corpus is counted alone, in any process; shards are put together 
 point, so the counts depend on neither the shards nor the processes.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from array import array
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csr_array, vstack
-from sklearn.feature_extraction.text import CountVectorizer
 
 from paribus.corpus.artifact import read_texts
-from paribus.ordering.embed.tfidf import TERM
+from paribus.ordering.term import TERM
 
 
 @dataclass(frozen=True)
@@ -29,23 +31,29 @@ class TermCounts:
 
 def count_shard(shard: Path) -> TermCounts:
     """Terms of the documents of one shard."""
-    return count_texts(list(read_texts(shard)))
+    return count_texts(read_texts(shard))
 
 
-def count_texts(texts: Sequence[str]) -> TermCounts:
-    """Terms of some documents."""
-    counter = CountVectorizer(token_pattern=TERM, dtype=np.int32)
-    counts = _fitted(counter, texts)
-    terms = sorted(getattr(counter, "vocabulary_", {}))
-    return TermCounts(terms, counts)
-
-
-def _fitted(counter: CountVectorizer, texts: Sequence[str]) -> csr_array:
-    """Counts; without columns where no text has a term, which scikit-learn refuses."""
-    analyze = counter.build_analyzer()
-    if not any(analyze(text) for text in texts):
-        return csr_array((len(texts), 0), dtype=np.int32)
-    return csr_array(counter.fit_transform(texts))
+def count_texts(texts: Iterable[str]) -> TermCounts:
+    """Terms of some documents, in lower case."""
+    find = re.compile(TERM).findall
+    numbers: dict[str, int] = {}
+    columns, values, bounds = array("i"), array("i"), [0]
+    for text in texts:
+        found = Counter(find(text.lower()))
+        columns.extend(numbers.setdefault(term, len(numbers)) for term in found)
+        values.extend(found.values())
+        bounds.append(len(columns))
+    shape, kind = (len(bounds) - 1, len(numbers)), np.int32 if len(columns) < 2**31 else np.int64
+    parts = (np.array(values, np.int32), np.array(columns, kind), np.array(bounds, kind))
+    counts = csr_array(parts, shape=shape)
+    # In a row terms stand as they occurred first: sums that are rounded keep their sequence.
+    counts.sort_indices()
+    terms = sorted(numbers)
+    place = np.empty(len(terms), counts.indices.dtype)
+    place[[numbers[term] for term in terms]] = np.arange(len(terms))
+    parts = (counts.data, place[counts.indices], counts.indptr)
+    return TermCounts(terms, csr_array(parts, shape=shape))
 
 
 def together(parts: Iterable[TermCounts]) -> TermCounts:
