@@ -29,7 +29,7 @@ from paribus.reporting.fairness.fairness import differences
 from paribus.reporting.table.frame import RunRecord
 from paribus.store.code import Code
 from paribus.store.packages import DECIDING, HARMLESS, recorded
-from paribus.store.provenance import package_versions
+from paribus.store.provenance import package_versions, version_of
 
 ELSEWHERE = {"git": None, "paribus": "1", "python": "3.11.7", "gpu": []}
 NO_STAGES: dict[str, dict[str, Any]] = {"code_versions": {}, "stages": {}}
@@ -154,16 +154,29 @@ def differing_without(records: list[RunRecord], prefix: str) -> list[str]:
     return list(map(str, differences([records[0], replace(records[1], environment=entries)], [])))
 
 
-def test_builds_of_faiss_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_versions_are_those_that_the_packages_say(tmp_path: Path) -> None:
+    """Read without their descriptions, which may say `Version:` as well, and from where older installations have it."""
+    found = package_versions()
+    assert {"torch", "numpy"} <= found.keys()
+    assert found == {name: importlib.metadata.version(name) for name in found}
+    for file, head in (("METADATA", "Version: 1.2+cpu\n\nVersion: 9"), ("PKG-INFO", "version:1.2+cpu\n")):
+        (directory := tmp_path / file).mkdir()
+        (directory / file).write_text(f"Name: torch\n{head}\n", encoding="utf-8")
+        assert version_of(importlib.metadata.PathDistribution(directory)) == "1.2+cpu"
+
+
+def test_builds_of_faiss_are_told_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are distributions by several names, all of which provide the module faiss."""
 
     def versions(installed: dict[str, str]) -> dict[str, str]:
-        def version(name: str) -> str:
+        def distribution(name: str) -> importlib.metadata.Distribution:
             if name.startswith("faiss") and name not in installed:
                 raise importlib.metadata.PackageNotFoundError(name)
-            return installed.get(name, "1.0")
+            (directory := tmp_path / name).mkdir(exist_ok=True)
+            (directory / "METADATA").write_text(f"Name: {name}\nVersion: {installed.get(name, '1.0')}\n")
+            return importlib.metadata.PathDistribution(directory)
 
-        monkeypatch.setattr(importlib.metadata, "version", version)
+        monkeypatch.setattr(importlib.metadata, "distribution", distribution)
         return package_versions()
 
     with_cpu, with_gpu = versions({"faiss-cpu": "1.12"}), versions({"faiss-gpu-cu12": "1.8"})
