@@ -76,6 +76,7 @@ def _tell_ended(connection: socket.socket) -> None:
 
 def _run(asked: Mapping[str, Any], streams: list[int]) -> NoReturn:
     """Be the program that was asked for, and have what it starts itself be forks from before it did anything."""
+    fork_server.leave_finalizers()
     for stream, place in zip(streams, (1, 2), strict=True):
         os.dup2(stream, place)
         os.close(stream)

@@ -21,9 +21,14 @@ from paribus.pipeline.stages import STAGES
 from paribus.store.code import Code, loaded_code
 
 STAND_IN = """
-import json, os, signal, sys, time
+import json, os, signal, sys, time, weakref
 import __main__
 
+class Held:
+    pass
+
+OF_SERVER, OF_CHILD = Held(), Held()
+weakref.finalize(OF_SERVER, print, "freed what the server imported", file=sys.stderr)
 OFFLINE = os.environ.get("HF_HUB_OFFLINE")
 
 def serve(job, channel):
@@ -35,6 +40,7 @@ def serve(job, channel):
         told |= {"oom_score": int(score.read())}
     told |= {"offline": [OFFLINE, os.environ.get("HF_HUB_OFFLINE")]}
     print("in the log", file=sys.stderr)
+    weakref.finalize(OF_CHILD, print, "freed what the child made", file=sys.stderr)
     os.write(channel, json.dumps(told).encode())
     os.close(channel)
     time.sleep(job["seconds"])
@@ -96,6 +102,12 @@ def test_a_child_is_what_a_process_of_its_own_would_be(begin: Any, tmp_path: Pat
     assert child.wait() == child.wait() == child.poll() == 3
     assert told["oom_score"] > int(OOM_SCORE.read_text())
     assert "in the log" in (tmp_path / "log").read_text(encoding="utf-8")
+
+
+def test_a_child_finalizes_what_it_made_and_not_what_it_was_forked_with(begin: Any, tmp_path: Path) -> None:
+    assert begin()[0].wait() == 0
+    log = (tmp_path / "log").read_text(encoding="utf-8")
+    assert "freed what the child made" in log and "freed what the server imported" not in log
 
 
 def test_one_server_forks_a_child_after_another_and_imports_beside_them(begin: Any) -> None:

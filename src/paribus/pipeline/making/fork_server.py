@@ -17,6 +17,7 @@ import socket
 import struct
 import sys
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -169,8 +170,15 @@ def _become(request: Request, server: int, heeded: Mapping[int, Any]) -> None:
     os.environ.update(fields["environment"])
     os.chdir(fields["directory"])
     os.close(request.log)
+    leave_finalizers()
     # Read again: modules that this process imports from now on are those on the disk of now.
     loaded_code.cache_clear()
+
+
+def leave_finalizers() -> None:
+    """Leave what was imported before the fork to who forked: PyTorch takes back its operators one by one at the end."""
+    for finalizer in list(weakref.finalize._registry):  # type: ignore[attr-defined]
+        finalizer.atexit = False
 
 
 def _end(code: int) -> NoReturn:
