@@ -25,7 +25,7 @@ def words(text: str) -> Sequence[str]:
 def word_classes() -> npt.NDArray[np.uint8]:
     """The sum of codes of each codepoint, shape (0x110000,), by which kernels find what `WORD` finds."""
     table = np.zeros(0x110000, np.uint8)
-    every = "".join(map(chr, range(0x110000)))
+    every = np.arange(0x110000, dtype="<u4").tobytes().decode("utf-32-le", "surrogatepass")
     for code, pattern in _CLASSES.items():
         for run in regex.finditer(f"{pattern}+", every, regex.VERSION1):
             table[run.start() : run.end()] += code
