@@ -13,9 +13,13 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import psutil
+
 from paribus.pipeline.making.fork_server import receive, send
 
 TESTS = Path(__file__).resolve().parents[1]
+MEMBER = "member "
+"""Before the rank, in the name of a forked member of a group: in the eyes of Linux, a fork has no environment."""
 
 
 class Forked:
@@ -80,6 +84,12 @@ def run(
     process = Forked(words, cwd=cwd, env=env, members=members)
     output, errors = process.communicate()
     return subprocess.CompletedProcess(list(words), process.wait(), output, errors)
+
+
+def members_below(process: psutil.Process) -> dict[str, psutil.Process]:
+    """The forked members of the groups that a process started, by rank."""
+    named = ((child.name(), child) for child in process.children(recursive=True))
+    return {name.removeprefix(MEMBER): child for name, child in named if name.startswith(MEMBER)}
 
 
 @cache

@@ -26,6 +26,7 @@ from paribus.pipeline.making import children, fork_server
 from paribus.pipeline.making.fork_server import receive, send
 from paribus.pipeline.stages import STAGES
 from paribus.stage.offline import OFFLINE
+from support.forked import MEMBER
 
 OTHERS = (
     "paribus.cli", "paribus.commands.commands", "paribus.checks.command", "paribus.planning.show",
@@ -150,6 +151,7 @@ def _members_from(idle: "list[_Idle]") -> None:
 def _be_member(told: Mapping[str, Any], connection: socket.socket) -> NoReturn:
     os.setsid()
     connection.close()
+    Path("/proc/self/comm").write_text(f"{MEMBER}{told['environment'].get('RANK', '')}")
     _be_python(told["words"], told["environment"], told["directory"])
 
 

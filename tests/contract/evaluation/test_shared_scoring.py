@@ -7,20 +7,21 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from support.forked import Forked
+from support.forked import Forked, members_below
 from support.stages import files
 
 TIMES = ("device_hours", "_per_second", "seconds", "utilization")
 SCENARIOS = Path(__file__).with_name("shared_scoring.py")
 
 
-def begin(root: Path, name: str, processes: int, members: int = 2) -> Forked:
+def begin(root: Path, name: str, processes: int) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": str(processes)}
     environment["PYTHONPATH"] = f"{SCENARIOS.parents[2]}:{SCENARIOS.parent}"
-    return Forked([str(SCENARIOS), str(root), name, str(processes)], env=environment, members=members)
+    return Forked([str(SCENARIOS), str(root), name, str(processes)], env=environment, members=2)
 
 
 def run(root: Path, name: str, processes: int) -> str:
@@ -77,16 +78,12 @@ def test_tasks_that_are_fine_tuned_on_at_once_end_with_the_bytes_of_one_after_th
 
 @pytest.mark.slow
 def test_a_process_that_is_killed_ends_all_and_what_is_finished_stays(tmp_path: Path) -> None:
-    import psutil
-
-    # Who is to be killed is known by its environment, which a fork has none of its own in the eyes of Linux.
-    process = begin(tmp_path, "finetuning", 2, members=0)
+    process = begin(tmp_path, "finetuning", 2)
     work = tmp_path / "finetuning2.work"
     while not list(work.glob("*.json")):
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
-    ranks = [child for child in psutil.Process(process.pid).children(recursive=True) if "RANK" in child.environ()]
-    os.kill(ranks[0].pid, signal.SIGKILL)
+    members_below(psutil.Process(process.pid))["0"].kill()
     output, errors = process.communicate(timeout=60)
     if "InfrastructureError" in output:
         assert "was killed from outside" in output, errors

@@ -4,8 +4,7 @@ The launcher of processes handles signals and changes the environment, so each r
 """
 
 import dataclasses
-import os
-import signal
+import json
 import sys
 import threading
 import time
@@ -18,6 +17,7 @@ import psutil
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.errors import ParibusError
 from paribus.training.processes import launch
+from support.forked import members_below
 from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
@@ -56,6 +56,8 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "long_asked": (dataclasses.replace(SELDOM, processes=2), LONG_BUDGET),
 }
 
+MEMBERS = "members.json"
+"""Of a group of which one is killed, the numbers of all processes."""
 AGAIN = {"shared_then_alone": LONG, "alone_then_shared": dataclasses.replace(SHARED, processes=2)}
 """How what was stopped goes on."""
 
@@ -76,9 +78,9 @@ KILLED = {"killed": some_steps, "shared_killed": a_second_checkpoint_half_writte
 def kill_a_process_of_the_group(work: Path, is_time: Callable[[Path], bool]) -> None:
     while not is_time(work):
         time.sleep(0.0005)
-    for process in psutil.Process().children(recursive=True):
-        if process.environ().get("RANK") == "1":
-            os.kill(process.pid, signal.SIGKILL)
+    members = members_below(psutil.Process())
+    (work / MEMBERS).write_text(json.dumps([process.pid for process in members.values()]))
+    members["1"].kill()
 
 
 def main(root: Path, name: str) -> None:

@@ -24,9 +24,9 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def begin(root: Path, name: str, members: int = 2) -> Forked:
+def begin(root: Path, name: str) -> Forked:
     environment = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(SCENARIOS.parents[2])}
-    return Forked([str(SCENARIOS), str(root), name], env=environment, members=members)
+    return Forked([str(SCENARIOS), str(root), name], env=environment, members=2)
 
 
 def finish(process: Forked) -> str:
