@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Generator, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,8 @@ from acceptance.steps import STEPS, Outcome, Running, Step, run
 from acceptance.table import table
 
 from paribus.store import atomic
+
+SECONDS_TO_HEED = 0.5
 
 
 def main(given: argparse.Namespace) -> int:
@@ -69,7 +71,7 @@ def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Gen
     at_once = given.at_once or {"cpu": 1, "cuda": len(STEPS)}[given.device]
     together = ThreadPoolExecutor(at_once)
     try:
-        for ended in as_completed([together.submit(made, step) for step in chosen if not step.alone]):
+        for ended in _as_they_end([together.submit(made, step) for step in chosen if not step.alone]):
             yield ended.result()
         yield from (made(step) for step in chosen if step.alone)
     finally:
@@ -77,6 +79,17 @@ def _made(chosen: list[Step], given: argparse.Namespace, directory: Path) -> Gen
         running.end()
         # What a step writes last is written before its directory goes.
         together.shutdown()
+
+
+def _as_they_end(futures: list[Future[Outcome]]) -> Iterator[Future[Outcome]]:
+    """Each once it has ended, as `as_completed` has them, which for lack of a time limit may miss a signal.
+
+    One that arrives just before a thread begins to wait wakes nobody, and is heeded where the thread wakes by itself.
+    """
+    pending = set(futures)
+    while pending:
+        ended, pending = wait(pending, SECONDS_TO_HEED, FIRST_COMPLETED)
+        yield from ended
 
 
 def _chosen(given: argparse.Namespace) -> list[Step]:

@@ -5,7 +5,10 @@ import math
 import signal
 import subprocess
 import sys
+import threading
 import time
+from argparse import Namespace
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +22,11 @@ from support import forked
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
+import gpu_acceptance  # noqa: E402
 from acceptance.given import Given  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
 from acceptance.stepping import difference, distance  # noqa: E402
-from acceptance.steps import STEPS, Running, Step, environment, run  # noqa: E402
+from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 
 LONG = ("gpu_tests", "compiling", "interrupted", "whole_runs", "speed")
@@ -130,6 +134,30 @@ def test_what_is_broken_off_leaves_no_process_and_begins_no_further_step(tmp_pat
     at_work = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(kept).encode() in text_of(path)]
     assert not at_work
     assert (tmp_path / "groups" / "mine").exists()
+
+
+def test_a_signal_that_wakes_nobody_is_heeded_before_the_step_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that arrives just before the wait: here another thread gets it, so that the one that waits sleeps on."""
+    until = time.monotonic() + 20
+
+    def waits(step: Step, given: Given, running: Running) -> Outcome:
+        time.sleep(0.2)
+        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+        while not running.ended and time.monotonic() < until:
+            time.sleep(0.01)
+        return Outcome(step.name, step.about, "failed", 0.0, {}, [])
+
+    monkeypatch.setattr(gpu_acceptance, "run", waits)
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    asked = Namespace(device="cpu", at_once=None)
+    try:
+        with pytest.raises(SystemExit), closing(gpu_acceptance._made([Step("a", "", 60)], asked, tmp_path)) as made:
+            next(made)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert time.monotonic() < until - 10
 
 
 def text_of(path: Path) -> bytes:
