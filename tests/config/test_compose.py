@@ -420,6 +420,20 @@ def test_the_files_of_hydra_itself_are_merged_once_for_all_jobs_of_a_command(mon
     assert merged.count("hydra/config") == merged.count("hydra/launcher/basic") == 1
 
 
+@pytest.mark.usefixtures("alone")
+def test_the_same_choices_in_another_order_are_composed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    composed: list[list[str]] = []
+
+    def counting(name: str, overrides: list[str], **options: bool) -> DictConfig:
+        composed.append(overrides)
+        return hydra_compose(name, overrides, **options)
+
+    monkeypatch.setattr(hydra, "compose", counting)
+    jobs = compose("-m", "scale=tiny", "arm=bpe,lbpe", "seed=0,1").jobs
+    assert len(jobs) == 4
+    assert len({frozenset(overrides) for overrides in composed}) == len(composed)
+
+
 def test_groups_of_hydra_s_own_search_path_are_composed(tmp_path: Path) -> None:
     (tmp_path / "extra").mkdir()
     (tmp_path / "extra" / "mine.yaml").write_text("# @package _global_\nseed: 7\n", encoding="utf-8")

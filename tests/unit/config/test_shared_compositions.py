@@ -25,7 +25,7 @@ def test_the_same_choices_are_composed_once_and_every_command_has_its_own_values
     first, second = (
         compose_command(parse(["scale=tiny", "arm=bpe", f"seed={seed}"])).jobs[0].config for seed in (1, 2)
     )
-    assert composed == [["scale=tiny", "arm=bpe"]]
+    assert composed == [["arm=bpe", "scale=tiny"]]
     assert (first.seed, second.seed) == (1, 2)
     assert replace(first, seed=2, seeds=second.seeds) == second
 

@@ -104,15 +104,25 @@ class Composer:
     def _apart(self, overrides: Sequence[str]) -> tuple[tuple[str, ...], list[Override]]:
         """What decides which files are read, and the values that are set afterwards."""
         parsed = [self._parse(text) for text in overrides]
-        elsewhere = any(override.key_or_group == "hydra.searchpath" for override in parsed)  # groups unknown to us
-        read_first = [elsewhere or self._is_read_first(override) for override in parsed]
-        files = tuple(text for text, first in zip(overrides, read_first, strict=True) if first)
-        return files, [override for override, first in zip(parsed, read_first, strict=True) if not first]
+        if any(override.key_or_group == "hydra.searchpath" for override in parsed):  # has groups unknown to us
+            return tuple(overrides), []
+        files = [override for override in parsed if self._is_read_first(override)]
+        # Which group is chosen first makes no difference, but in which order files are added to all others.
+        chosen = {override.get_key_element(): str(override.input_line) for override in files if self._chooses(override)}
+        added = [str(override.input_line) for override in files if not self._chooses(override)]
+        return (*sorted(chosen.values()), *added), [
+            override for override in parsed if not self._is_read_first(override)
+        ]
 
     def _parse(self, text: str) -> Override:
         if text not in self._parsed:
             (self._parsed[text],) = OverridesParser.create().parse_overrides([text])
         return self._parsed[text]
+
+    def _chooses(self, override: Override) -> bool:
+        """Whether it takes another choice of a group that has one."""
+        changes = override.is_add() or override.is_force_add() or override.is_delete()
+        return self.is_choice(override) and not changes
 
     def _is_read_first(self, override: Override) -> bool:
         of_hydra = str(override.key_or_group).split(".", maxsplit=1)[0] == "hydra"
