@@ -174,6 +174,7 @@ def test_no_file_is_longer_than_500_lines() -> None:
         "paribus.commands.commands",
         "paribus.pipeline.making.child",
         "paribus.pipeline.making.fork_server",
+        "paribus.pipeline.prepare, paribus.planning.show",
     ],
 )
 def test_the_command_line_starts_without_anything_heavy(module: str) -> None:

@@ -11,7 +11,7 @@ from rich.text import Text
 from paribus.config.units import format_count, format_hours, format_size
 from paribus.planning.bill import bill
 from paribus.planning.plan import Plan, PlannedRun
-from paribus.reporting.formats.terminal import bare_table
+from paribus.reporting.formats.bare_table import bare_table
 
 STYLES = {"cached": "green", "failed": "red", "running": "yellow"}
 

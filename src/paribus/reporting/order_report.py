@@ -12,8 +12,8 @@ import matplotlib as mpl
 from rich.table import Table
 from rich.text import Text
 
+from paribus.reporting.formats.bare_table import bare_table
 from paribus.reporting.formats.markdown import markdown_picture
-from paribus.reporting.formats.terminal import bare_table
 from paribus.reporting.plots.orders import SIMILARITY_PLOTS, order_plots
 from paribus.reporting.plots.picture import Plot, style
 from paribus.store import atomic

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.config.groups.tokenization import EncoderConfig
-from paribus.reporting.formats.terminal import bare_table
+from paribus.reporting.formats.bare_table import bare_table
 from paribus.tokenization.build import with_encoder
 from paribus.tokenization.pretokenize.patterns import PATTERNS, Pretokenizer
 from paribus.tokenization.tokenizer import Tokenizer

@@ -8,6 +8,7 @@ from importlib.metadata import Distribution, PackageNotFoundError
 from pathlib import Path, PurePosixPath
 
 from paribus.errors import ConfigurationError
+from paribus.store.provenance import version_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ def versions(packages: Sequence[str]) -> dict[str, str]:
         if name in found:
             problems.append(f"{name!r} is listed more than once")
         try:
-            found[name] = importlib.metadata.version(name)
+            found[name] = version_of(importlib.metadata.distribution(name))
         except (PackageNotFoundError, ValueError):
             problems.append(_not_installed(name))
     if problems:

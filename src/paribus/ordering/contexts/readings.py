@@ -4,14 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from paribus.ordering.contexts.sample import SAMPLED
 from paribus.ordering.contexts.text import OrderedText
 from paribus.ordering.packing.documents import Integers
 from paribus.ordering.packing.pieces import ContextPieces, ranges
 from paribus.ordering.seeding import PLACES, seed_sequence
 
 READINGS = "readings.npy"
-SAMPLED = 2**18
-"""Bytes of the corpus that are looked at, one in each of as many equal parts; all of a smaller corpus."""
 
 
 def sampled_bytes(corpus_bytes: int) -> Integers:

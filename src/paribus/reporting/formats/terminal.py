@@ -72,12 +72,6 @@ def terminal_table(whole: TableLayout, width: int = _NARROW) -> Table:
     return table
 
 
-def bare_table(title: str, caption: str | None = None) -> Table:
-    """A table without columns yet, for what is no comparison of runs."""
-    looks = {"title_justify": "left", "caption_justify": "left", "box": SIMPLE_HEAD, "pad_edge": False}
-    return Table(title=title, caption=caption, collapse_padding=True, **looks)  # type: ignore[arg-type]
-
-
 def lines_table(lines: Sequence[Sequence[str]]) -> Table:
     """Ready text for a terminal: a header line, then lines that begin with a label; turned on its side if too wide."""
     table = Table(**_STYLE)

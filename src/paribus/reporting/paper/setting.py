@@ -3,11 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.config.units import format_size, parse_count, parse_size
 from paribus.errors import ConfigurationError
-from paribus.reporting.table.frame import RunRecord
+
+if TYPE_CHECKING:
+    from paribus.reporting.table.frame import RunRecord
 
 ANY = "any"
 KEYS = ("parameters", "vocabulary", "budget")
@@ -42,7 +44,7 @@ class Setting:
     budget: PaperBudget | None = None
 
     @classmethod
-    def of(cls, run: RunRecord) -> "Setting":
+    def of(cls, run: "RunRecord") -> "Setting":
         """Of one of our runs: its vocabulary as it came out, which may be smaller than was asked for, and its budget.
 
         A budget in FLOPs or steps is none that a paper has.

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from rich.table import Table
 from rich.text import Text
 
-from paribus.reporting.formats.terminal import bare_table
+from paribus.reporting.formats.bare_table import bare_table
 from paribus.reporting.tokenizers.columns import LEGEND, TokenColumn, columns_of, shown
 from paribus.reporting.tokenizers.row import Number, TokenRow
 
