@@ -1,5 +1,6 @@
 """The experiment files: every command of their headers can be planned, and scores checkpoints that will be there."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -141,3 +142,11 @@ def test_every_experiment_says_what_it_is_its_commands_its_files_and_how_to_read
 @pytest.mark.parametrize("path", FILES, ids=name_of)
 def test_every_experiment_compares_what_is_equal_otherwise(path: Path) -> None:
     assert undeclared(prepared(f"experiment={name_of(path)}")) is None
+
+
+def test_every_file_of_a_paper_stands_in_the_list_of_them_and_no_other() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
+    listed = [*re.findall(r"^\| [^|]+ \| `(\w+/\w+)` \|", page, re.MULTILINE), "course/methods"]
+    files = [name_of(path) for path in FILES if name_of(path) != "demo"]
+    assert sorted(listed) == sorted(name for name in files if not name.startswith("findings/"))
+    assert set(re.findall(r"`(findings/\w+)`", page)) <= set(files)
