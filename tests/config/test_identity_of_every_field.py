@@ -19,10 +19,12 @@ from paribus.config.groups.embedding import EmbeddingDuplicates
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.ordering import InContextOrdering, LexicalOrdering
+from paribus.config.groups.start import ContinuedStart
 from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.pipeline import graph
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.stages import STAGES
+from paribus.training.start.first import has_first
 from support.run_config import run_config
 
 OWNERS = {
@@ -45,6 +47,7 @@ OWNERS = {
     "model.context_length": {"training", "contexts", "context_statistics", "prompts"},
     "model.context_bytes": {"training", "contexts", "context_statistics", "prompts"},
     "start": {"training"},
+    "start.tokens": {"first_training"},
     "budget": {"training"},
     "training": {"training"},
     "evaluation": {"tasks"},
@@ -150,7 +153,11 @@ def base(case: Case) -> RunConfig:
     }
     if case.path == "seeds.dropout":  # only a model with dropout draws by it
         groups |= {"model": dataclasses.replace(filled(EncoderDecoderModel), dropout=0.1)}
-    return run_config(**groups | ({case.group: filled(case.choice)} if case.group and case.choice else {}))
+    if case.group and case.choice:
+        groups |= {case.group: filled(case.choice)}
+    if case.choice is ContinuedStart:  # of the amounts the one of the budget's kind is given
+        groups |= {"start": ContinuedStart(tokens=7)}
+    return run_config(**groups)
 
 
 def changed(config: RunConfig, case: Case) -> RunConfig:
@@ -175,6 +182,7 @@ def without_files(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def nodes_of(config: RunConfig, cache: Path) -> dict[str, Any]:
     absent = [] if isinstance(config.ordering, LexicalOrdering) else ["lexical_neighbours"]
+    absent += [] if has_first(config) else ["first_training"]
     absent += [] if isinstance(config.finetuning, ScrollsFinetuning) else ["finetuning_data", "finetuning"]
     return build_graph(config, cache, targets=[name for name in STAGES if name not in absent])
 
