@@ -90,10 +90,10 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
     node, store = maker.nodes[stage], maker.layout.store
     for name in maker.nodes[stage].inputs:
         maker_inputs(maker, name)
-    path = store.path(stage, node.key)
+    path = store.path(*node.place)
     shutil.rmtree(path, ignore_errors=True)
     total = writes_of(maker, stage)
-    expected = store.require(stage, node.key).record()["files"]
+    expected = store.require(*node.place).record()["files"]
     step = 1 if most is None else max(1, total // most)
     kills = 0
     for number in range(1, total + 1, step):
@@ -102,11 +102,11 @@ def killed_everywhere(maker: Maker, stage: str, most: int | None = None) -> int:
             status = killed_at(maker, stage, number)
             assert status == 0 or os.WTERMSIG(status) == signal.SIGKILL
             kills += status != 0
-            assert store.damage(stage, node.key) is None, "what is there is whole"
+            assert store.damage(*node.place) is None, "what is there is whole"
         assert forked(lambda: maker_ensure(maker, stage)) == 0
-        assert store.require(stage, node.key).record()["files"] == expected, f"killed before write {number}"
+        assert store.require(*node.place).record()["files"] == expected, f"killed before write {number}"
         remove_leftovers(store)
-        assert not list((store.root / "partial").glob(f"{stage}-*"))
+        assert not list((store.root / "partial").glob(f"{node.place[0]}-*"))
     assert kills >= total // step, "a kill did not come"
     return kills
 

@@ -49,7 +49,10 @@ FINETUNED = (
     "finetuning.global_batch=2",
     "ordering=in_context",
     "duplicates=embedding",
+    "start=continued",
+    "start.tokens=2K",
 )
+"""What has every stage but `lexical_neighbours`."""
 
 
 class Maker:

@@ -86,10 +86,10 @@ def kept(maker: Maker, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pa
 def sound(maker: Maker, kept: dict[str, Path], stage: str) -> Artifact:
     """The artefact of a stage as it was made, looked at before, so that it is remembered as sound."""
     node = maker.nodes[stage]
-    path = maker.layout.store.path(stage, node.key)
+    path = maker.layout.store.path(*node.place)
     shutil.rmtree(path, ignore_errors=True)
     shutil.copytree(kept[stage], path)
-    found = maker.layout.store.find(stage, node.key)
+    found = maker.layout.store.find(*node.place)
     assert found is not None
     return found
 
@@ -107,11 +107,11 @@ def test_damage_of_every_kind_is_detected_and_named_and_never_loaded(
     for damage in DAMAGES:
         artifact = sound(maker, kept, stage)
         expected = damage(files_of(artifact)[0])
-        told = maker.layout.store.damage(stage, artifact.key)
+        told = maker.layout.store.damage(artifact.stage, artifact.key)
         assert told is not None and expected in told, damage.__name__
-        assert maker.layout.store.find(stage, artifact.key) is None
+        assert maker.layout.store.find(artifact.stage, artifact.key) is None
         with pytest.raises(InfrastructureError, match="makes it again"):
-            maker.layout.store.require(stage, artifact.key)
+            maker.layout.store.require(artifact.stage, artifact.key)
 
 
 def made_again(maker: Maker, kept: dict[str, Path], stage: str, damage: Callable[[Path], str]) -> None:
@@ -121,9 +121,9 @@ def made_again(maker: Maker, kept: dict[str, Path], stage: str, damage: Callable
     again = maker.ensure(maker.nodes[stage])
     said = " ".join(maker.console.export_text().split())
     assert f"{stage} damaged: " in said and expected in said
-    assert again.record()["files"] == Artifact(stage, artifact.key, kept[stage]).record()["files"]
+    assert again.record()["files"] == Artifact(artifact.stage, artifact.key, kept[stage]).record()["files"]
     (aside,) = set((maker.layout.store.root / "damaged").glob("*")) - before
-    assert str(aside) in said and aside.name.startswith(f"{stage}-{artifact.key}")
+    assert str(aside) in said and aside.name.startswith(f"{artifact.stage}-{artifact.key}")
 
 
 @pytest.mark.parametrize(("number", "stage"), list(enumerate(STAGES)))
