@@ -31,6 +31,8 @@ class Artifact:
     path: Path
     readable: bool = True
     """Whether it has all that stages read; its record and numbers are there in any case."""
+    whole: bool = True
+    """Whether nothing of it was pruned."""
 
     def record(self) -> dict[str, Any]:
         """Identity, inputs, file digests, provenance and result."""
@@ -56,8 +58,8 @@ class Store:
         if not path.is_dir() or self.damage(stage, key) is not None:
             return None
         pruned = self.pruned(stage, key)
-        readable = pruned.readable or all((path / name).exists() for name in pruned.files)
-        return Artifact(stage, key, path, readable)
+        whole = all((path / name).exists() for name in pruned.files)
+        return Artifact(stage, key, path, pruned.readable or whole, whole)
 
     def require(self, stage: str, key: str) -> Artifact:
         """The artefact, which is about to be read; InfrastructureError saying what is wrong with it."""
@@ -195,7 +197,7 @@ class Store:
         # outside the lock, which all claims share, since gigabytes take minutes.
         atomic.sync_tree(output)
         found = self.find(stage, key)
-        if found is not None and not found.readable:
+        if found is not None and not found.whole:
             self._move_away(held, stage, key, output.parent / f"{output.name}-replaced")
         with exclusive(held.path.parent):
             held.check()

@@ -53,5 +53,5 @@ TRAINING = Stage(
     device=_device,
     facts=_facts,
 )
-FIRST_TRAINING = replace(TRAINING, name=FIRST_TRAINING_NAME, makes=TRAINING.name, config=first_config)
+FIRST_TRAINING = replace(TRAINING, name=FIRST_TRAINING_NAME, makes=TRAINING.name, config=first_config, read_whole=True)
 """The shorter training that `start=continued` goes on from: kept, and so shared, as the training of any run."""

@@ -17,7 +17,7 @@ from paribus.config.groups.start import ContinuedStart
 from paribus.config.groups.tokenization import LongestFirstEncoder
 from paribus.pipeline import run as running
 from paribus.pipeline.equality import undeclared
-from paribus.pipeline.graph import needed_for
+from paribus.pipeline.graph import needed_for, to_make
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.inventory import take_inventory
@@ -129,6 +129,21 @@ def test_pruning_keeps_the_first_training_of_a_run_that_is_not_done(
     assert [(one.kind, one.why) for one in kept] == [
         ("optimizer states", f"run {run.run_id} is not done and needs it"),
     ]
+
+
+def test_a_first_training_without_its_optimizer_is_made_again(tmp_path: Path, make: Any) -> None:
+    """A kill between two parts of pruning leaves checkpoints alone, with which evaluations can do and this cannot."""
+    run, short = continued(tmp_path), shorter(tmp_path)
+    make(short)
+    store, place = OutputRoot.of(run.job.config).store, short.nodes["training"].place
+    held = store.claim(*place)
+    assert held is not None
+    with held:
+        store.prune(held, *place, ["state/data"], readable=True)
+    assert make(short) == [] and to_make(short.nodes, store) == set()
+    assert to_make(run.nodes, store) == {"first_training", "training", "evaluation"}
+    assert [name for name, _ in make(run)] == ["first_training", "training", "evaluation"]
+    assert (store.path(*place) / "state" / "data").is_file() and make(run) == make(short) == []
 
 
 def test_arms_that_go_on_from_trainings_of_their_own_differ_in_their_factor_alone(tmp_path: Path) -> None:
