@@ -10,6 +10,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems
+from paribus.training.start.resumed import steps_before, unscored_problems
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,8 @@ def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str,
     few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
     if few:
         yield config.evaluation.checkpoints_path, few
+    elif schedule and (before := steps_before(config)):
+        yield from unscored_problems(config, before, schedule.steps)
 
 
 def planned_steps(config: RunConfig, vocabulary: int | None) -> int | None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
+from paribus.checks.schedule import unscorable
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
@@ -249,6 +250,10 @@ def test_of_checkpoints_those_stay_that_stand_after_the_first_training(half: Pat
         "2 are to be scored or averaged, and the first 1 would stand where the training that is gone on from was not "
         "over; take 1 or less, or a larger training.checkpoints",
     )
+    run = dataclasses.replace(run, budget=EqualTokensBudget(tokens=9 * 4 * 16))
+    assert list(unscorable(run, None)) == [(path, message)]
+    with pytest.raises(ConfigurationError, match=r"evaluation.last_checkpoints: 2 are to be scored"):
+        execute(tmp_path, "tokens", inputs, run)
 
 
 def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, Path], tmp_path: Path) -> None:

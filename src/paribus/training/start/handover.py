@@ -11,7 +11,14 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.interchange.existing import open_existing
 from paribus.training.loop import Run
 from paribus.training.start.agreement import disagreements
-from paribus.training.start.resumed import ResumedState, data_problems, metrics_before, past_problems, state_problems
+from paribus.training.start.resumed import (
+    ResumedState,
+    data_problems,
+    metrics_before,
+    past_problems,
+    state_problems,
+    unscored_problems,
+)
 from paribus.training.start.vocabulary import same_tokens
 from paribus.training.state.checkpoint import Checkpoint
 from paribus.training.state.snapshot import MOMENTS
@@ -48,6 +55,7 @@ def _problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tupl
     yield from state_problems(config)
     if not isinstance(config.budget, EqualStepsBudget):
         yield from past_problems(config, state, run.budget.steps)
+        yield from unscored_problems(config, state.step, run.budget.steps)
 
 
 def _agreeing_shapes(first: Checkpoint, state: ResumedState) -> None:
