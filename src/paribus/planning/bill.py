@@ -20,7 +20,7 @@ def bill(plan: Plan) -> Iterator[str]:
     """A line each: training and what its speed is taken from, wall time, scoring, what comes before training."""
     if plan.until is not None:
         yield f"until={plan.until}: what follows that stage, or does not lead to it, is neither made nor counted"
-    if plan.until is None or any(run.trains for run in plan.runs):
+    if plan.until is None or any(run.trains for run in (*plan.firsts, *plan.runs)):
         yield from _training(plan)
     after, before = plan.others.after, plan.others.before
     if after.known or after.unknown:

@@ -162,6 +162,8 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     assert plan.flops == make_plan([whole]).flops
     assert plan.runs[0].length.steps_before == 25
     assert "still to train: 2 trainings" in "\n".join(bill(plan))
+    first = replace(run, job=replace(run.job, config=replace(run.job.config, until="first_training")))
+    assert "still to train: 1 training," in "\n".join(bill(make_plan([first])))
     assert len(make_plan([run, short]).trainings) == 2
     assert len([node for node in unique_nodes([run, short]) if node.place[0] == "training"]) == 2
     result = {"tokens": FIRST, "text_bytes": 1, "steps": 25, "epochs": 0.1, "flops": 1e9, "parameters": 1}
