@@ -13,13 +13,14 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.groups.execution import LocalEngineConfig, SweepConfig
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.groups.ordering import NearestOrdering
+from paribus.config.groups.start import ContinuedStart
 from paribus.config.groups.tokenization import PredictiveEntropyPretokenizer
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.engine.gpus import Gpu
 from paribus.errors import ConfigurationError
 from paribus.pipeline import prepare
-from paribus.pipeline.graph import Node, build_graph
+from paribus.pipeline.graph import Node, build_graph, needed_for
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.making import devices, gpu_slots
 from paribus.pipeline.making.devices import Devices
@@ -269,3 +270,10 @@ def test_what_no_machine_has_is_refused_by_every_verb(verb: str, override: str, 
         prepare.prepare(compose_command(command), tolerate_missing=verb == "plan")
     assert message in str(refused.value)
     assert not (tmp_path / "root/runs").exists()
+
+
+def test_a_first_training_by_itself_is_judged_as_a_training(tmp_path: Path) -> None:
+    config = run_config(root=str(tmp_path), start=ContinuedStart(tokens=1000), **training(nodes=2, nodes_by="slurm"))
+    nodes = build_graph(config, tmp_path / "cache", tolerate_missing=True)
+    alone = needed_for(nodes, "first_training")
+    assert "training" not in alone and "training.nodes" in dict(Devices(lambda: 0).problems(config, alone))

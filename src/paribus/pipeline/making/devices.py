@@ -39,7 +39,7 @@ class Devices:
         devices = [device for stage in needed if (device := nodes[stage].stage.device(config)) is not None]
         for path, value in dict.fromkeys((device.path, device.value) for device in devices):
             yield from self._absent(path, value)
-        if "training" in needed:
+        if "training" in {nodes[stage].stage.artefact for stage in needed}:
             yield from self._processes(config.training)
         if "evaluation" in needed:
             yield from self._asked("evaluation.processes", config.evaluation.processes, config.evaluation.device)
