@@ -29,8 +29,8 @@ PAGE = """# Findings
 Made by `python benchmarks/findings.py {arguments}`
 from stored runs: what the papers claim, and what we measured with small models and real text, all else being equal
 ([fairness.md](fairness.md)). The English text is that of [paper-statistics.md](paper-statistics.md), the Chinese that
-of [segmentation.md](segmentation.md). The papers' models have 468M parameters and more, ours of language 1.4M; a claim
-that does not show here may hold there.
+of [segmentation.md](segmentation.md). The papers' models of language have 468M parameters and more, ours 1.4M; that of
+translation has 1.2M. A claim that does not show here may hold there.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
 counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds

@@ -20,7 +20,8 @@ def remembered(found: Iterable[tuple[Claim, Found | None]], file: Path | None) -
 
 
 def _name(claim: Claim) -> str:
-    return f"{claim.paper}: {claim.where}: {claim.says}: {claim.number}, {claim.experiment}"
+    row = ", ".join(f"{factor}={label}" for factor, label in sorted(claim.row.items()))
+    return f"{claim.paper}: {claim.where}: {claim.says}: {claim.number} in {claim.experiment}, {row}"
 
 
 def _read(value: dict[str, object] | None) -> Found | None:

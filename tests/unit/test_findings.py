@@ -132,3 +132,4 @@ def test_what_other_code_found_is_remembered_and_what_is_found_now_comes_first(t
     assert second == [(one, found(0.5, (0.1, 0.9), 5, 0.3)), (other, found(2.0))]
     assert remembered([(one, found(0.7)), (other, None)], file) == [(one, found(0.7)), (other, found(2.0))]
     assert remembered([(one, None)], None) == [(one, None)]
+    assert remembered([(claim(says="one", row={"encoder": "a"}), None)], file)[0][1] is None

@@ -33,7 +33,7 @@ class SourceFiles:
     @property
     def mark(self) -> Path:
         """States of the files when the attempt in hand began; gone once they were found untouched after it."""
-        return self.root.store.reading(self.node.name, self.node.key)
+        return self.root.store.reading(*self.node.place)
 
     @contextmanager
     def reading(self, held: Claim, say: Callable[[str], None]) -> Iterator[None]:
@@ -89,7 +89,7 @@ class SourceFiles:
         return f"{written} changed since an attempt began that was killed" if written else ""
 
     def _discard_work(self) -> None:
-        self.root.store.discard_work(self.node.name, self.node.key)
+        self.root.store.discard_work(*self.node.place)
 
 
 def _written(before: Mapping[str, State], now: Mapping[str, State]) -> str:
