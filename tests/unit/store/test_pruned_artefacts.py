@@ -121,8 +121,18 @@ def test_making_it_again_takes_the_place_of_what_was_left(store: Store, artifact
     assert list((store.root / "partial").iterdir()) == []
 
 
-def test_a_whole_artefact_is_never_replaced(store: Store, artifact: Artifact) -> None:
+def test_what_is_readable_and_not_whole_is_replaced_too(store: Store, artifact: Artifact) -> None:
     prune(store, "state/optimizer", readable=True)
+    before = store.find("training", "a")
+    assert before is not None
+    assert (before.readable, before.whole) == (True, False)
+    assert publish(store).whole
+    found = store.find("training", "a")
+    assert found is not None
+    assert found.whole
+
+
+def test_a_whole_artefact_is_never_replaced(store: Store, artifact: Artifact) -> None:
     with pytest.raises(InfrastructureError, match="is there already"):
         publish(store)
 
