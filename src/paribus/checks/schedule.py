@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
 from paribus.config.checkpoint_steps import too_few_checkpoints
-from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget
+from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTokensBudget, amount_of
 from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.groups.training import TrainingConfig
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems
+from paribus.training.start.first import first_amount, first_config
 from paribus.training.start.resumed import steps_before, unscored_problems
 
 
@@ -33,12 +35,18 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
 
     A budget in FLOPs needs the number of tokens for that; None where only files say it.
     """
+    yield from _too_short(config, vocabulary)
+    if first := _first(config):
+        yield from _first_problems(config, first, vocabulary)
+    yield from _unused(config.training)
+
+
+def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
     schedule = _schedule(config, vocabulary)
     if schedule is not None and schedule.value < schedule.of_step:
         yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
     if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
         yield "training.warmup_steps", unreached
-    yield from _unused(config.training)
 
 
 def _unused(training: TrainingConfig) -> Iterator[tuple[str, str]]:
@@ -56,14 +64,35 @@ def unscorable(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str,
     few = schedule and too_few_checkpoints(config.training, schedule.steps, config.evaluation.checkpoints_read)
     if few:
         yield config.evaluation.checkpoints_path, few
+    elif first := _first(config):
+        yield from _unscored(config, first, vocabulary)
     elif schedule and (before := steps_before(config)):
         yield from unscored_problems(config, before, schedule.steps)
 
 
-def planned_steps(config: RunConfig, vocabulary: int | None) -> int | None:
-    """Steps of a budget; None where only documents or a vocabulary that is not known say how many there are."""
-    schedule = _schedule(config, vocabulary)
-    return None if schedule is None else schedule.steps
+def _first(config: RunConfig) -> RunConfig | None:
+    """The configuration of a run's own first training; None where it has none, or none that is less than the whole."""
+    amount = first_amount(config)
+    return first_config(config) if amount is not None and amount < amount_of(config.budget) else None
+
+
+def _first_problems(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    for path, message in _too_short(first, vocabulary):
+        yield path.replace("budget.", "start."), f"of the training that is gone on from: {message}"
+    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
+    if part is not None and whole is not None and part.steps == whole.steps:
+        yield part.path.replace("budget.", "start."), f"{part.value} takes all {whole.steps} steps of {whole.path}"
+
+
+def _unscored(config: RunConfig, first: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """Checkpoints to be scored that would stand in a run's own first training."""
+    part, whole = _schedule(first, vocabulary), _schedule(config, vocabulary)
+    if part is not None and whole is not None:
+        yield from unscored_problems(config, part.steps, whole.steps)
+    else:
+        # Of steps that are not known yet, those of this share fall where they do.
+        share = Fraction(amount_of(first.budget), amount_of(config.budget))
+        yield from unscored_problems(config, share.numerator, share.denominator)
 
 
 def _schedule(config: RunConfig, vocabulary: int | None) -> _Schedule | None:

@@ -2,15 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
-from fractions import Fraction
 
-from paribus.checks.schedule import impossible_schedule, planned_steps
-from paribus.config.groups.budget import amount_path
+from paribus.config.groups.budget import amount_of, amount_path, unit_of
 from paribus.config.groups.model import EncoderDecoderModel
 from paribus.config.groups.start import CheckpointStart, ContinuedStart
 from paribus.config.schema import RunConfig
-from paribus.training.start.first import first_config
-from paribus.training.start.resumed import unscored_problems
+from paribus.training.start.first import first_amount
 
 
 def impossible_start(config: RunConfig) -> Iterator[tuple[str, str]]:
@@ -32,9 +29,8 @@ def _checkpoint(start: CheckpointStart) -> Iterator[tuple[str, str]]:
 
 
 def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[tuple[str, str]]:
-    path = amount_path(config.budget)
-    unit = path.partition(".")[2]
-    first, whole = getattr(start, unit), getattr(config.budget, unit)
+    path, unit = amount_path(config.budget), unit_of(config.budget)
+    first, whole = first_amount(config), amount_of(config.budget)
     for name in (field.name for field in fields(start) if field.name not in ("kind", unit)):
         if getattr(start, name) is not None:
             yield f"start.{name}", f"given, but budget={config.budget.kind} counts {unit}; give start.{unit}"
@@ -44,16 +40,3 @@ def _continued(config: RunConfig, start: ContinuedStart) -> Iterator[tuple[str, 
         yield f"start.{unit}", f"not given: how much of {path}={whole} the training has that is gone on from"
     elif first >= whole:
         yield f"start.{unit}", f"{first} is not below {path}={whole}, which is that of both trainings together"
-    else:
-        yield from _unscored(config, Fraction(first, whole))
-        for problem, message in impossible_schedule(first_config(config), None):
-            yield problem.replace("budget.", "start."), f"of the training that is gone on from: {message}"
-
-
-def _unscored(config: RunConfig, share: Fraction) -> Iterator[tuple[str, str]]:
-    """Checkpoints to be scored that would stand in the first training, which has a `share` of the budget."""
-    steps, first = planned_steps(config, None), planned_steps(first_config(config), None)
-    if steps is None or first is None:
-        # Shares of so many steps fall where those of the budget do.
-        first, steps = share.numerator, share.denominator
-    yield from unscored_problems(config, first, steps)

@@ -40,7 +40,7 @@ from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.planning.remarks.orders import remark_on_orders
 from paribus.planning.throughput import Say, Throughput, Throughputs, trained_throughput
 from paribus.store.claim import read_holder
-from paribus.training.start.first import FIRST_TRAINING
+from paribus.training.start.first import FIRST
 
 
 @dataclass(frozen=True)
@@ -163,13 +163,11 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
     left = {run.wanted[name].place for run in runs for name in to_make(run.wanted, root.store)}
     stages = {node.place: PlannedStage(*node.place, _state(node, root, left), needed[node.place]) for node in nodes}
     throughputs = Throughputs(root, say)
-    planned = [
-        _run(label, run, stages.get(run.nodes["training"].place), throughputs, root)
-        for label, run in zip(labels(runs), runs, strict=True)
-    ]
+    named = list(zip(labels(runs), runs, strict=True))
+    planned = [_run(label, run, stages.get(run.nodes["training"].place), throughputs, root) for label, run in named]
     firsts = [
         _run(label, first, stages.get(first.nodes["training"].place), throughputs, root)
-        for label, run in zip(labels(runs), runs, strict=True)
+        for label, run in named
         if (first := _first(run)) is not None
     ]
     missing = {key for key, stage in stages.items() if stage.state != "cached"}
@@ -191,7 +189,7 @@ def make_plan(runs: Sequence[PreparedRun], say: Say = lambda text: None) -> Plan
 
 def _first(run: PreparedRun) -> PreparedRun | None:
     """The first training of a run as the training of a run of its own; None for a run without one."""
-    first = run.nodes.get(FIRST_TRAINING)
+    first = run.nodes.get(FIRST)
     if first is None:
         return None
     return replace(run, job=replace(run.job, config=first.config), nodes={**run.nodes, "training": first})

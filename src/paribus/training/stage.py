@@ -10,8 +10,7 @@ from paribus.stage.context import JSON, StageContext
 from paribus.stage.spec import Device, Outside, Stage, fields, seeds, together
 from paribus.store.file_digests import FileDigests
 from paribus.training.seeds import training_seeds
-from paribus.training.start.first import FIRST_TRAINING as FIRST_TRAINING_NAME
-from paribus.training.start.first import first_config, has_first
+from paribus.training.start.first import FIRST, first_config, has_first
 
 
 def _build(context: StageContext) -> dict[str, JSON]:
@@ -34,7 +33,7 @@ def _device(config: RunConfig) -> Device:
 
 def _inputs(config: RunConfig) -> tuple[str, ...]:
     read = ("tokens", "order", "contexts")
-    return (*read, FIRST_TRAINING_NAME) if has_first(config) else read
+    return (*read, FIRST) if has_first(config) else read
 
 
 def _facts(result: Mapping[str, Any]) -> list[str]:
@@ -53,5 +52,5 @@ TRAINING = Stage(
     device=_device,
     facts=_facts,
 )
-FIRST_TRAINING = replace(TRAINING, name=FIRST_TRAINING_NAME, makes=TRAINING.name, config=first_config, read_whole=True)
+FIRST_TRAINING = replace(TRAINING, name=FIRST, makes=TRAINING.name, config=first_config, read_whole=True)
 """The shorter training that `start=continued` goes on from: kept, and so shared, as the training of any run."""

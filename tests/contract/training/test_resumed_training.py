@@ -25,7 +25,7 @@ from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
-from paribus.training.start.first import FIRST_TRAINING
+from paribus.training.start.first import FIRST
 from paribus.training.start.preflight import problems
 from paribus.training.start.resumed import steps_before
 from support.stages import files
@@ -99,7 +99,7 @@ def test_a_run_that_continues_its_own_training_makes_the_bytes_of_one_that_resum
     half: Path, inputs: dict[str, Path], tmp_path: Path
 ) -> None:
     execute(tmp_path, "named", inputs, resumed(half))
-    execute(tmp_path, "own", {**inputs, FIRST_TRAINING: half}, scratch(WHOLE, start=ContinuedStart(steps=HALF)))
+    execute(tmp_path, "own", {**inputs, FIRST: half}, scratch(WHOLE, start=ContinuedStart(steps=HALF)))
     named, own = (files(tmp_path / name / "output") for name in ("named", "own"))
     assert own == named
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,15 +11,19 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from paribus.checks.command import compose_command
 from paribus.commands.status import status_document
+from paribus.config.arguments import parse
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.start import ContinuedStart
 from paribus.config.groups.tokenization import LongestFirstEncoder
+from paribus.errors import ConfigurationError
 from paribus.pipeline import run as running
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import needed_for, to_make
 from paribus.pipeline.output_root import OutputRoot, named_root
+from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.inventory import take_inventory
 from paribus.pipeline.record.needs import find_needs
@@ -172,3 +177,26 @@ def test_a_plan_bills_both_trainings_and_each_once(tmp_path: Path) -> None:
     assert [planned.length.steps for planned in plan.trainings] == [100]
     assert plan.flops == pytest.approx(0.75 * make_plan([whole]).flops)
     assert (plan.stages[-2].state, plan.training_hours) == ("missing", plan.runs[0].hours)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "path"),
+    [
+        (("start.tokens=16K", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
+        (("budget=equal_text", "start.text=60KB", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
+        (("budget=equal_flops", "start.flops=5000M", "evaluation.last_checkpoints=4"), "evaluation.last_checkpoints"),
+        (("budget=equal_flops", "start.flops=1K"), "start.flops"),
+        (("start.tokens=15K", "evaluation.last_checkpoints=4"), None),
+        (("start.tokens=16K", "evaluation.last_checkpoints=3"), None),
+        (("budget=equal_text", "start.text=60KB", "evaluation.last_checkpoints=2"), None),
+    ],
+)
+def test_what_a_first_training_leaves_no_room_for_is_refused_before_anything_runs(
+    overrides: tuple[str, ...], path: str | None, tmp_path: Path
+) -> None:
+    words = ("scale=tiny", "corpus=pydocs_small", "start=continued", f"root={tmp_path}", *overrides)
+    if path is None:
+        assert len(prepare(compose_command(parse(words)))) == 1
+        return
+    with pytest.raises(ConfigurationError, match=rf"has 1 problem:\n +{re.escape(path)}: "):
+        prepare(compose_command(parse(words)))

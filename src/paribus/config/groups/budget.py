@@ -56,6 +56,16 @@ class EqualStepsBudget:
 BudgetConfig = EqualTokensBudget | EqualTextBudget | EqualFlopsBudget | EqualStepsBudget
 
 
+def amount_of(budget: BudgetConfig) -> int:
+    """How much, in the unit of its kind."""
+    return int(getattr(budget, unit_of(budget)))
+
+
+def unit_of(budget: BudgetConfig) -> str:
+    """The field that says how much: tokens, text, flops or steps."""
+    return budget.kind.removeprefix("equal_")
+
+
 def amount_path(budget: BudgetConfig) -> str:
     """The path of the field that says how much."""
-    return f"budget.{budget.kind.removeprefix('equal_')}"
+    return f"budget.{unit_of(budget)}"

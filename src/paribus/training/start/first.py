@@ -5,13 +5,14 @@ steps are counted on, as `resumed` has it.
 """
 
 from dataclasses import replace
+from typing import Any
 
-from paribus.config.groups.budget import amount_path
+from paribus.config.groups.budget import unit_of
 from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
 from paribus.config.schema import RunConfig
 from paribus.stage.context import StageContext
 
-FIRST_TRAINING = "first_training"
+FIRST = "first_training"
 
 
 def has_first(config: RunConfig) -> bool:
@@ -26,10 +27,16 @@ def first_config(config: RunConfig) -> RunConfig:
     """
     if not isinstance(config.start, ContinuedStart):
         return config
-    amount = getattr(config.start, unit := amount_path(config.budget).partition(".")[2])
+    unit, amount = unit_of(config.budget), first_amount(config)
     if amount is None:
         raise ValueError(f"start.{unit} is not given")
-    return replace(config, start=ScratchStart(kind="scratch"), budget=replace(config.budget, **{unit: amount}))
+    amounts: dict[str, Any] = {unit: amount}
+    return replace(config, start=ScratchStart(kind="scratch"), budget=replace(config.budget, **amounts))
+
+
+def first_amount(config: RunConfig) -> int | None:
+    """How much of the budget a run's first training has, in the budget's unit; None where nothing says so."""
+    return getattr(config.start, unit_of(config.budget)) if isinstance(config.start, ContinuedStart) else None
 
 
 def begun(context: StageContext) -> StageContext:
@@ -38,7 +45,7 @@ def begun(context: StageContext) -> StageContext:
         return context
     start = CheckpointStart(
         kind="checkpoint",
-        path=str(context.inputs[FIRST_TRAINING]),
+        path=str(context.inputs[FIRST]),
         run=None,
         step=None,
         root=context.config.root,
