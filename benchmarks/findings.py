@@ -30,7 +30,7 @@ Made by `python benchmarks/findings.py {arguments}`
 from stored runs: what the papers claim, and what we measured with small models and real text, all else being equal
 ([fairness.md](fairness.md)). The English text is that of [paper-statistics.md](paper-statistics.md), the Chinese that
 of [segmentation.md](segmentation.md). The papers' models of language have 468M parameters and more, ours 1.4M; that of
-translation has 1.2M. A claim that does not show here may hold there.
+translation has 1.2M. A claim that does not show here may hold there.{versions}
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
 counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds
@@ -38,13 +38,15 @@ were trained, which says nothing of the claim. `mde` is the smallest true differ
 show with a power of 80 % ([report.md](report.md)). Bits per byte are lower where a model is better. Intervals are
 of one claim each, not adjusted for how many there are; the tables of the runs adjust.
 """
+VERSIONS = """ Runs that code of an earlier version made
+were read by that code, with the same command, which left what it found in the file of `--found`."""
 
 
 def main(given: argparse.Namespace) -> None:
     """Print the page."""
     store = Store(_overrides(given), given.root)
     found = remembered(((claim, store.found(claim)) for claim in claims()), given.found)
-    parts = [PAGE.format(arguments=_arguments(given))]
+    parts = [PAGE.format(arguments=_arguments(given), versions=VERSIONS if given.found else "")]
     for paper in dict.fromkeys(claim.paper for claim, _ in found):
         own = [(claim, measured) for claim, measured in found if claim.paper == paper]
         parts.append(f"## {paper}\n\n{_counts(own)}\n\n{_table(own)}")
@@ -112,7 +114,7 @@ def _command(verb: str, experiment: str, overrides: Sequence[str]) -> str:
 
 
 def _arguments(given: argparse.Namespace) -> str:
-    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start")]
+    named = [(name, getattr(given, name)) for name in ("english", "pairs", "benchmarks", "pku", "start", "found")]
     return " ".join(f"--{name} {value}" for name, value in named if value)
 
 

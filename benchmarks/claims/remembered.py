@@ -1,21 +1,22 @@
 """What was found before, for a page of runs that code of several versions made: each finds the runs of its own."""
 
-import json
 from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
 from claims.claim import Claim, Found
+from paribus.store import atomic
+from paribus.store.json_file import read_object
 
 
 def remembered(found: Iterable[tuple[Claim, Found | None]], file: Path | None) -> list[tuple[Claim, Found | None]]:
     """`found`, and what `file` has of claims without runs; the file then has all of it. None remembers nothing."""
     if file is None:
         return list(found)
-    before = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    before = read_object(file) if file.is_file() else {}
     both = [(claim, now or _read(before.get(_name(claim)))) for claim, now in found]
     kept = {_name(claim): asdict(one) for claim, one in both if one is not None}
-    file.write_text(json.dumps(before | kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    atomic.write_json(file, before | kept)
     return both
 
 

@@ -133,3 +133,27 @@ def test_what_other_code_found_is_remembered_and_what_is_found_now_comes_first(t
     assert remembered([(one, found(0.7)), (other, None)], file) == [(one, found(0.7)), (other, found(2.0))]
     assert remembered([(one, None)], None) == [(one, None)]
     assert remembered([(claim(says="one", row={"encoder": "a"}), None)], file)[0][1] is None
+
+
+def test_the_list_of_tables_says_of_each_what_the_page_of_findings_says() -> None:
+    def sections(name: str) -> list[tuple[str, list[str]]]:
+        text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        return [(part.splitlines()[0], part.splitlines()) for part in text.split("\n## ")[1:]]
+
+    def cells(line: str) -> list[str]:
+        return [cell.strip() for cell in line.strip("|").split("|")]
+
+    verdicts: dict[tuple[str, str], set[str]] = {}
+    for paper, lines in sections("findings.md"):
+        for where, *_, verdict in (cells(line) for line in lines if "`findings/" in line and line.startswith("|")):
+            verdicts.setdefault((paper, where), set()).add(verdict.strip("*").removesuffix(" here"))
+    told = {
+        (paper, row[0]): row[3]
+        for paper, lines in sections("papers.md")
+        for row in (cells(line) for line in lines if line.startswith("|"))
+        if "findings/" in row[3]
+    }
+    assert told.keys() == verdicts.keys()
+    words = {"does not": "does not hold", "holds": ": holds", "not shown": "not shown"}
+    assert [place for place in told if not any(words[verdict] in told[place] for verdict in verdicts[place])] == []
+    assert {word for text in told.values() for word in words.values() if word in text} == set(words.values())
