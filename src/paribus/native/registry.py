@@ -74,7 +74,7 @@ WORDPIECE = _MERGES | {
 }
 """Merges by likelihood."""
 TABLES = {
-    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64 i64"),
+    "fill_pairs": _tokenization("pairs", "i32* i64 i32* u64* i64"),
     "grow_trie": _tokenization("trie", "i32* i64* i32* i64 u64* i64 i32* i32* i32* i32*"),
     "number_nodes": _tokenization("trie", "i32* i64* i64 i32* i32*"),
     "fill_edges": _tokenization("trie", "i32* i32* i32* i64 u64* i64"),

@@ -124,21 +124,24 @@ class Tokenizer(TextTokenizer):
 
     @classmethod
     def from_huggingface(cls, path: str | Path) -> "Tokenizer":
-        """A tokenizer of Hugging Face with its ids: byte-level BPE or BERT's from `tokenizer.json` (a file or its
-        directory), or BERT's from a file `vocab.txt`; or, from a directory without `tokenizer.json`, the tokenizer that
-        was saved as `ParibusTokenizer` or lies with a checkpoint.
+        """A tokenizer of Hugging Face with its ids: byte-level BPE or BERT's from `tokenizer.json`, or BERT's from
+        `vocab.txt` (a file, or a directory that has it); or, from a directory without `tokenizer.json`, the tokenizer
+        that was saved as `ParibusTokenizer` or lies with a checkpoint.
 
         Raises DataError for a broken file and ConfigurationError for a kind of tokenizer that cannot be the same here.
         """
         from paribus.tokenization.interchange.huggingface_import import from_huggingface
         from paribus.tokenization.interchange.wordpiece_import import from_vocabulary_text
 
-        if Path(path).name == "vocab.txt":
-            return cls(*from_vocabulary_text(Path(path)))
-        ours = Path(path) / "tokenizer"
-        if ours.is_dir() and not (Path(path) / "tokenizer.json").exists():
-            return cls.load(ours)
-        return cls(*from_huggingface(Path(path)))
+        path = Path(path)
+        if path.name == "vocab.txt":
+            return cls(*from_vocabulary_text(path))
+        if not (path / "tokenizer.json").exists():
+            if (path / "tokenizer").is_dir():
+                return cls.load(path / "tokenizer")
+            if (path / "vocab.txt").is_file():
+                return cls(*from_vocabulary_text(path / "vocab.txt"))
+        return cls(*from_huggingface(path))
 
     @classmethod
     def from_sentencepiece(cls, path: str | Path) -> "Tokenizer":

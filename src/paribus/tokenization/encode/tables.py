@@ -38,7 +38,9 @@ class EncodingTables:
         self._set_units(units, UNKNOWN_RULES[settings.unknown])
         self._set_children(vocabulary, settings)
         if encoder in _MERGING:
-            self._set_pairs(vocabulary, by_result=settings.pretokenizer == "sentencepiece")
+            self._set_pairs(vocabulary)
+            if settings.pretokenizer == "sentencepiece":
+                self._set(layout.TURNS, _turns(vocabulary))
         if encoder not in _MERGING or (settings.whole_pretokens and encoder == layout.MERGE_RANK):
             self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
             self._set(layout.SCORES, vocabulary.columns.scores)
@@ -82,7 +84,7 @@ class EncodingTables:
         if not np.array_equal(ids, np.arange(len(vocabulary))):
             self._set(layout.CHILD_IDS, ids)
 
-    def _set_pairs(self, vocabulary: Vocabulary, *, by_result: bool) -> None:
+    def _set_pairs(self, vocabulary: Vocabulary) -> None:
         merges = np.ascontiguousarray(vocabulary.merge_ranks)
         if len(vocabulary) >= 1 << layout.RANK_BITS or len(merges) >= (1 << layout.PRIORITY_BITS) - 1:
             raise ConfigurationError(
@@ -92,7 +94,7 @@ class EncodingTables:
         direct = np.full(layout.DIRECT_RANKS**2, np.iinfo(np.int32).max, dtype=np.int32)
         bits = table_bits(len(merges))
         pairs = np.zeros(1 << bits, dtype=np.uint64)
-        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits, int(by_result))
+        kernel("fill_pairs")(address(merges), len(merges), address(direct), address(pairs), 64 - bits)
         self._set(layout.DIRECT, direct)
         self._set(layout.PAIRS, pairs)
         self._set(layout.PAIRS_SHIFT, 64 - bits)
@@ -112,6 +114,12 @@ class EncodingTables:
         self._set(layout.HEADS, trie.heads)
         self._set(layout.LENGTHS, lengths)
         self._set(layout.SHORTER, trie.shorter)
+
+
+def _turns(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:
+    """Of each merge, int32: how many scores are better than that of its token; merges of one score share a turn."""
+    scores = vocabulary.columns.scores[vocabulary.merge_ranks[:, 2]]
+    return np.unique(-scores, return_inverse=True)[1].astype(np.int32)
 
 
 def _check_outside(units: UnitTable, rule: int) -> None:
@@ -140,7 +148,8 @@ def check_servable(vocabulary: Vocabulary, settings: Settings) -> None:
             f"encoder=dropout needs a pre-tokenizer by pattern ({', '.join(layout.PATTERNS)}), not "
             f"{settings.pretokenizer}"
         )
-    if settings.encoder == "viterbi" and not vocabulary.columns.scores.any():
+    # The pieces of SentencePiece's BPE have scores too, which only say in what order it merges.
+    if settings.encoder == "viterbi" and (settings.algorithm == "bpe" or not vocabulary.columns.scores.any()):
         raise ConfigurationError(
             f"encoder=viterbi needs the scores of a Unigram vocabulary, and {settings.algorithm} has none; "
             "encoder=fewest finds the fewest tokens of any vocabulary"

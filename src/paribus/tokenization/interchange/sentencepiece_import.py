@@ -1,8 +1,8 @@
 """Models of SentencePiece (Llama 2, T5, XLNet), with their ids.
 
 Ids are those of the library's `encode`: special tokens are not looked for in text. A merge of BPE is any two pieces
-that make a piece, in the order of that piece's score, leftmost first; Unigram's sums, ties and runs of unknown
-characters are the library's (`kernels.viterbi`, `kernels.pieces`).
+that make a piece, in the order of that piece's score, leftmost first among equals; Unigram's sums, ties and runs of
+unknown characters are the library's (`kernels.viterbi`, `kernels.pieces`).
 """
 
 from collections import Counter
@@ -44,7 +44,7 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
     if problems := _problems(model):
         raise ConfigurationError(f"{path}: cannot be the same tokenizer here: {'; '.join(problems)}")
     entries = _entries(model)
-    rules = _merges(model, entries, path) if model.kind == BPE else []
+    rules = _merges(model, entries) if model.kind == BPE else []
     try:
         vocabulary = Vocabulary.of(entries, rules, "character")
     except DataError as error:
@@ -90,7 +90,7 @@ def _entries(model: SentencePieceModel) -> list[VocabularyEntry]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
     listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
-    scores = _scores(model) if model.kind == UNIGRAM else [0.0] * len(model.pieces)
+    scores = _scores(model) if model.kind == UNIGRAM else [piece.score for piece in model.pieces]
     return [
         VocabularyEntry(
             rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place]
@@ -131,24 +131,17 @@ def _score(piece: Piece, unknown: float) -> float:
     return piece.score if piece.kind == NORMAL else 0.0
 
 
-def _merges(model: SentencePieceModel, entries: list[VocabularyEntry], path: Path) -> list[tuple[int, int, int]]:
+def _merges(model: SentencePieceModel, entries: list[VocabularyEntry]) -> list[tuple[int, int, int]]:
     ranks = {
         model.pieces[entry.id].text: entry.rank
         for entry in entries
         if entry.id is not None and entry.kind in ("unit", "token")
     }
     rules: list[tuple[int, int, int]] = []
-    last: Piece | None = None
     for piece in sorted((piece for piece in model.pieces if piece.kind == NORMAL), key=lambda piece: -piece.score):
         text = piece.text
         found = [(text[:cut], text[cut:]) for cut in range(1, len(text))]
-        pairs = [(ranks[left], ranks[right], ranks[text]) for left, right in found if left in ranks and right in ranks]
-        if pairs and last is not None and last.score == piece.score:
-            raise ConfigurationError(
-                f"{path}: cannot be the same tokenizer here: pieces {last.text!r} and {text!r} have the same score"
-            )
-        last = piece if pairs else last
-        rules += pairs
+        rules += [(ranks[left], ranks[right], ranks[text]) for left, right in found if left in ranks and right in ranks]
     return rules
 
 

@@ -12,7 +12,7 @@ from paribus.native.intrinsics import address_of, i32_at, u64_at
 from paribus.tokenization.kernels.classes import ONE
 from paribus.tokenization.kernels.heap import pop, push
 from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS
-from paribus.tokenization.kernels.merge_rank import BITS, FEW, close_gaps, join, link, still_there
+from paribus.tokenization.kernels.merge_rank import BITS, FEW, LOW, close_gaps, join, link, still_there
 from paribus.tokenization.kernels.pairs import NEVER, priority
 
 
@@ -73,7 +73,8 @@ def drop_many(model, units, count, probability, stream, work):
         entry = heap[0]
         size = pop(heap, size)
         # A merge made since took one of its units: it is not applicable, so it takes no random number.
-        if not still_there(model, units, count, work, entry):
+        found = still_there(model, units, count, work, entry)
+        if found == NEVER:
             continue
         stream += ONE
         if mix(stream - ONE) >> BITS < probability:
@@ -84,7 +85,7 @@ def drop_many(model, units, count, probability, stream, work):
         for index in range(waiting):
             size = push(heap, size, skipped[index])
         waiting = np.int64(0)
-        size = join(model, units, count, work, entry, heap, size)
+        size = join(model, units, count, work, np.int64(entry & LOW), found, heap, size)
     return close_gaps(units, count)
 
 

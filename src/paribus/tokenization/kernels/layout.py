@@ -23,10 +23,11 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     UNKNOWN_RULE,
     UNKNOWN_UNIT,  # rank
     CONTINUATION,  # added to the rank of a unit that does not begin its pre-token; 0 without continuation marks
-    DIRECT,  # i32 (256, 256): priority of the merge of two of the first ranks
-    PAIRS,  # u64: priorities of all other merges, see `pairs`
+    DIRECT,  # i32 (256, 256): place of the merge of two of the first ranks
+    PAIRS,  # u64: places of all other merges, see `pairs`
     PAIRS_SHIFT,
     RESULTS,  # i32 (merges): rank of the token that each merge makes
+    TURNS,  # i32 (merges): whose turn each merge is, where several share one; 0 where each has its own
     NODES,  # u64: the trie of tokens, see `trie`
     EDGES,  # u64: edges of its wide nodes
     EDGES_SHIFT,
@@ -40,7 +41,7 @@ BYTE_FALLBACK, UNKNOWN_TOKEN, REFUSE = range(3)
     SEED,
     SENTENCEPIECE,  # 1 where ties, sums and unknown characters are those of that library
     MODEL_SLOTS,
-) = range(26)
+) = range(27)
 
 # What one thread remembers and works with.
 (

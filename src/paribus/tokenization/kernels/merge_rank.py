@@ -1,15 +1,16 @@
 """Merge-rank encoding: apply the earliest-learned applicable merge, leftmost first at equal rank.
 
 The standard encoding of BPE; over an expanded vocabulary the first half of Scaffold-BPE's Algorithm 2. Few units are
-merged by a plain search for the smallest rank; many through a heap, in O(n log n).
+merged by a plain search for the smallest rank; many through a heap, in O(n log n). Several merges may share a turn
+(`TURNS`; SentencePiece's of equal score), and then the leftmost comes first whichever it is: these go through the heap.
 """
 
 import numpy as np
 
-from paribus.native.functions import function
+from paribus.native.functions import function, inline
 from paribus.native.intrinsics import address_of, i32_at, u64_at
 from paribus.tokenization.kernels.heap import heapify, pop, push
-from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS
+from paribus.tokenization.kernels.layout import DIRECT, PAIRS, PAIRS_SHIFT, RESULTS, TURNS
 from paribus.tokenization.kernels.pairs import NEVER, priority
 
 FEW = 64
@@ -45,13 +46,25 @@ def merge_few(model, units, count, work):
     return count
 
 
+@inline
+def turn(model, merge):
+    """When a merge is applied: its place among the merges, or what it shares with others."""
+    return i32_at(model[TURNS])[merge] if model[TURNS] != 0 else merge
+
+
+@inline
+def waits(model, merge, place):
+    """The heap's entry for a merge whose left token is at `place`: by turn, then position."""
+    return np.uint64(turn(model, merge)) << BITS | np.uint64(place)
+
+
 @function
 def offer(model, heap, size, left, right, place):
     """Push the merge of two tokens, the left one at `place`, if there is one; returns the heap's size."""
     found = priority(i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT], left, right)
     if found == NEVER:
         return size
-    return push(heap, size, np.uint64(found) << BITS | np.uint64(place))
+    return push(heap, size, waits(model, found, place))
 
 
 @function
@@ -69,7 +82,7 @@ def link(model, units, count, work):
         if index + 1 < count:
             found = priority(direct, pairs, shift, units[index], units[index + 1])
             if found != NEVER:
-                heap[size] = np.uint64(found) << BITS | np.uint64(index)
+                heap[size] = waits(model, found, index)
                 size += 1
     heapify(heap, size)
     return size
@@ -77,23 +90,25 @@ def link(model, units, count, work):
 
 @function
 def still_there(model, units, count, work, entry):
-    """Whether the merge of a heap entry still applies where it was offered."""
+    """The merge of a heap entry, or NEVER where it no longer applies where it was offered."""
     place = np.int64(entry & LOW)
     second = np.int64(i32_at(address_of(work) + 4 * count)[place])
     if units[place] < 0 or second >= count:
-        return False
+        return NEVER
     direct, pairs, shift = i32_at(model[DIRECT]), u64_at(model[PAIRS]), model[PAIRS_SHIFT]
-    return np.uint64(priority(direct, pairs, shift, units[place], units[second])) == entry >> BITS
+    found = priority(direct, pairs, shift, units[place], units[second])
+    if found == NEVER or waits(model, found, place) != entry:
+        return NEVER
+    return found
 
 
 @function
-def join(model, units, count, work, entry, heap, size):
-    """Apply the merge of a heap entry and offer those of its token; returns the heap's size."""
+def join(model, units, count, work, place, merge, heap, size):
+    """Apply a merge whose left token is at `place` and offer those of its token; returns the heap's size."""
     base = address_of(work)
     previous, following = i32_at(base), i32_at(base + 4 * count)
-    place = np.int64(entry & LOW)
     second = np.int64(following[place])
-    token = i32_at(model[RESULTS])[np.int64(entry >> BITS)]
+    token = i32_at(model[RESULTS])[merge]
     units[place], units[second] = token, np.int32(-1)
     before, after = np.int64(previous[place]), np.int64(following[second])
     following[place] = np.int32(after)
@@ -125,14 +140,15 @@ def merge_many(model, units, count, work):
         entry = heap[0]
         size = pop(heap, size)
         # Entries are not taken out when a neighbour's merge makes them void: that would cost a search each.
-        if still_there(model, units, count, work, entry):
-            size = join(model, units, count, work, entry, heap, size)
+        found = still_there(model, units, count, work, entry)
+        if found != NEVER:
+            size = join(model, units, count, work, np.int64(entry & LOW), found, heap, size)
     return close_gaps(units, count)
 
 
 @function
 def merge(model, units, count, work):
     """Replace `units` by the ranks of their tokens; returns how many."""
-    if count <= FEW:
+    if count <= FEW and model[TURNS] == 0:
         return merge_few(model, units, count, work)
     return merge_many(model, units, count, work)

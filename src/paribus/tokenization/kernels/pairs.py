@@ -58,14 +58,8 @@ def add_pair(direct, pairs, shift, left, right, place):
     pairs[np.int64(slot)] = key << _SHIFT | np.uint64(place + 1)
 
 
-def fill_pairs(merges, count, direct, pairs, shift, by_result):
-    """Enter a merge list of (left, right, result) ranks; `direct` begins as NEVER, `pairs` as zeros.
-
-    With `by_result` merges that follow one another and make the same token have one priority, that of the first.
-    """
-    first = np.int64(0)
+def fill_pairs(merges, count, direct, pairs, shift):
+    """Enter a merge list of (left, right, result) ranks; `direct` begins as NEVER, `pairs` as zeros."""
     for place in range(count):
-        if by_result == 0 or merges[3 * place + 2] != merges[3 * first + 2]:
-            first = np.int64(place)
-        add_pair(direct, pairs, shift, merges[3 * place], merges[3 * place + 1], first)
+        add_pair(direct, pairs, shift, merges[3 * place], merges[3 * place + 1], place)
     return 0

@@ -13,7 +13,7 @@ from paribus.errors import DataError
 if TYPE_CHECKING:
     from sentencepiece import SentencePieceProcessor
 
-KIND, FORMAT = "sentencepiece", 1
+KIND, FORMAT = "sentencepiece", 2
 SPACE = "\u2581"
 """How the library writes a space."""
 

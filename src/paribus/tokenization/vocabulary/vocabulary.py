@@ -35,7 +35,7 @@ class VocabularyEntry:
     continuation: bool = False
     """Whether it only stands inside a word, after another token (`##` in WordPiece)."""
     score: float = 0.0
-    """Log-probability (Unigram), else 0."""
+    """Log-probability (Unigram); of SentencePiece's BPE by which score merges come first; else 0."""
 
 
 @dataclass(frozen=True, eq=False)

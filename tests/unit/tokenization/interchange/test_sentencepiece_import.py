@@ -2,11 +2,12 @@
 
 import io
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sentencepiece import SentencePieceProcessor, SentencePieceTrainer
+from sentencepiece import SentencePieceProcessor, SentencePieceTrainer, sentencepiece_model_pb2
 
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.file_digests import FileDigests
@@ -41,20 +42,39 @@ MODELS: dict[str, dict[str, Any]] = {
 
 def trained(**options: Any) -> bytes:
     written = io.BytesIO()
-    SentencePieceTrainer.train(
-        sentence_iterator=iter(LINES), model_writer=written, minloglevel=2, hard_vocab_limit=False, **options
-    )
+    options = {"sentence_iterator": iter(LINES), "minloglevel": 2, "hard_vocab_limit": False, **options}
+    SentencePieceTrainer.train(model_writer=written, **options)
     return written.getvalue()
 
 
-def write(path: Path, **options: Any) -> Path:
-    path.write_bytes(trained(**options))
+def write(path: Path, rescore: Callable[[str, float], float] | None = None, **options: Any) -> Path:
+    data = trained(**options)
+    path.write_bytes(data if rescore is None else rescored(data, rescore))
     return path
 
 
-@pytest.fixture(scope="module", params=MODELS)
+def rescored(data: bytes, score: Callable[[str, float], float]) -> bytes:
+    """The model with other scores of its learned pieces."""
+    proto = sentencepiece_model_pb2.ModelProto.FromString(data)
+    for piece in proto.pieces:
+        if piece.type == piece.NORMAL:
+            piece.score = score(piece.piece, piece.score)
+    return proto.SerializeToString()
+
+
+# As in the model of Llama 2, whose runs of spaces merge last and share a score; and as in vocabularies that were put
+# together from two, where pieces of either share scores.
+TIES: dict[str, Callable[[str, float], float]] = {
+    "runs_of_spaces": lambda text, score: -1e9 if set(text) == {"\u2581"} else score,
+    "five_of_a_score": lambda _, score: score // 5,
+    "all_alike": lambda _, score: 0.0,
+}
+
+
+@pytest.fixture(scope="module", params=[*MODELS, *TIES])
 def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("models") / f"{request.param}.model", **MODELS[request.param])
+    options, rescore = MODELS.get(request.param, MODELS["llama_2"]), TIES.get(request.param)
+    return write(tmp_path_factory.mktemp("models") / f"{request.param}.model", rescore, **options)
 
 
 def test_ids_are_those_of_the_library(model: Path) -> None:
@@ -91,6 +111,23 @@ def test_it_takes_other_encoders_that_it_can_serve(model: Path) -> None:
         found = ours.with_encoder(encoder).encode(TEXTS[0])
         assert ours.decode(found) == ours.decode(ours.encode(TEXTS[0]))
     assert len(ours.with_encoder("fewest").encode(TEXTS[0])) <= len(ours.encode(TEXTS[0]))
+
+
+@pytest.mark.parametrize("rescore", TIES.values(), ids=TIES)
+def test_leftmost_of_pieces_of_one_score_merges_first(rescore: Callable[[str, float], float], tmp_path: Path) -> None:
+    """Runs of up to 40 spaces, the lengths in which whole texts of code have them, with words between."""
+    lines = [" " * place + "a" * (place % 5) + " " * (place // 3) for place in range(40)] * 4
+    model = write(tmp_path / "m.model", rescore, **MODELS["llama_2"] | {"sentence_iterator": iter(LINES + lines)})
+    theirs, ours = SentencePieceProcessor(model_file=str(model)), Tokenizer.from_sentencepiece(model)
+    assert sum(set(theirs.id_to_piece(place)) == {"\u2581"} for place in range(len(theirs))) > 5
+    for text in [*lines, "".join(lines), "\n".join(lines)]:
+        assert ours.encode(text).tolist() == theirs.encode(text)
+
+
+def test_merges_by_score_are_not_the_scores_of_a_path(tmp_path: Path) -> None:
+    ours = Tokenizer.from_sentencepiece(write(tmp_path / "m.model", **MODELS["llama_2"]))
+    with pytest.raises(ConfigurationError, match="encoder=viterbi needs the scores of a Unigram vocabulary"):
+        ours.with_encoder("viterbi")
 
 
 def test_the_end_of_a_sentence_ends_a_document_and_text_never_becomes_it(model: Path) -> None:

@@ -38,6 +38,7 @@ def theirs(directory: Path) -> tokenizers.Tokenizer:
 @pytest.mark.parametrize("below", ["", "tokenizer.json", "text", "text/vocab.txt"])
 def test_ids_are_those_of_the_library(directory: Path, below: str) -> None:
     ours, library = open_existing(directory / below), theirs(directory)
+    assert Tokenizer.from_huggingface(directory / below).vocabulary == ours.vocabulary
     assert ours.vocab_size == library.get_vocab_size() == vocabulary_size(directory / below)
     for text in TEXTS:
         assert ours.encode(text).tolist() == library.encode(text, add_special_tokens=False).ids, text
