@@ -7,7 +7,7 @@ FILE of --english is a corpus that `corpus=files` reads, that of --pairs Multi30
 with the test set below DIR, that of --pku sentences of Chinese words. Trainings are read and never made: runs that are
 not there are `not shown here`. Counting tokens takes no training and is done where it is not stored. With --found, what
 is found is kept in FILE too, and of runs that are not there FILE says what another command left, with code of another
-version say, which finds the runs of its own.
+version say, which finds the runs of its own. FILE of the page is docs/findings.json.
 """
 
 import argparse
@@ -39,7 +39,7 @@ show with a power of 80 % ([report.md](report.md)). Bits per byte are lower wher
 of one claim each, not adjusted for how many there are; the tables of the runs adjust.
 """
 VERSIONS = """ Runs that code of an earlier version made
-were read by that code, with the same command, which left what it found in the file of `--found`."""
+were read by that code, with the same command, which left what it found in [findings.json](findings.json)."""
 
 
 def main(given: argparse.Namespace) -> None:
@@ -47,13 +47,20 @@ def main(given: argparse.Namespace) -> None:
     store = Store(_overrides(given), given.root)
     found = remembered(((claim, store.found(claim)) for claim in claims()), given.found)
     parts = [PAGE.format(arguments=_arguments(given), versions=VERSIONS if given.found else "")]
-    for paper in dict.fromkeys(claim.paper for claim, _ in found):
-        own = [(claim, measured) for claim, measured in found if claim.paper == paper]
-        parts.append(f"## {paper}\n\n{_counts(own)}\n\n{_table(own)}")
+    parts += sections(found)
     if given.pku:
         parts.append(segmentation_rows(given.pku))
     parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
     sys.stdout.write("\n".join(part.rstrip() + "\n" for part in parts))
+
+
+def sections(found: Sequence[tuple[Claim, Found | None]]) -> list[str]:
+    """Of each paper its claims and what was found."""
+    made = []
+    for paper in dict.fromkeys(claim.paper for claim, _ in found):
+        own = [(claim, measured) for claim, measured in found if claim.paper == paper]
+        made.append(f"## {paper}\n\n{_counts(own)}\n\n{_table(own)}")
+    return made
 
 
 def _table(found: Sequence[tuple[Claim, Found | None]]) -> str:

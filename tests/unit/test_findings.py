@@ -1,6 +1,7 @@
 """The page of findings: verdicts, what papers print, and rows of runs that are and are not there."""
 
 import importlib
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -133,6 +134,16 @@ def test_what_other_code_found_is_remembered_and_what_is_found_now_comes_first(t
     assert remembered([(one, found(0.7)), (other, None)], file) == [(one, found(0.7)), (other, found(2.0))]
     assert remembered([(one, None)], None) == [(one, None)]
     assert remembered([(claim(says="one", row={"encoder": "a"}), None)], file)[0][1] is None
+
+
+def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_the_runs(tmp_path: Path) -> None:
+    kept = shutil.copyfile(ROOT / "docs/findings.json", tmp_path / "findings.json")
+    claims = list(module("claims.papers").claims())
+    found = module("claims.remembered").remembered([(each, None) for each in claims], kept)
+    assert all(measured is not None for _, measured in found)
+    page = (ROOT / "docs/findings.md").read_text(encoding="utf-8")
+    for section in module("findings").sections(found):
+        assert section in page
 
 
 def test_the_list_of_tables_says_of_each_what_the_page_of_findings_says() -> None:
