@@ -2,7 +2,8 @@
 
 Sums run from the end of the pre-token, so they are the same floats everywhere. Ties go to fewer tokens, then to the
 longer first token, then to the longer second one, and so on. The library SentencePiece sums from the beginning, keeps
-32-bit floats and takes the longest last token of equals; imported tokenizers do the same.
+32-bit floats, which begin anew where they become large, and takes the longest last token of equals; imported tokenizers
+do the same.
 """
 
 import numpy as np
@@ -10,6 +11,9 @@ import numpy as np
 from paribus.native.functions import function
 from paribus.native.intrinsics import address_of, f64_at, i32_at
 from paribus.tokenization.kernels.trie import follow, token_of
+
+LARGE = 100_000.0
+"""Sums of SentencePiece beyond it begin anew: 32 bits would have too few left for differences."""
 
 
 @function
@@ -49,16 +53,28 @@ def best_path(model, lengths, scores, scored, units, count, work):
 
 
 @function
+def begin_anew(best, choices, start, last):
+    """Count the sums of `start` to `last` from that of `start`."""
+    offset = best[start]
+    for end in range(start, last + 1):
+        if end == start or choices[end] >= 0:
+            best[end] = np.float64(np.float32(best[end] - offset))
+
+
+@function
 def best_path_from_left(model, lengths, scores, units, count, work):
-    """The same as the library SentencePiece finds it."""
+    """The same as the library SentencePiece finds it: sums of 32 bits that begin anew where they become large."""
     base = address_of(work)
     best, choices = f64_at(base), i32_at(base + 8 * (count + 1))
     best[0] = 0.0
     for end in range(count + 1):
         choices[end] = np.int32(-1)
+    reached = np.int64(0)
     for start in range(count):
         if start > 0 and choices[start] < 0:
             continue
+        if abs(best[start]) > LARGE:
+            begin_anew(best, choices, start, reached)
         node = np.int64(0)
         for end in range(start + 1, count + 1):
             node = follow(model, units, start, end - 1, node)
@@ -67,6 +83,7 @@ def best_path_from_left(model, lengths, scores, units, count, work):
             rank = token_of(model, node)
             if rank < 0:
                 continue
+            reached = max(reached, np.int64(end))
             value = np.float64(np.float32(scores[rank] + best[start]))
             # Starts ascend, so of equals the longest last token stays.
             if choices[end] < 0 or value > best[end]:
