@@ -15,7 +15,7 @@ from paribus.tokenization.learn.demolition import child_sequences
 from paribus.tokenization.pretokenize.unicode_classes import class_table
 from paribus.tokenization.settings import Settings
 from paribus.tokenization.vocabulary.units import Unknown
-from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNIT, Vocabulary
+from paribus.tokenization.vocabulary.vocabulary import FIXED, SPECIAL, UNIT, Vocabulary
 
 UNKNOWN_RULES: dict[Unknown, int] = dict(zip(get_args(Unknown), range(3), strict=True))
 _SCORED_OR_WHOLE = {"unigram": "viterbi", "words": "whole"}
@@ -41,8 +41,9 @@ class EncodingTables:
             self._set_pairs(vocabulary)
             if settings.pretokenizer == "sentencepiece":
                 self._set(layout.TURNS, _turns(vocabulary))
-        if encoder not in _MERGING or (settings.whole_pretokens and encoder == layout.MERGE_RANK):
-            self._set_trie(vocabulary, units, expanded=settings.candidates == "expanded")
+        sought = _sought(vocabulary, settings)
+        if len(sought):
+            self._set_trie(vocabulary, units, sought)
             self._set(layout.SCORES, vocabulary.columns.scores)
         self._set(layout.DROP_PROBABILITY, round(settings.dropout * 2**32))
         self._set(layout.SEED, settings.seed)
@@ -100,10 +101,7 @@ class EncodingTables:
         self._set(layout.PAIRS_SHIFT, 64 - bits)
         self._set(layout.RESULTS, merges[:, 2])
 
-    def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, *, expanded: bool) -> None:
-        columns = vocabulary.columns
-        wanted = (columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0))
-        ranks = np.flatnonzero(wanted)
+    def _set_trie(self, vocabulary: Vocabulary, units: UnitTable, ranks: npt.NDArray[np.int64]) -> None:
         flat, offsets = unit_sequences(vocabulary, units, ranks)
         trie = token_trie(flat, offsets, ranks.astype(np.int32), len(vocabulary))
         lengths = np.zeros(len(vocabulary), dtype=np.int32)
@@ -114,6 +112,15 @@ class EncodingTables:
         self._set(layout.HEADS, trie.heads)
         self._set(layout.LENGTHS, lengths)
         self._set(layout.SHORTER, trie.shorter)
+
+
+def _sought(vocabulary: Vocabulary, settings: Settings) -> npt.NDArray[np.int64]:
+    """Ranks of the tokens that are looked for in text: none where all are merged."""
+    columns = vocabulary.columns
+    if settings.encoder in ("merge_rank", "dropout") and not settings.whole_pretokens:
+        return np.flatnonzero(columns.scores == FIXED)
+    expanded = settings.candidates == "expanded"
+    return np.flatnonzero((columns.kinds != SPECIAL) & (expanded | (columns.ids >= 0)))
 
 
 def _turns(vocabulary: Vocabulary) -> npt.NDArray[np.int32]:

@@ -57,7 +57,8 @@ def _model(data: bytes) -> SentencePieceModel:
     raw = [value for number, value in parts if number == 1 and isinstance(value, bytes)]
     trainer = dict(_fields(_only(parts, 2)))
     normalizer = dict(_fields(_only(parts, 3)))
-    pieces = tuple(map(_piece, raw))
+    byte_fallback = bool(_number(trainer, 35, 0))
+    pieces = tuple(_piece(piece, byte_fallback=byte_fallback) for piece in raw)
     if not pieces:
         raise ValueError("it has no pieces")
     # The library loads no model without a piece that is learned.
@@ -73,7 +74,7 @@ def _model(data: bytes) -> SentencePieceModel:
     return SentencePieceModel(
         pieces=pieces,
         kind=_number(trainer, 3, UNIGRAM),
-        byte_fallback=bool(_number(trainer, 35, 0)),
+        byte_fallback=byte_fallback,
         whitespace_after=bool(_number(trainer, 24, 0)),
         dummy_prefix=bool(_number(normalizer, 3, 1)),
         escaped=bool(_number(normalizer, 5, 1)),
@@ -82,12 +83,14 @@ def _model(data: bytes) -> SentencePieceModel:
     )
 
 
-def _piece(data: bytes) -> Piece:
+def _piece(data: bytes, *, byte_fallback: bool) -> Piece:
     fields = dict(_fields(data))
     text, score = fields.get(1, b""), fields.get(2, bytes(4))
     if not isinstance(text, bytes) or not isinstance(score, bytes):
         raise ValueError("a piece has no text or score")
-    return Piece(text.decode("utf-8"), float(struct.unpack("<f", score)[0]), _number(fields, 3, NORMAL))
+    # The library never finds a null character where it has the byte for it, as InternLM's model has.
+    kind = CONTROL if text == b"\0" and byte_fallback else _number(fields, 3, NORMAL)
+    return Piece(text.decode("utf-8"), float(struct.unpack("<f", score)[0]), kind)
 
 
 def _end(trainer: dict[int, Value], pieces: tuple[Piece, ...]) -> int:

@@ -1,8 +1,8 @@
 """Models of SentencePiece (Llama 2, T5, XLNet), with their ids.
 
 Ids are those of the library's `encode`: special tokens are not looked for in text. A merge of BPE is any two pieces
-that make a piece, in the order of that piece's score, leftmost first among equals; Unigram's sums, ties and runs of
-unknown characters are the library's (`kernels.viterbi`, `kernels.pieces`).
+that make a piece, in the order of that piece's score, leftmost first among equals, and what a user defined is cut out
+before; Unigram's sums, ties and runs of unknown characters are the library's (`kernels.viterbi`, `kernels.pieces`).
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ from paribus.tokenization.interchange.sentencepiece_file import (
 )
 from paribus.tokenization.pretokenize.sentencepiece_text import SPACE, SentencePieceText
 from paribus.tokenization.settings import Algorithm, EncoderName, Settings
-from paribus.tokenization.vocabulary.vocabulary import EntryKind, Vocabulary, VocabularyEntry
+from paribus.tokenization.vocabulary.vocabulary import FIXED, EntryKind, Vocabulary, VocabularyEntry
 
 _UNKNOWN_PENALTY = np.float32(10)
 _USER_DEFINED_BYTE = 0.1
@@ -62,7 +62,8 @@ def from_sentencepiece(path: Path) -> tuple[Vocabulary, Settings, SentencePieceT
         stopped="vocab_size",
         string_equal_pairs=0,
     )
-    return vocabulary, settings, SentencePieceText(model.rules, prefix=model.dummy_prefix)
+    fixed = [piece.text for piece in model.pieces if piece.kind == USER_DEFINED and model.kind == BPE]
+    return vocabulary, settings, SentencePieceText(model.rules, prefix=model.dummy_prefix, fixed=fixed)
 
 
 def _problems(model: SentencePieceModel) -> list[str]:
@@ -77,9 +78,6 @@ def _problems(model: SentencePieceModel) -> list[str]:
         f"{kinds[UNUSED]} unused pieces": kinds[UNUSED] > 0,
         f"{kinds[UNKNOWN]} unknown pieces (only 1)": kinds[UNKNOWN] != 1,
         f"{kinds[BYTE]} pieces of bytes": kinds[BYTE] != _BYTES * model.byte_fallback,
-        f"{kinds[USER_DEFINED]} user-defined pieces, which BPE looks for before anything else": (
-            model.kind == BPE and kinds[USER_DEFINED] > 0
-        ),
         f"{len(lacking)} characters of pieces that are no pieces, such as {next(iter(lacking), '')!r}": bool(lacking),
         "pieces with a space of their own": any(" " in text for text in spelled),
     }
@@ -90,7 +88,7 @@ def _entries(model: SentencePieceModel) -> list[VocabularyEntry]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
     listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
-    scores = _scores(model) if model.kind == UNIGRAM else [piece.score for piece in model.pieces]
+    scores = _scores(model) if model.kind == UNIGRAM else _turns(model)
     return [
         VocabularyEntry(
             rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place]
@@ -119,9 +117,14 @@ def _scores(model: SentencePieceModel) -> list[float]:
     return [_score(piece, least) for piece in model.pieces]
 
 
+def _turns(model: SentencePieceModel) -> list[float]:
+    """The scores by which BPE merges; what a user defined it never merges but takes whole."""
+    return [FIXED if piece.kind == USER_DEFINED else piece.score for piece in model.pieces]
+
+
 def _score(piece: Piece, unknown: float) -> float:
     if piece.kind == USER_DEFINED:
-        return (len(piece.text.encode("utf-8")) - 1) * _USER_DEFINED_BYTE
+        return float(np.float32((len(piece.text.encode("utf-8")) - 1) * _USER_DEFINED_BYTE))
     if piece.kind == UNKNOWN:
         return unknown
     if piece.kind == BYTE:
@@ -135,7 +138,7 @@ def _merges(model: SentencePieceModel, entries: list[VocabularyEntry]) -> list[t
     ranks = {
         model.pieces[entry.id].text: entry.rank
         for entry in entries
-        if entry.id is not None and entry.kind in ("unit", "token")
+        if entry.id is not None and model.pieces[entry.id].kind == NORMAL
     }
     rules: list[tuple[int, int, int]] = []
     for piece in sorted((piece for piece in model.pieces if piece.kind == NORMAL), key=lambda piece: -piece.score):

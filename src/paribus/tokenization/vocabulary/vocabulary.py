@@ -15,6 +15,8 @@ EntryKind = Literal["unit", "fallback", "token", "special", "unknown"]
 ENTRY_KINDS: tuple[EntryKind, ...] = get_args(EntryKind)
 UNIT, FALLBACK, TOKEN, SPECIAL, UNKNOWN = range(5)
 """Positions in `ENTRY_KINDS`."""
+FIXED = float(np.finfo(np.float32).max)
+"""The score of a token that is found in text before anything is merged, and takes no part in merges."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ class VocabularyEntry:
     continuation: bool = False
     """Whether it only stands inside a word, after another token (`##` in WordPiece)."""
     score: float = 0.0
-    """Log-probability (Unigram); of SentencePiece's BPE by which score merges come first; else 0."""
+    """Log-probability (Unigram); of SentencePiece's BPE by which score merges come first, or `FIXED`; else 0."""
 
 
 @dataclass(frozen=True, eq=False)
