@@ -3,7 +3,7 @@
 python benchmarks/imported_tokenizers.py --tokenizers FILE... --texts FILE... [--documents 1500]
 prints a Markdown table. A tokenizer is a `.model` of SentencePiece or a `vocab.txt` of BERT, uncased where
 `tokenizer_config.json` beside it does not say otherwise. Texts are JSON lines with a field `text`, or lines, compressed
-or not; of a file of JSON lines that many documents are taken, whole and line by line.
+or not; of a file of JSON lines that many documents are taken, whole and line by line, and all of them as one text.
 """
 
 import argparse
@@ -27,7 +27,7 @@ Encode = Callable[[str], list[int]]
 def main(tokenizers: Sequence[Path], files: Sequence[Path], documents: int) -> None:
     """Print the table."""
     texts = [text for file in files for text in _texts(file, documents)]
-    head = ["file", "SHA-256", "tokens", "texts", "ids", "texts with other ids"]
+    head = ["tokenizer", "SHA-256 begins", "tokens", "texts", "ids", "texts with other ids"]
     sys.stdout.write(table(head, [_row(path, texts) for path in tokenizers]))
 
 
@@ -38,7 +38,8 @@ def _row(path: Path, texts: Sequence[str]) -> list[str]:
         expected = theirs(text)
         ids, differ = ids + len(expected), differ + (ours.encode(text).tolist() != expected)
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
-    return [path.name, digest, f"{ours.vocab_size:,}", f"{len(texts):,}", f"{ids:,}", f"{differ:,}"]
+    name = path.stem if path.suffix == ".model" else path.parent.name
+    return [name, digest, f"{ours.vocab_size:,}", f"{len(texts):,}", f"{ids:,}", f"{differ:,}"]
 
 
 def _library(path: Path) -> Encode:
@@ -56,8 +57,9 @@ def _texts(file: Path, documents: int) -> Iterator[str]:
     if ".jsonl" not in file.suffixes:
         yield from lines
         return
-    for line in islice(lines, documents):
-        text = json.loads(line)["text"]
+    read = [json.loads(line)["text"] for line in islice(lines, documents)]
+    yield "\n".join(read)
+    for text in read:
         yield text
         yield from text.split("\n")
 
