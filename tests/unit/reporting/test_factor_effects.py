@@ -220,6 +220,15 @@ def test_what_is_undecided_says_how_many_seeds_it_takes_and_what_these_cost(tmp_
     assert needed
 
 
+def test_an_interval_without_0_that_decides_nothing_says_why(tmp_path: Path) -> None:
+    comparison, _ = head(tmp_path)
+    adjusted = [replace(effect, p_holm=0.0581) for effect in comparison.effects]
+    told = summary(replace(comparison, effects=adjusted), warned=False).findings
+    texts = {"".join(each.effect.values): each.text for each in told}
+    assert "undecided as one of 3 effects (p = 0.058, adjusted); " in texts["longest_first"]
+    assert "undecided; " in texts["scaffold_bpe"]
+
+
 def test_two_seeds_judge_no_factor(tmp_path: Path) -> None:
     _, findings = head(tmp_path, seeds=2)
     assert {finding.state for finding in findings.values()} == {"unjudged"}

@@ -135,7 +135,15 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
     if state == "unjudged":
         lacking = f"a judgement takes {SEEDS_TO_JUDGE} seeds a row, and {test.seeds} are shared"
         return Finding(effect, state, f"{named}: {measured}, not judged: {lacking}.")
-    return Finding(effect, state, f"{named}: {measured}, undecided; {_what_it_takes(effect, comparison)}.")
+    told = f"{named}: {measured}, undecided{_by_adjustment(effect)}; {_what_it_takes(effect, comparison)}."
+    return Finding(effect, state, told)
+
+
+def _by_adjustment(effect: Effect) -> str:
+    """Why an interval that leaves out 0, which is of one effect alone, decides nothing."""
+    if effect.test.low <= 0 <= effect.test.high:
+        return ""
+    return f" as one of {effect.tests} effects (p = {_p(effect.p_holm)}, adjusted)"
 
 
 def _unit(column: Column) -> str:
