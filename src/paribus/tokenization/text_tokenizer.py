@@ -23,14 +23,13 @@ from paribus.tokenization.learn.demolition import Demolish
 from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.pretokenize.patterns import PATTERNS
 from paribus.tokenization.pretokenize.sentencepiece_text import SentencePieceText
-from paribus.tokenization.settings import Algorithm, Candidates, EncoderName, Settings
+from paribus.tokenization.settings import Candidates, EncoderName, Settings
 from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN, Vocabulary
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _UNKNOWN_TEXT = "\ufffd".encode()
-NATURAL_ENCODERS: dict[Algorithm, EncoderName] = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
 DROPOUT = 0.1
 """Probability of the paper (Provilkov et al. 2020)."""
 
