@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from paribus.checks.combinations import impossible
+from paribus.checks.existing_tokenizer import with_natural_encoder
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose
 from paribus.config.schema import RunConfig
@@ -17,7 +18,7 @@ def compose_command(command: Command) -> Composition:
 
 def checked_run(data: Mapping[str, Any]) -> RunConfig:
     """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
-    config = build_run(data)
+    config = build_run(with_natural_encoder(data))
     if found := [Problem(path, message) for path, message in impossible(config)]:
         raise refuse(found)
     return config

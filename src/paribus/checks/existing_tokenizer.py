@@ -1,14 +1,30 @@
-"""What of an existing tokenizer can be refused before anything runs: what it is, and what the run wants of it."""
+"""What an existing tokenizer says before anything runs: its natural encoder, and what cannot be wanted of it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.config.groups.tokenization import ExistingTokenizer
+from paribus.config.groups.tokenization import NATURAL, ExistingTokenizer, encoder_made_for
 from paribus.config.schema import RunConfig
 from paribus.errors import DataError, ParibusError
 from paribus.modeling.problems import match_problems
-from paribus.tokenization.interchange.existing import locate
+from paribus.tokenization.interchange.existing import algorithm, locate
+
+
+def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A configuration as plain data whose encoder, where it is `natural`, is the one an existing tokenizer is made for.
+
+    As it is where there is no such tokenizer: who opens it says why.
+    """
+    tokenizer = data.get("tokenizer")
+    if data.get("encoder") != NATURAL or not isinstance(tokenizer, Mapping) or tokenizer.get("kind") != "existing":
+        return data
+    try:
+        made_by = algorithm(Path(str(tokenizer.get("path"))))
+    except ParibusError:
+        return data
+    return {**data, "encoder": encoder_made_for(made_by)}
 
 
 def problems(config: RunConfig) -> list[tuple[str, str]]:

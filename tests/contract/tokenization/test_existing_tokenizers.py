@@ -141,10 +141,8 @@ def test_a_plan_knows_its_size_and_it_brings_its_own_pretokenizer(places: dict[s
         compose_command(parse(["scale=tiny", "pretokenizer=existing"]))
 
 
-@pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_a_model_of_sentencepiece_is_copied_where_its_normalization_is_wanted(kind: str, tmp_path: Path) -> None:
-    source = tmp_path / "spiece.model"
-    with source.open("wb") as file:
+def sentencepiece_model(path: Path, kind: str) -> Path:
+    with path.open("wb") as file:
         SentencePieceTrainer.train(
             sentence_iterator=iter(TEXTS),
             model_writer=file,
@@ -153,6 +151,49 @@ def test_a_model_of_sentencepiece_is_copied_where_its_normalization_is_wanted(ki
             minloglevel=2,
             hard_vocab_limit=False,
         )
+    return path
+
+
+@pytest.mark.parametrize(
+    ("kind", "encoder"),
+    [("bpe", "merge_rank"), ("wordpiece", "left_to_right"), ("unigram", "viterbi"), ("words", "whole")],
+)
+def test_the_natural_encoder_of_a_tokenizer_of_ours_is_that_of_its_algorithm(
+    kind: Any, encoder: str, tmp_path: Path
+) -> None:
+    Tokenizer.train(TEXTS, algorithm=kind, vocab_size=270).with_encoder("left_to_right").save(tmp_path)
+    assert natural_encoder(tmp_path) == encoder
+
+
+def test_the_natural_encoder_of_others_is_that_of_the_model_in_their_files(
+    places: dict[str, Path], tmp_path: Path
+) -> None:
+    vocabulary = tmp_path / "vocab.txt"
+    vocabulary.write_text("[UNK]\n[SEP]\na\n##l\n", encoding="utf-8")
+    saved = Tokenizer.train(TEXTS, vocab_size=270).with_encoder("left_to_right").to_huggingface()
+    saved.save_pretrained(tmp_path / "wordpiece")
+    found = {
+        "vocab.txt": vocabulary,
+        "WordPiece": tmp_path / "wordpiece" / "tokenizer.json",
+        "BPE": places["tokenizer.json"],
+        "unigram": sentencepiece_model(tmp_path / "unigram.model", "unigram"),
+        "bpe": sentencepiece_model(tmp_path / "bpe.model", "bpe"),
+    }
+    assert {name: natural_encoder(path) for name, path in found.items()} == {
+        "vocab.txt": "left_to_right", "WordPiece": "left_to_right", "BPE": "merge_rank", "unigram": "viterbi",
+        "bpe": "merge_rank",
+    }  # fmt: skip
+
+
+def natural_encoder(path: Path) -> str:
+    command = ["scale=tiny", "tokenizer=existing", "encoder=natural", "tokenizer.lossless=false"]
+    (job,) = compose_command(parse([*command, f"tokenizer.path={path}"])).jobs
+    return job.config.encoder.kind
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_a_model_of_sentencepiece_is_copied_where_its_normalization_is_wanted(kind: str, tmp_path: Path) -> None:
+    source = sentencepiece_model(tmp_path / "spiece.model", kind)
     config = configured(source)
     with pytest.raises(ConfigurationError, match="SentencePiece model normalizes text"):
         build_vocabulary(context_at(tmp_path / "out", tmp_path / "work", config, {}))

@@ -186,16 +186,24 @@ def vocabulary_size(tokenizer: TrainableTokenizerConfig) -> int:
     return tokenizer.vocab_size
 
 
-NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
-"""What `encoder=natural` is of each kind of tokenizer; of others merge_rank."""
+NATURAL = {"kind": "natural"}
+_NATURAL_ENCODERS = {"wordpiece": "left_to_right", "unigram": "viterbi", "words": "whole"}
+
+
+def encoder_made_for(tokenizer: str) -> Mapping[str, str]:
+    """What `encoder=natural` is of a kind of tokenizer."""
+    return {"kind": _NATURAL_ENCODERS.get(tokenizer, "merge_rank")}
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for."""
+    """A configuration as plain data whose encoder, where it is `natural`, is the one its tokenizer is made for.
+
+    The files of an existing tokenizer say for what that is made; `paribus.checks` has read them.
+    """
     encoder, tokenizer = data.get("encoder"), data.get("tokenizer")
-    if encoder != {"kind": "natural"} or not isinstance(tokenizer, Mapping):
+    if encoder != NATURAL or not isinstance(tokenizer, Mapping):
         return data
-    return {**data, "encoder": {"kind": NATURAL_ENCODERS.get(str(tokenizer.get("kind")), "merge_rank")}}
+    return {**data, "encoder": encoder_made_for(str(tokenizer.get("kind")))}
 
 
 @group

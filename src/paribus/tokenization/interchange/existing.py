@@ -99,6 +99,21 @@ def vocabulary_size(path: Path) -> int:
     return len(described["model"]["vocab"].keys() | added)
 
 
+def algorithm(path: Path) -> str:
+    """How its vocabulary came about, as `tokenizer` calls it; of a kind that is refused when opened, any."""
+    found = locate(path)
+    if found.is_dir():
+        return str(read_object(found / SETTINGS).get("algorithm"))
+    if found.suffix == MODEL:
+        from paribus.tokenization.interchange.sentencepiece_file import UNIGRAM, read_model
+
+        return "unigram" if read_model(found).kind == UNIGRAM else "bpe"
+    if found.name == VOCABULARY_TEXT:
+        return "wordpiece"
+    model = read_object(found).get("model")
+    return str(model.get("type", "bpe")).lower() if isinstance(model, dict) else "bpe"
+
+
 def ended_early(path: Path) -> bool:
     """Whether its training ended below the size that was asked for, as no pair was left."""
     found = locate(path)
