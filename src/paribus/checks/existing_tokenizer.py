@@ -1,8 +1,8 @@
 """What an existing tokenizer says before anything runs: its natural encoder, and what cannot be wanted of it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.groups.tokenization import NATURAL, ExistingTokenizer, encoder_made_for
@@ -10,6 +10,9 @@ from paribus.config.schema import RunConfig
 from paribus.errors import DataError, ParibusError
 from paribus.modeling.problems import match_problems
 from paribus.tokenization.interchange.existing import algorithm, locate
+
+if TYPE_CHECKING:
+    from paribus.tokenization.tokenizer import Tokenizer
 
 
 def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -29,17 +32,30 @@ def with_natural_encoder(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def problems(config: RunConfig) -> list[tuple[str, str]]:
     """(config path, what is wrong) of every disagreement; that there is no tokenizer, its fingerprint tells."""
+    tokenizer, found = _opened(config)
+    if tokenizer is None:
+        return found
+    return [
+        *match_problems(config.model, tokenizer.vocab_size),
+        *impossible_schedule(config, tokenizer.vocab_size),
+        *unscorable(config, tokenizer.vocab_size),
+    ]
+
+
+def encoding_problems(config: RunConfig) -> list[tuple[str, str]]:
+    """Those of `problems` that do not depend on what is trained with it."""
+    return _opened(config)[1]
+
+
+def _opened(config: RunConfig) -> tuple["Tokenizer | None", list[tuple[str, str]]]:
+    """The tokenizer with the run's encoder, or why there is none; neither where no file is there."""
     if not isinstance(config.tokenizer, ExistingTokenizer):
-        return []
+        return None, []
     path = Path(config.tokenizer.path)
     try:
         locate(path)
     except DataError:
-        return []
-    return list(_disagreements(config, path, lossless=config.tokenizer.lossless))
-
-
-def _disagreements(config: RunConfig, path: Path, *, lossless: bool) -> Iterator[tuple[str, str]]:
+        return None, []
     from paribus.tokenization.build import with_encoder
     from paribus.tokenization.interchange.existing import open_existing
     from paribus.tokenization.settings import check_lossless
@@ -48,14 +64,10 @@ def _disagreements(config: RunConfig, path: Path, *, lossless: bool) -> Iterator
     try:
         tokenizer = open_existing(path)
         _ = tokenizer.eos_id
-        if lossless:
+        if config.tokenizer.lossless:
             field = "tokenizer.lossless"
             check_lossless(tokenizer.settings)
         field = "encoder.kind"
-        with_encoder(tokenizer, config.encoder)
+        return with_encoder(tokenizer, config.encoder), []
     except ParibusError as error:
-        yield field, str(error)
-        return
-    yield from match_problems(config.model, tokenizer.vocab_size)
-    yield from impossible_schedule(config, tokenizer.vocab_size)
-    yield from unscorable(config, tokenizer.vocab_size)
+        return None, [(field, str(error))]

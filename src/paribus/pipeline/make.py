@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from paribus.checks.existing_tokenizer import encoding_problems
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
@@ -35,8 +36,11 @@ class _Unrecorded:
 
 def check(config: RunConfig, targets: Sequence[str]) -> None:
     """ConfigurationError where this machine cannot make what is missing of what `targets` need; DataError for files."""
-    nodes = build_graph(config, OutputRoot.of(config).cache, targets=targets)
+    root = OutputRoot.of(config)
+    nodes = build_graph(config, root.cache, targets=targets)
     found = [*opening.problems(config.engine), *Devices().problems(config, nodes)]
+    if any(root.store.find(*nodes[name].place) is None for name in ("vocabulary", "tokens") if name in nodes):
+        found += encoding_problems(config)
     if found:
         raise refuse([Problem(*problem) for problem in found])
 

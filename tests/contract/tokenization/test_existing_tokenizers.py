@@ -19,6 +19,7 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.counts import training_flops
 from paribus.pipeline.graph import build_graph
+from paribus.pipeline.make import check
 from paribus.pipeline.prepare import prepare
 from paribus.planning.plan import make_plan
 from paribus.tokenization import Tokenizer
@@ -77,6 +78,19 @@ def test_what_a_run_wants_of_it_and_it_is_not_is_found_before_anything_runs(
     for path, groups in wanting.items():
         found = problems(replace(fitting, **groups))
         assert [field for field, _ in found] == [path], found
+
+
+@pytest.mark.parametrize("targets", ["token_statistics", "context_statistics"])
+def test_who_makes_tokens_alone_is_told_too_before_the_corpus_is_read(
+    targets: str, places: dict[str, Path], tmp_path: Path
+) -> None:
+    """Of the model, which is not trained, nothing is wanted."""
+    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", "tokenizer=existing"]
+    command += [f"tokenizer.path={places['directory']}", "budget=equal_flops", "budget.flops=1"]
+    (job,) = compose_command(parse(command)).jobs
+    check(job.config, (targets,))
+    with pytest.raises(ConfigurationError, match=r"encoder.kind: encoder=viterbi needs the scores"):
+        check(replace(job.config, encoder=ViterbiEncoder()), (targets,))
 
 
 def test_every_place_leads_to_the_same_tokens_and_their_number(places: dict[str, Path], tokenizer: Tokenizer) -> None:
