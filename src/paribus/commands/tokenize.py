@@ -22,14 +22,15 @@ Number = TypeVar("Number", int, float)
 OUTPUTS = ("ids", "tokens", "statistics")
 OPTIONS = ("tokenizer", "encoder", "output", "candidates", "demolish", "probability", "seed")
 USAGE = (
-    f"usage: paribus tokenize tokenizer=<directory> [encoder={'|'.join(get_args(EncoderName))}] "
+    f"usage: paribus tokenize tokenizer=<directory or file> [encoder={'|'.join(get_args(EncoderName))}] "
     f"[output={'|'.join(OUTPUTS)}] [candidates={'|'.join(get_args(Candidates))}] "
     f"[demolish={'|'.join(get_args(Demolish))}] [probability=0.1] [seed=0] < text"
 )
 HELP = f"""{USAGE}
 
 Encode standard input, UTF-8, with a trained tokenizer: a directory that `Tokenizer.save` wrote, a vocabulary of a run
-(paribus_runs/artifacts/vocabulary/KEY) or one of Hugging Face. Options that are not given are the tokenizer's own.
+(paribus_runs/artifacts/vocabulary/KEY), a tokenizer.json of Hugging Face, a *.model of SentencePiece or a vocab.txt of
+BERT, or the directory of one. Options that are not given are the tokenizer's own.
 
 output: ids on one line; tokens, one a line, escaped; statistics as JSON
 
@@ -78,7 +79,7 @@ def _compile() -> None:
 def _options(argv: list[str]) -> dict[str, str]:
     options = read_options(argv, OPTIONS)
     if "tokenizer" not in options:
-        raise ConfigurationError(f"which tokenizer? Name its directory\n{USAGE}")
+        raise ConfigurationError(f"which tokenizer? Name its directory or file\n{USAGE}")
     check_choice("output", options.get("output", "ids"), OUTPUTS)
     return options
 

@@ -107,6 +107,12 @@ def test_a_directory_without_tokenizer_is_refused(tmp_path: Path) -> None:
         locate(tmp_path)
 
 
+@pytest.mark.parametrize("name", ["absent.model", "absent/tokenizer.json", "bpe"])
+def test_a_path_that_leads_nowhere_is_told_from_one_without_tokenizer(name: str, tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=rf"{name}: there is no such file or directory, and so no tokenizer"):
+        locate(tmp_path / name)
+
+
 @pytest.mark.parametrize("name", ["run", "hugging face"])
 def test_the_stage_copies_ids_and_pretokenizer(
     name: str, places: dict[str, Path], tokenizer: Tokenizer, tmp_path: Path

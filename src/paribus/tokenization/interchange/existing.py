@@ -42,6 +42,8 @@ def locate(path: Path) -> Path:
     models = filter(_is_sentencepiece, sorted(path.glob(f"*{MODEL}")))
     candidates = [*models, path / TOKENIZER_JSON, path / VOCABULARY_TEXT]
     theirs = next((file for file in candidates if file.is_file()), None)
+    if theirs is None and not path.exists():
+        raise DataError(f"{path}: there is no such file or directory, and so no tokenizer")
     if theirs is None:
         raise DataError(
             f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there, nor "
