@@ -15,6 +15,7 @@ from paribus.commands.kept import export, list_runs, prune
 from paribus.config.arguments import parse
 from paribus.config.options import read_options
 from paribus.config.reference.describe import describe
+from paribus.config.reference.files import configuration_directory
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
@@ -177,6 +178,18 @@ def test_relative_links_lead_somewhere(page: Path) -> None:
 def test_every_verb_is_in_the_readme() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     assert [verb for verb in VERBS if f"paribus {verb}" not in text] == []
+
+
+def methods() -> list[tuple[str, str]]:
+    """Groups and choices in the README's table of methods."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8").partition("## The methods")[2]
+    return re.findall(r"^\| `(\w+)`[^|]*\| (.*) \|$", text, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("group", "choices"), methods())
+def test_the_readme_names_every_choice_of_a_group(group: str, choices: str) -> None:
+    named = set(re.findall(r"`([\w.]+)`", choices))
+    assert {path.stem for path in (configuration_directory() / group).glob("*.yaml")} - named == set()
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
