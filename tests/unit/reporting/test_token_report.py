@@ -9,6 +9,7 @@ import pytest
 from rich.console import Console
 
 from paribus.reporting.paper import block
+from paribus.reporting.paper.paper import sentence
 from paribus.reporting.tokenizers.paper import paper_lines
 from paribus.reporting.tokenizers.report import OF_LENGTHS, write_token_report
 from paribus.reporting.tokenizers.row import LENGTHS, Replaced, TokenRow, folded, numbers
@@ -121,6 +122,8 @@ def test_files_and_terminal_say_the_same(tmp_path: Path) -> None:
     for text in ("+2.50 %", "4.1000", "LONGEST"):
         assert text in shown and text in written
     assert "| LBPE | change | 2.25 | 2.50 | +0.25 |" in written
+    whose = f"{sentence(paper())} Ours are of the texts given here, the paper's of its own."
+    assert whose in " ".join(shown.split()) and whose in written
     assert all(len(line) <= 80 for line in shown.splitlines())
     csv = (tmp_path / "statistics.csv").read_text(encoding="utf-8").splitlines()
     assert csv[0].startswith("encoder,vocab_size,texts,") and len(csv) == 3

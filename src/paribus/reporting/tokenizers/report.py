@@ -39,6 +39,7 @@ OF_REPLACED = (
     "text on average; of new: how often those in their place do; rise: by how much more."
 )
 ALONE = "No row here makes the paper's choices with a vocabulary of its size, so its numbers stand alone."
+BESIDE = "Ours are of the texts given here, the paper's of its own."
 
 
 def write_token_report(
@@ -66,10 +67,10 @@ def write_token_report(
         REPLACED: replaced_lines(rows, head),
         PAPER: beside,
     }
+    of_paper = f"{sentence(paper)} {ALONE if alone else BESIDE}" if paper and beside else ""
     parts: list[str] = []
     for name, lines in tables.items():
         if lines:
-            of_paper = f"{sentence(paper) if paper else ''}{f' {ALONE}' if alone else ''}"
             notes = {title: LEGEND, LENGTHS: OF_LENGTHS, REPLACED: OF_REPLACED, PAPER: of_paper}
             parts += [
                 f"{'##' if parts else '#'} {markdown(name)}",
@@ -83,7 +84,7 @@ def write_token_report(
     heads, *counts = tables[LENGTHS]
     lengths = [[heading.removesuffix(" characters") for heading in heads], *counts[: len(rows)]]
     narrow = {LENGTHS: lengths, REPLACED: [line[:-1] for line in tables[REPLACED]], PAPER: tables[PAPER]}
-    said = {LENGTHS: OF_LENGTHS, REPLACED: OF_REPLACED} | ({PAPER: ALONE} if alone else {})
+    said = {LENGTHS: OF_LENGTHS, REPLACED: OF_REPLACED, PAPER: of_paper}
     return [*shown, *(plain_table(name, lines, width, said.get(name)) for name, lines in narrow.items() if lines)]
 
 
