@@ -1,5 +1,8 @@
 """Map a function over shards in this process, or in a pool of processes or threads on this machine.
 
+One shard alone is computed in this process as well: a small corpus has no more, and another process would first have to
+start and to import what this one has.
+
 Results come back in the order of the items whatever the number of workers, so an artefact never depends on it.
 """
 
@@ -10,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
+from itertools import chain, islice
 from types import TracebackType
 from typing import Self
 
@@ -31,7 +35,10 @@ class LocalEngine:
         self, function: Callable[[Item], Result], items: Iterable[Item], *, releases_gil: bool = False
     ) -> Iterator[Result]:
         """Results in item order, as `Engine` says; what `releases_gil` is called by threads of this process."""
-        if self.workers == 1:
+        given = iter(items)
+        first = list(islice(given, 2)) if self.workers > 1 else []
+        items = chain(first, given)
+        if len(first) < 2:
             yield from map(function, items)
             return
         checked = function if releases_gil else partial(_of_one_code, loaded_code().digest, function)

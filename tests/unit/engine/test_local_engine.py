@@ -53,6 +53,16 @@ def test_a_function_that_releases_the_lock_runs_in_threads_of_this_process() -> 
     assert main not in seen
 
 
+def process(_: int) -> int:
+    return os.getpid()
+
+
+def test_one_item_alone_needs_no_other_process_and_several_have_some() -> None:
+    assert list(LocalEngine(2).map(process, iter([1]))) == [os.getpid()]
+    assert list(LocalEngine(2).map(process, [])) == []
+    assert os.getpid() not in LocalEngine(2).map(process, range(2))
+
+
 def die(number: int) -> int:
     os.kill(os.getpid(), signal.SIGKILL)
     return number
@@ -71,7 +81,7 @@ def test_a_worker_that_is_killed_ran_out_of_memory_only_where_the_kernel_counted
     counted = iter(kills)
     monkeypatch.setattr(local, "out_of_memory_kills", lambda: next(counted))
     with raised:
-        list(LocalEngine(2).map(die, [1]))
+        list(LocalEngine(2).map(die, [1, 2]))
 
 
 def test_an_error_ends_the_map_and_what_was_not_begun_is_left() -> None:
