@@ -132,4 +132,5 @@ TOKEN_STATISTICS = Stage(
     inputs=_token_statistics_inputs,
     identity=_segmentations,
     build=_build_token_statistics,
+    imports=("paribus.evaluation.token_statistics",),
 )

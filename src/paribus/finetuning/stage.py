@@ -55,6 +55,7 @@ FINETUNING_DATA = Stage(
     inputs=always(),
     identity=fields("finetuning", "tasks", "answer_characters", "document_characters", "limit"),
     build=build_data,
+    imports=("paribus.finetuning.data",),
     outside=Outside(lambda config: config.finetuning, _fingerprint),
 )
 FINETUNING = Stage(
@@ -63,6 +64,7 @@ FINETUNING = Stage(
     inputs=always("finetuning_data", "training"),
     identity=together(fields("finetuning"), fields("evaluation", "precision"), seeds(finetuning_seeds)),
     build=build,
+    imports=("paribus.finetuning.run",),
     device=_device,
     facts=facts,
 )

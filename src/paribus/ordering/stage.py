@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates
+from paribus.config.groups.embedding import EmbeddingDuplicates, NoDuplicates, TransformersEmbedder
 from paribus.config.groups.ordering import (
     ClusterOrdering,
     InContextOrdering,
@@ -117,6 +117,8 @@ EMBEDDINGS = Stage(
     inputs=always("corpus"),
     identity=fields("embedder"),
     build=_build_embeddings,
+    imports=("paribus.ordering.embed.build",),
+    online=lambda config: isinstance(config.embedder, TransformersEmbedder),
     outside=Outside(lambda config: config.embedder, _fingerprint_of_embedder),
     device=_device_of_embedder,
 )
@@ -126,6 +128,8 @@ NEIGHBOURS = Stage(
     inputs=always("embeddings"),
     identity=fields("neighbours"),
     build=_build_neighbours,
+    # Not what searches: faiss may look for devices as it is imported.
+    imports=("paribus.ordering.embed.artifact", "paribus.ordering.neighbours.lists"),
     device=_device_of_neighbours,
 )
 LEXICAL_NEIGHBOURS = Stage(
@@ -134,6 +138,7 @@ LEXICAL_NEIGHBOURS = Stage(
     inputs=always("corpus"),
     identity=fields("ordering", "neighbours", *_BM25),
     build=_build_lexical_neighbours,
+    imports=("paribus.ordering.lexical.build",),
 )
 DUPLICATES = Stage(
     "duplicates",
@@ -141,6 +146,7 @@ DUPLICATES = Stage(
     inputs=_duplicates_inputs,
     identity=fields("duplicates"),
     build=_build_duplicates,
+    imports=("paribus.ordering.duplicates.build",),
 )
 ORDER = Stage(
     "order",
@@ -171,4 +177,5 @@ CONTEXT_STATISTICS = Stage(
         all_but("packing", "attention"), fields("model", "context_length", "context_bytes"), seed_of("contexts")
     ),
     build=_build_context_statistics,
+    imports=("paribus.ordering.context_statistics",),
 )

@@ -14,11 +14,13 @@ from typing import Any
 import psutil
 import pytest
 
+from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.engine.process_ends import OOM_SCORE
 from paribus.pipeline.making import children
 from paribus.pipeline.making.children import Child, Job, Outlets, start_child
 from paribus.pipeline.stages import STAGES
 from paribus.store.code import Code, loaded_code
+from support.run_config import run_config
 
 STAND_IN = """
 import json, os, signal, sys, time, weakref
@@ -282,3 +284,10 @@ def test_what_the_server_imports_starts_no_thread_of_python_and_opens_no_device(
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert printed.split() == ["1", "False"]
     assert "paribus.training.build" in modules
+
+
+def test_every_stage_is_forked_unless_it_may_ask_a_network() -> None:
+    assert [stage.name for stage in STAGES.values() if not stage.imports] == []
+    hub = TransformersEmbedder(path="org/encoder", revision="0" * 40)
+    assert STAGES["embeddings"].online(run_config(embedder=hub))
+    assert not STAGES["embeddings"].online(run_config())
