@@ -1,11 +1,9 @@
 """What becomes of finished runs: a model that leaves its root is the one that was trained."""
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +16,7 @@ from paribus.cli import main
 from paribus.commands.kept.exported_files import pad_token
 from paribus.tokenization import Tokenizer
 from support.command_line import OVERRIDES, paribus, write_corpus
+from support.transformers_alone import TransformersAlone
 
 EOS = "<|endoftext|>"
 TEXTS = ["The river carries silt.", "An engine burns 12345 fuel", "河流把水 and  stones\n", "🙂 <|endoftext|>"]
@@ -42,6 +41,13 @@ def _here(finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
     return finished / "paribus_runs"
 
 
+@pytest.fixture(scope="module")
+def user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TransformersAlone]:
+    """A user who imports transformers and has nothing of paribus imported."""
+    with TransformersAlone(tmp_path_factory.mktemp("alone")) as user:
+        yield user
+
+
 def trained(root: Path, arm: str) -> Path:
     """The last checkpoint of an arm."""
     sweep = json.loads(next((root / "sweeps").glob("*/sweep.json")).read_text(encoding="utf-8"))
@@ -55,13 +61,16 @@ def python_blocks(card: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("arm", ARMS)
-def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(here: Path, arm: str) -> None:
+def test_an_exported_model_is_loaded_as_its_card_says_and_has_the_ids_of_paribus(
+    here: Path, user: TransformersAlone, arm: str
+) -> None:
     assert main(["export", arm, "models/mine", f"root={here}"]) == 0
     blocks = python_blocks(Path("models/mine/README.md"))
     ids_of = "tokenizer(text, split_special_tokens=True)['input_ids']"
     tell = f"found = [{ids_of} for text in {TEXTS!r}] + [model.num_parameters()]"
     code = f"{blocks[0]}\n{tell}\nimport json\nprint(json.dumps(found))"
-    done = subprocess.run([sys.executable, "-c", code], cwd="models", capture_output=True, text=True, check=True)
+    done = user.run(code, Path("models"))
+    assert done.returncode == 0, done.stderr
     *ids, parameters = json.loads(done.stdout)
     tokenizer = Tokenizer.load(trained(here, arm) / "tokenizer")
     assert ids == [tokenizer.encode(text).tolist() for text in TEXTS]
@@ -113,13 +122,16 @@ def test_padding_is_the_token_that_is_called_so_or_the_one_that_ends_a_document(
     assert pad_token(special) == padding
 
 
-def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(here: Path) -> None:
+def test_a_tokenizer_that_auto_tokenizer_cannot_read_is_refused_without_the_line_of_its_card(
+    here: Path, user: TransformersAlone
+) -> None:
     assert main(["export", "scaffold_bpe longest_first", "mine", f"root={here}"]) == 0
     assert not Path("mine/tokenizer.json").exists()
     loading, alone = python_blocks(Path("mine/README.md"))
     assert "import paribus.tokenization.interchange.huggingface" in loading
     without = "from transformers import AutoTokenizer\nAutoTokenizer.from_pretrained('mine')"
-    assert subprocess.run([sys.executable, "-c", without], capture_output=True, check=False).returncode
+    refused = user.run(without, Path())
+    assert refused.returncode == 1 and "_from_pretrained" in refused.stderr, "it is the reading that fails"
     found: dict[str, Tokenizer] = {}
     exec(alone, found)  # type: ignore[arg-type]
     expected = Tokenizer.load(trained(here, "scaffold_bpe longest_first") / "tokenizer")
@@ -135,7 +147,7 @@ def test_no_code_is_exported(here: Path, arm: str) -> None:
     assert not any("auto_map" in Path("mine", name).read_text("utf-8") for name in names if name.endswith(".json"))
 
 
-def test_code_is_exported_where_it_is_asked_for_and_needed(here: Path) -> None:
+def test_code_is_exported_where_it_is_asked_for_and_needed(here: Path, user: TransformersAlone) -> None:
     """As a user has it who installed transformers alone: paribus cannot be imported there."""
     assert main(["export", "scaffold_bpe longest_first", "mine", "--with-code", f"root={here}"]) == 0
     assert [path.name for path in Path("mine").rglob("*.py")] == ["tokenization_paribus.py"]
@@ -143,8 +155,8 @@ def test_code_is_exported_where_it_is_asked_for_and_needed(here: Path) -> None:
     ids = f"[tokenizer(text, split_special_tokens=True)['input_ids'] for text in {TEXTS!r}]"
     told = f"[{ids}, tokenizer('a{EOS}')['input_ids'][-1] == model.config.eos_token_id, tokenizer.model_max_length]"
     code = f"import sys\nsys.modules['paribus'] = None\n{loading}\nimport json\nprint(json.dumps({told}))"
-    environment = os.environ | {"HF_MODULES_CACHE": str(Path("modules").absolute()), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment)
+    done = user.run(code, Path())
+    assert done.returncode == 0, done.stderr
     found: dict[str, Tokenizer] = {}
     exec(alone, found)  # type: ignore[arg-type]
     length = json.loads(Path("mine/config.json").read_text(encoding="utf-8"))["max_position_embeddings"]
