@@ -79,6 +79,13 @@ def test_a_run_of_another_size_vocabulary_or_budget_has_none_and_the_report_says
     assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K and a budget of 100B tokens.")
 
 
+def test_a_budget_that_does_not_matter_is_no_reason(tmp_path: Path) -> None:
+    run = ours(tmp_path, **LIKE | {"parameters": 2e6, "budget": {"kind": "equal_steps", "steps": 3}})
+    (reason,) = papers.without_number(parse({**BLOCK, "budget": "any"}), compare([run], ("encoder",)))
+    assert "budget" not in reason
+    assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K.")
+
+
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
     found, (reason,) = told(ours(tmp_path, **LIKE, tokenizer="scaffold_bpe"))
     assert found is None

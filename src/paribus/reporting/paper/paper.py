@@ -52,7 +52,8 @@ def without_number(paper: Paper, comparison: Comparison) -> list[str]:
     if unlike:
         ours = [Setting.of(run) for row in unlike for run in row.runs]
         theirs = [paper.rows[index].setting for row in unlike for index in _labelled(row, paper, comparison)]
-        mine, its = described(ours, "another kind"), described(theirs, "any size")
+        budget = any(setting.budget for setting in theirs)
+        mine, its = described(ours, "another kind", budget=budget), described(theirs, "any size", budget=budget)
         reasons.append((unlike, f"ours have {mine}; its rows of the same choices have {its}"))
     names = [(", ".join(some([comparison.row_name(row) for row in rows])), reason) for rows, reason in reasons]
     return [f"No number of the paper stands beside {who}: {reason}." for who, reason in names]

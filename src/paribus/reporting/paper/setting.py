@@ -95,13 +95,13 @@ def short(count: float) -> str:
     return f"{count:.0f}"
 
 
-def described(settings: Sequence[Setting], otherwise: str) -> str:
-    """What several settings have, each value once; `otherwise` stands for what is None."""
+def described(settings: Sequence[Setting], otherwise: str, *, budget: bool) -> str:
+    """What several settings have, each value once; `otherwise` stands for what is None; with `budget` that too."""
     parameters = [short(each.parameters) if each.parameters else otherwise for each in settings]
     vocabularies = [short(each.vocabulary) if each.vocabulary else otherwise for each in settings]
     budgets = [str(each.budget or otherwise) for each in settings]
     model = f"{_listed(parameters)} parameters with a vocabulary of {_listed(vocabularies)}"
-    return f"{model} and a budget of {_listed(budgets)}"
+    return f"{model} and a budget of {_listed(budgets)}" if budget else model
 
 
 def _listed(names: Sequence[str]) -> str:
