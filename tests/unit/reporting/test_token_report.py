@@ -81,6 +81,12 @@ def test_what_replaced_other_tokens_has_a_rise_where_these_occur() -> None:
     assert replaced_lines([row("a"), row("b", base=0)], "encoder") == []
 
 
+def test_tokens_that_nothing_replaced_have_no_frequency_of_what_did() -> None:
+    fewer = Replaced(gone=60, gone_share=0.06, gone_frequency=20.0, came=0, came_frequency=0.0)
+    _, line = replaced_lines([row("a"), row("b", base=0, replaced=fewer)], "encoder")
+    assert line[3:6] == ["20.0", "–", "–"]
+
+
 def test_the_papers_number_stands_beside_rows_of_its_choices_and_size() -> None:
     rows = [row("merge_rank"), row("longest_first", base=0, bytes_per_token=4.1)]
     lines = paper_lines(paper(), rows, all_numbers(rows), ("encoder",))

@@ -55,7 +55,7 @@ def replaced_lines(rows: Sequence[TokenRow], head: str) -> Lines:
                 whole(new.gone),
                 percent(new.gone_share),
                 once(new.gone_frequency),
-                once(new.came_frequency),
+                once(new.came_frequency) if new.came else ABSENT,
                 ABSENT if new.rise is None else signed(new.rise),
                 rows[row.baseline].name,
             ]
