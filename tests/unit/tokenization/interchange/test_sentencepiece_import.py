@@ -73,6 +73,7 @@ TIES: dict[str, Callable[[str, float], float]] = {
     "runs_of_spaces": lambda text, score: -1e9 if set(text) == {"\u2581"} else score,
     "five_of_a_score": lambda _, score: score // 5,
     "all_alike": lambda _, score: 0.0,
+    "zeros_of_both_signs": lambda text, _: -0.0 if len(text) % 2 else 0.0,
 }
 
 
