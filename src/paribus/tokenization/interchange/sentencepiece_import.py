@@ -71,6 +71,7 @@ def _problems(model: SentencePieceModel) -> list[str]:
     spelled = [piece.text for piece in model.pieces if piece.kind in (NORMAL, USER_DEFINED)]
     letters = {text for text in spelled if len(text) == 1}
     lacking = sorted(set("".join(spelled)) - letters)
+    beyond = sum(not abs(piece.score) < FIXED for piece in model.pieces)
     found = {
         f"model_type {model.kind} (only BPE and Unigram)": model.kind not in _NATURAL,
         "whitespace after words (treat_whitespace_as_suffix)": model.whitespace_after,
@@ -80,6 +81,8 @@ def _problems(model: SentencePieceModel) -> list[str]:
         f"{kinds[BYTE]} pieces of bytes": kinds[BYTE] != _BYTES * model.byte_fallback,
         f"{len(lacking)} characters of pieces that are no pieces, such as {next(iter(lacking), '')!r}": bool(lacking),
         "pieces with a space of their own": any(" " in text for text in spelled),
+        "empty pieces": any(not piece.text for piece in model.pieces),
+        f"{beyond} scores that are no finite number below {FIXED:.2g}": beyond > 0,
     }
     return [problem for problem, holds in found.items() if holds]
 
@@ -88,7 +91,7 @@ def _entries(model: SentencePieceModel) -> list[VocabularyEntry]:
     """Characters first, then fallback bytes, longer pieces, the unknown one and the special ones, each by id."""
     kinds: tuple[EntryKind, ...] = ("unit", "fallback", "token", "unknown", "special")
     listed = sorted(range(len(model.pieces)), key=lambda place: (kinds.index(_kind(model.pieces[place])), place))
-    scores = _scores(model) if model.kind == UNIGRAM else _turns(model)
+    scores = _scores(model) if model.kind == UNIGRAM else _merging_scores(model)
     return [
         VocabularyEntry(
             rank, place, _bytes(model.pieces[place]), 0, None, False, _kind(model.pieces[place]), score=scores[place]
@@ -117,7 +120,7 @@ def _scores(model: SentencePieceModel) -> list[float]:
     return [_score(piece, least) for piece in model.pieces]
 
 
-def _turns(model: SentencePieceModel) -> list[float]:
+def _merging_scores(model: SentencePieceModel) -> list[float]:
     """The scores by which BPE merges; what a user defined it never merges but takes whole."""
     return [FIXED if piece.kind == USER_DEFINED else piece.score for piece in model.pieces]
 

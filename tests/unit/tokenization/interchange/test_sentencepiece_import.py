@@ -188,6 +188,27 @@ def test_what_would_not_be_the_same_is_refused_by_name(options: dict[str, Any], 
         Tokenizer.from_sentencepiece(file)
 
 
+@pytest.mark.parametrize("kind", ["llama_2", "t5", "gemma"])
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"score": float("nan")}, "1 scores that are no finite number"),
+        ({"score": float("-inf")}, "1 scores that are no finite number"),
+        ({"score": 3.4028234663852886e38}, "1 scores that are no finite number"),
+        ({"piece": ""}, "empty pieces"),
+    ],
+)
+def test_a_damaged_piece_is_refused_before_it_is_saved(
+    kind: str, change: dict[str, Any], reason: str, tmp_path: Path
+) -> None:
+    proto = sentencepiece_model_pb2.ModelProto.FromString(trained(**MODELS[kind]))
+    for name, value in change.items():
+        setattr(proto.pieces[-5], name, value)
+    (tmp_path / "m.model").write_bytes(proto.SerializeToString())
+    with pytest.raises(ConfigurationError, match=reason):
+        Tokenizer.from_sentencepiece(tmp_path / "m.model")
+
+
 @pytest.mark.parametrize("cut", [0, 1, 100, 3000])
 def test_a_truncated_file_is_named(cut: int, tmp_path: Path) -> None:
     file = tmp_path / "m.model"
