@@ -114,7 +114,7 @@ def paths(cls: type[Any], prefix: str) -> Iterator[str]:
 
 
 def groups() -> list[str]:
-    return [path.name for path in configuration_directory().iterdir() if path.is_dir()]
+    return sorted(path.name for path in configuration_directory().iterdir() if path.is_dir())
 
 
 def watch() -> list[bool]:

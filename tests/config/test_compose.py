@@ -307,6 +307,16 @@ def test_an_amount_beyond_all_numbers_is_refused() -> None:
     assert "no Hydra override" in message or "is not a Hydra override" in message
 
 
+@pytest.mark.parametrize("text", ["=1", "+=[1,2]", "++=[1,nan]", "~=1", "~", "@a=1"])
+def test_an_override_that_names_nothing_is_told_by_its_text(text: str) -> None:
+    assert problems(text, "-m") == {text: "is not a Hydra override: it names no field and no group"}
+
+
+def test_an_override_with_line_ends_is_told_in_one_line() -> None:
+    text = "0\n .=\n  \x1b[2J]:x"
+    assert list(problems(text)) == [r"'0\n .=\n  \x1b[2J]:x'"]
+
+
 def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
     evaluation = compose("evaluation.shots_of={ag_news: [32]}").jobs[0].config.evaluation
     assert evaluation.task_shots("ag_news") == (32,)

@@ -215,12 +215,17 @@ def _knowing(
 
 
 def _parse(text: str, problems: list[Problem]) -> Override | None:
+    # Line ends and control characters would take the message apart, and the terminal with it.
+    shown = text if text.isprintable() else repr(text)
     try:
         parsed = OverridesParser.create().parse_override(text)
     except (HydraException, ValueError) as error:  # ValueError: a number of more digits than Python reads
         named = "=" in text or text.startswith("~")
         told = f"is not a Hydra override: {in_a_line(error)}" if named else without_a_value(text)
-        problems.append(Problem(text, told))
+        problems.append(Problem(shown, told))
+        return None
+    if not parsed.key_or_group:
+        problems.append(Problem(shown, "is not a Hydra override: it names no field and no group"))
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
