@@ -5,7 +5,9 @@ python benchmarks/training.py [--device auto|cpu|cuda] [--shapes NAME ...] [--ou
 The contestants train the same weights on the same contexts with the same optimizer and learning rates. Every
 measurement is a process of its own, in the environment that paribus gives a stage. Where memory suffices for all at
 once they take turns every few steps, so that they meet the machine in the same state; otherwise they run after one
-another, in an order drawn for each round. The exit status is 1 where a contestant fails or losses differ that must not.
+another, in an order drawn for each round, or as they are named where there is one round.
+
+The exit status is 1 where a contestant fails or losses differ that must not.
 
 Model-FLOPs utilisation: FLOPs a token after Chowdhery et al. 2022 (PaLM, arXiv 2204.02311), appendix B, 6 N + 12 ·
 layers · width · context length, N without the input embedding, nothing added for activations that are computed again;
@@ -23,6 +25,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -35,6 +38,7 @@ from loops.shapes import Shape
 
 from paribus.config.identity import everything
 from paribus.modeling.counts import artefact_bytes, flops_per_token
+from paribus.store import atomic
 
 CONTESTANTS = ("bare", "bare_logits", "paribus", "trainer", "trainer_compiled", CHECKPOINTED)
 CONTESTANT_OF = {CHECKPOINTED: "paribus", UNDISTURBED: "paribus"}
@@ -52,18 +56,26 @@ def main(given: argparse.Namespace) -> int:
     device = _device(given)
     gpu = device["type"] == "cuda"
     known, default = (shapes.GPU, shapes.GPU_DEFAULT) if gpu else (shapes.CPU, shapes.CPU_DEFAULT)
-    results = [_measure(known[name], device, given) for name in given.shapes or default]
+    results: list[Results] = []
+    for name in given.shapes or default:
+        for found in _measure(known[name], device, given):
+            _write_numbers(given.json, device, [*results, found])
+        results.append(found)
     report = f"{_machine(device, given)}\n{tables.report(results, device, EVERY)}"
     sys.stdout.write(report)
     if given.output:
         given.output.write_text(report, encoding="utf-8")
-    if given.json:
-        found = [
-            {"shape": vars(one.shape), "flops": one.flops, "problem": one.problem, "answers": one.answers}
-            for one in results
-        ]
-        given.json.write_text(json.dumps({"device": device, "results": found}), encoding="utf-8")
     return 0 if all(one.right for one in results if not one.problem) else 1
+
+
+def _write_numbers(path: Path | None, device: dict[str, Any], results: list[Results]) -> None:
+    """Every number so far."""
+    found = [
+        {"shape": vars(one.shape), "flops": one.flops, "problem": one.problem, "answers": one.answers}
+        for one in results
+    ]
+    if path:
+        atomic.write_text(path, json.dumps({"device": device, "results": found}))
 
 
 def _device(given: argparse.Namespace) -> dict[str, Any]:
@@ -77,18 +89,21 @@ def _device(given: argparse.Namespace) -> dict[str, Any]:
     return device | {"memory": device["memory"] or shapes.free_memory(), "precision": precision}
 
 
-def _measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
+def _measure(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Iterator[Results]:
+    """What was measured, each time that there is more; last the whole."""
     asked = _changed(shape, given)
     gpu, half = device["type"] == "cuda", device["precision"] == "bf16"
     fitted = shapes.fitting(asked, device["memory"], half=half, gpu=gpu)
     if given.micro_batch:
         fitted = asked
     if isinstance(fitted, str):
-        return Results(shape, 0, device["precision"], fitted)
+        yield Results(shape, 0, device["precision"], fitted)
+        return
     while True:
-        results = _play(fitted, device, given)
+        for results in _play(fitted, device, given):
+            yield results
         if not results.out_of_memory or fitted.micro_batch == 1:
-            return results
+            return
         fitted = fitted.halved()
 
 
@@ -98,8 +113,8 @@ def _changed(shape: Shape, given: argparse.Namespace) -> Shape:
     return dataclasses.replace(shape, **{name: value for name, value in asked.items() if value})
 
 
-def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Results:
-    """Rounds of all contestants; where one wants for memory, no more are made.
+def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Iterator[Results]:
+    """Rounds of all contestants, after each of them that measures alone; where one wants for memory, no more are made.
 
     A peak that is measured is the best of all rounds.
     """
@@ -117,7 +132,9 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Re
         for turn in range(given.rounds):
             if not device["stated"]:
                 device["peak"] = max(device["peak"], _device(given)["peak"])
-            for group in _groups(random.Random(turn).sample(names, len(names)), together=results.together):
+            # One round alone may be broken off: what is named first is measured first.
+            order = random.Random(turn).sample(names, len(names)) if given.rounds > 1 else names
+            for group in _groups(order, together=results.together):
                 _report(f"{shape.name}, micro-batch {shape.micro_batch}, round {turn + 1}, {', '.join(group)}")
                 jobs = [
                     Job(CONTESTANT_OF.get(name, name), everything(used), directory, warmup, window)
@@ -126,9 +143,9 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> Re
                 ]
                 for name, answer in zip(group, run_in_turn(jobs, given.limit), strict=True):
                     results.answers.setdefault(name, []).append(answer)
+                yield results
                 if results.out_of_memory:
-                    return results
-    return results
+                    return
 
 
 def _groups(names: list[str], *, together: bool) -> list[list[str]]:
@@ -186,7 +203,7 @@ def _arguments() -> argparse.Namespace:
     add("--limit", type=float, default=1800.0, help="seconds after which a process is given up")
     add("--directory", type=Path, help="where inputs and checkpoints lie while they are needed")
     add("--output", type=Path, help="file for the tables")
-    add("--json", type=Path, help="file for every number")
+    add("--json", type=Path, help="file for every number, rewritten as they are measured")
     return parser.parse_args()
 
 

@@ -31,6 +31,10 @@ class Alone:
         """Nothing is to be prepared."""
         return model
 
+    def unwrap_model(self, model: Any) -> Any:
+        """Nothing wraps it."""
+        return model
+
     def no_sync(self, model: Any) -> Any:
         """Nothing is synchronized."""
         return nullcontext()

@@ -1,7 +1,8 @@
-"""A training that is killed with signal 9 and goes on, beside one that was left alone."""
+"""A training that is killed, or that SIGTERM stops, and goes on, beside one that was left alone."""
 
 import json
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -16,45 +17,54 @@ GOES_ON = r"training goes on from the checkpoint of step ([\d,]+)"
 """What a command says of a training that it found begun."""
 LIMIT = 1e-3
 """By how much of itself a loss may differ where a GPU's sums have no fixed order."""
+SIGNALS = {"killed": signal.SIGKILL, "stopped": signal.SIGTERM}
+DETERMINISTIC = "training.deterministic=true"
 
 
 def measure(given: Given) -> Answer:
-    """The largest relative difference of a loss, and whether all bytes are the same."""
-    alone, killed, longer = given.work / "alone", given.work / "killed", () if given.tiny else LONGER
-    answer = Answer()
-    answer.expect(ran(given, alone, *longer, log=given.work / "alone.txt") == 0, last_line(given.work / "alone.txt"))
-    steps = _kill(given, killed, longer)
-    answer.numbers["killed after steps"] = steps
-    answer.expect(steps >= KILLED_AFTER[given.tiny], "the run ended before it could be killed")
-    answer.expect(ran(given, killed, *longer, log=given.work / "again.txt") == 0, last_line(given.work / "again.txt"))
-    went_on = re.search(GOES_ON, (given.work / "again.txt").read_text(encoding="utf-8"))
+    """The largest relative difference of a loss, and whether all bytes are the same.
+
+    One that is stopped has deterministic operations alone, and must end with the same bytes.
+    """
+    alone, broken_off = given.work / "alone", given.work / given.of
+    overrides = (*([] if given.tiny else LONGER), *([DETERMINISTIC] if given.of == "stopped" else []))
+    answer, logs = Answer(), [given.work / f"{name}.txt" for name in ("alone", "again")]
+    answer.expect(ran(given, alone, *overrides, log=logs[0]) == 0, last_line(logs[0]))
+    steps = _break_off(given, broken_off, overrides)
+    answer.numbers[f"{given.of} after steps"] = steps
+    answer.expect(steps >= KILLED_AFTER[given.tiny], f"the run ended before it could be {given.of}")
+    answer.expect(ran(given, broken_off, *overrides, log=logs[1]) == 0, last_line(logs[1]))
+    went_on = re.search(GOES_ON, logs[1].read_text(encoding="utf-8"))
     answer.numbers["went on from step"] = int(went_on[1].replace(",", "")) if went_on else 0
     answer.expect(went_on is not None, "the training began anew instead of going on")
+    if given.of == "stopped":
+        answer.expect(answer.numbers["went on from step"] >= steps, "no checkpoint was written at the stop")
     if answer.wrong:
         return answer
-    losses = [_losses(artefact(root, "training") / "metrics.jsonl") for root in (alone, killed)]
+    losses = [_losses(artefact(root, "training") / "metrics.jsonl") for root in (alone, broken_off)]
     differs = max(abs(one / other - 1) for one, other in zip(*losses, strict=True))
-    weights = [sorted(artefact(root, "training").glob("step_*/model.safetensors"))[-1] for root in (alone, killed)]
+    weights = [sorted(artefact(root, "training").glob("step_*/model.safetensors"))[-1] for root in (alone, broken_off)]
     answer.numbers |= {
         "steps": len(losses[0]),
         "losses differ by": differs,
         "same bytes": weights[0].read_bytes() == weights[1].read_bytes(),
     }
     answer.expect(differs <= LIMIT, f"losses differ by {differs:.2g}, above {LIMIT:g}")
-    answer.expect(given.device == "cuda" or answer.numbers["same bytes"], "on a CPU the bytes must be the same")
+    may_round = given.device == "cuda" and given.of == "killed"
+    answer.expect(may_round or answer.numbers["same bytes"], "the bytes must be the same")
     return answer
 
 
-def _kill(given: Given, root: Path, overrides: tuple[str, ...]) -> int:
-    """Kill a run once it has trained some steps, and the stage with it; how many, none if it ended before."""
-    process = started(given, root, *overrides, log=given.work / "killed.txt")
+def _break_off(given: Given, root: Path, overrides: tuple[str, ...]) -> int:
+    """Break a run off once it has trained some steps; after how many, none if it ended before."""
+    process = started(given, root, *overrides, log=given.work / "broken_off.txt")
     steps = 0
     while process.poll() is None and steps < KILLED_AFTER[given.tiny]:
         time.sleep(0.02)
         steps = max((_lines(path) for path in root.glob("cache/work/**/metrics.jsonl")), default=0)
         steps = steps or max((_lines(path) for path in root.rglob("metrics.jsonl")), default=0)
     ended = process.poll() is not None
-    process.kill()
+    process.send_signal(SIGNALS[given.of])
     process.wait()
     return 0 if ended else steps
 

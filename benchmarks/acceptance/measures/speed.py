@@ -4,6 +4,7 @@ import json
 import statistics
 import subprocess
 import sys
+import time
 from typing import Any
 
 from loops.shapes import Shape, configuration
@@ -17,20 +18,25 @@ AIMS = {"468m": 0.50, "1.2b": 0.50, "6.7b_8_layers": 0.55}
 FILLED = {"468m": 64}
 """Micro-batches that the loop has memory for and the models of transformers, which make all logits, have not."""
 
+SPARE_S = 5.0
+"""Of the step's seconds, in which what was measured until then is told."""
+
 
 def measure(given: Given) -> Answer:
     """Utilisation and milliseconds a step by loop, of one round of `benchmarks/training.py`; a missed aim is wrong.
 
-    What a GPU's memory has room for is measured of the loop alone, too; either may reach the aim.
+    What a GPU's memory has room for is measured of the loop alone, too; either may reach the aim. Where the step's time
+    is over, what was measured until then is told.
     """
     answer, shape, reached = Answer(), "demo" if given.tiny else given.of, 0.0
+    until = time.monotonic() + given.limit_s - SPARE_S
     contestants = ["paribus", "bare_logits", *(["bare", "trainer_compiled"] if given.of == "468m" else [])]
     calls = {shape: ["--contestants", *contestants]}
     if filled := FILLED.get(given.of):
         rows = 2 if given.tiny else filled
         calls[f"{shape}, micro-batch {rows}"] = ["--contestants", "paribus", "--micro-batch", str(rows)]
     for number, (name, options) in enumerate(calls.items()):
-        for loop, (seconds, share, causal) in _measured(answer, given, shape, number, options).items():
+        for loop, (seconds, share, causal) in _measured(answer, given, shape, number, options, until=until).items():
             answer.numbers[f"{name} {loop}"] = {"ms": 1e3 * seconds, "utilisation": share, "causal only": causal}
             reached = max(reached, share if loop == "paribus" else 0.0)
     if not given.tiny and given.of in AIMS:
@@ -39,14 +45,19 @@ def measure(given: Given) -> Answer:
 
 
 def _measured(
-    answer: Answer, given: Given, shape: str, number: int, options: list[str]
+    answer: Answer, given: Given, shape: str, number: int, options: list[str], *, until: float
 ) -> dict[str, tuple[float, float, float]]:
     """Seconds a step, share of the peak, and that without attention to the future, by loop."""
     file = given.work / f"speed_{number}.json"
     command = [sys.executable, str(ROOT / "benchmarks" / "training.py"), "--device", given.device, "--shapes", shape]
     command += ["--rounds", "1", "--steps", "10", "--json", str(file), "--directory", str(given.work), *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    answer.expect(done.returncode == 0, f"benchmarks/training.py ended with {done.returncode}: {done.stderr[-500:]}")
+    left = max(until - time.monotonic(), 1.0)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left)
+        ended = f"benchmarks/training.py ended with {done.returncode}: {done.stderr[-500:]}"
+        answer.expect(done.returncode == 0, ended)
+    except subprocess.TimeoutExpired:
+        answer.wrong.append(f"{shape}: not all was measured in {given.limit_s:.0f} s")
     if not file.exists():
         return {}
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
