@@ -55,6 +55,11 @@ class Watch:
         """Whether warm-up is over and the last step is not done."""
         return self.warmup <= self._done < self.steps
 
+    @property
+    def over(self) -> bool:
+        """Whether the last step is done."""
+        return self._done >= self.steps
+
     def step(self) -> None:
         """A step is done."""
         self._done += 1
