@@ -40,26 +40,26 @@ class Step:
 
 STEPS = (
     Step("environment", "versions, peak of matrix products, copies", 60, alone=True),
-    Step("gpu_tests", "pytest -m gpu", 200),
+    Step("gpu_tests", "pytest -m gpu", 180),
     Step("losses", "losses beside the CPU's", 150, of="llama"),
     Step("losses", "losses beside the CPU's", 150, of="gpt_neox"),
     Step("losses", "losses beside the CPU's", 150, of="encoder_decoder"),
     Step("groups", "a group of one process by DDP and FSDP2", 90),
     Step("memory", "peak of training beside the prediction", 150),
     Step("short_memory", "a step that runs out of memory", 60),
-    Step("interrupted", "a killed training that goes on", 220, of="killed"),
-    Step("interrupted", "a deterministic training that SIGTERM stops, and that goes on", 220, of="stopped"),
+    Step("interrupted", "a killed training that goes on", 180, of="killed"),
+    Step("interrupted", "a deterministic training that SIGTERM stops, and that goes on", 180, of="stopped"),
     Step("continued", "a training that continues a shorter one", 150),
     Step("uncompiled", "a training where no C compiler is", 120),
-    Step("whole_runs", "paribus run, again, and two at once", 220),
+    Step("whole_runs", "paribus run, again, and two at once", 180),
     Step("compiling", "first step, compiled cold and warm", 90, alone=True),
-    Step("micro_batch", "the largest micro-batch, found by trial", 90, alone=True),
+    Step("micro_batch", "the largest micro-batch, found by trial", 150, alone=True),
     Step("scoring", "scores and texts beside lm-eval's model class", 120, alone=True),
     Step("speed", "468M beside transformers and Trainer", 280, 2, alone=True, of="468m"),
     Step("speed", "1.2B beside transformers", 200, 2, alone=True, of="1.2b"),
     Step("encoder", "vectors of documents beside the CPU's", 50, 2, alone=True),
     Step("neighbours", "the nearest of a million vectors beside the CPU's", 50, 2, alone=True),
-    Step("speed", "8 layers of the width of 6.7B beside transformers", 240, 3, alone=True, of="6.7b_8_layers"),
+    Step("speed", "8 layers of the width of 6.7B beside transformers", 200, 3, alone=True, of="6.7b_8_layers"),
     Step("speed", "128K tokens of vocabulary beside transformers", 120, 3, alone=True, of="468m_128k"),
     Step("speed", "documents in contexts of 8,192 beside transformers", 120, 3, alone=True, of="468m_documents"),
     Step("shares", "where the time of a step goes", 60, 3, alone=True),
@@ -124,9 +124,18 @@ def run(step: Step, given: Given, running: Running) -> Outcome:
         answer = json.loads(files[1].read_text(encoding="utf-8"))
         state = "wrong" if answer["wrong"] else "passed"
         return Outcome(step.name, step.about, state, seconds, answer["numbers"], answer["wrong"])
-    last = said.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-LAST_LINES:]
     failed = "failed" if state == "passed" else state
-    return Outcome(step.name, step.about, failed, seconds, {}, last)
+    return Outcome(step.name, step.about, failed, seconds, {}, _last(said) + _commands_said(inside))
+
+
+def _last(log: Path, lines: int = LAST_LINES) -> list[str]:
+    return log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-lines:]
+
+
+def _commands_said(directory: Path) -> list[str]:
+    """What the commands of a step said last, of which it tells only where it comes to its end."""
+    logs = sorted(directory.glob("*.txt"), key=lambda path: path.stat().st_mtime)
+    return [f"{log.name}: {line}" for log in logs for line in _last(log, 1)]
 
 
 def environment() -> dict[str, str]:

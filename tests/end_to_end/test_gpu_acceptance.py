@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import gpu_acceptance  # noqa: E402
+from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
 from acceptance.stepping import difference, distance  # noqa: E402
@@ -59,6 +60,19 @@ def test_a_step_that_fails_or_takes_too_long_says_so_and_stops_nothing(tmp_path:
     assert slow.state == "too long" and not slow.numbers
     lines = table([missing.to_json(), slow.to_json()]).splitlines()
     assert lines[2].startswith("| not_there | failed |") and lines[3].startswith("| losses_llama | too long |")
+
+
+def test_what_commands_of_a_step_said_is_told_where_it_takes_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "modules" / "acceptance").mkdir(parents=True)
+    measure = "import json, sys, time, pathlib\ngiven = json.loads(pathlib.Path(sys.argv[2]).read_text())\n"
+    measure += "pathlib.Path(given['directory'], 'alone.txt').write_text('first\\ntraining: starting\\n')\n"
+    (tmp_path / "modules" / "acceptance" / "child.py").write_text(f"{measure}time.sleep(60)\n", encoding="utf-8")
+    given = Given("cpu", True, str(tmp_path), 1.0)
+    monkeypatch.setattr(steps, "environment", lambda: {"PYTHONPATH": str(tmp_path / "modules")})
+    outcome = run(Step("sleeps", "sleeps", 2), given, Running())
+    assert (outcome.state, outcome.wrong) == ("too long", ["alone.txt: training: starting"])
 
 
 def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,9 +211,9 @@ def test_what_cannot_be_done_is_refused_before_any_step(given: list[str], said: 
 def test_three_calls_make_every_step_within_nine_minutes_each() -> None:
     parts = {part: [step for step in STEPS if step.part == part] for part in (1, 2, 3)}
     assert sum(map(len, parts.values())) == len(STEPS)
-    for steps in parts.values():
-        at_once = max((step.limit_s for step in steps if not step.alone), default=0)
-        assert at_once + sum(step.limit_s for step in steps if step.alone) <= 10 * 60
+    for part in parts.values():
+        at_once = max((step.limit_s for step in part if not step.alone), default=0)
+        assert at_once + sum(step.limit_s for step in part if step.alone) <= 10 * 60
 
 
 def test_every_step_has_its_module() -> None:

@@ -11,7 +11,7 @@ from acceptance.given import Answer, Given
 
 KILLED_AFTER = {True: 50, False: 600}
 """Steps of a rehearsal and of a GPU, past a checkpoint."""
-LONGER = ("budget.tokens=2000000", "training.checkpoint_every=500")
+LONGER = ("budget.tokens=1000000", "training.checkpoint_every=500")
 """A GPU makes the steps of a rehearsal before anybody can kill them."""
 GOES_ON = r"training goes on from the checkpoint of step ([\d,]+)"
 """What a command says of a training that it found begun."""
