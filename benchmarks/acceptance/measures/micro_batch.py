@@ -13,6 +13,7 @@ from acceptance.given import Answer, Given
 from acceptance.stepping import batches, seconds_a_step, stepper
 from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE
+from paribus.training.step.loss import compile_anew
 
 ROWS = 512
 """Contexts of a global batch, more than fit at once."""
@@ -55,6 +56,7 @@ def _milliseconds(given: Given, *, search: bool) -> tuple[int, float]:
     if search:
         tried = partial(trial, stepped.accelerator, ALONE, stepped.prepared, shape.context_length)
         found = largest_fitting(config.training.micro_batch, ROWS, tried)
+        compile_anew()
         stepped = replace(stepped, micro_batch=found)
         (given.work / "found").write_text(str(found), encoding="utf-8")
     batch = next(iter(batches(ROWS, shape.context_length, shape.vocab_size, 1)))

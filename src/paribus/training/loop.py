@@ -35,6 +35,7 @@ from paribus.training.state.shards import WeightSource, load_weights
 from paribus.training.state.snapshot import load_optimizer_tensors, take_snapshot
 from paribus.training.state.writer import CheckpointWriter
 from paribus.training.step.dropout import DropoutSeeds, has_dropout
+from paribus.training.step.loss import compile_anew
 from paribus.training.step.schedule import learning_rate
 from paribus.training.step.step import StepMemoryError, Stepper, StepResult
 
@@ -140,6 +141,7 @@ class _Loop:
                 short = str(error)
             smaller = halved(self.run, self.stepper.micro_batch, len(batch.inputs), short)
             release_memory()
+            compile_anew()
             self.stepper = replace(self.stepper, micro_batch=smaller)
 
     def _record(self, batch: Batch, rate: float, result: StepResult) -> None:
@@ -226,6 +228,7 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
     found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
+    compile_anew()
     if run.main and kept:
         kept.keep(found)
         run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")

@@ -16,6 +16,7 @@ from paribus.stage.context import SilentReporter
 from paribus.training.build import build
 from paribus.training.step import step as step_module
 from support import forked
+from support.compiled import record_symbolic
 from support.stages import files
 from support.training_inputs import TRAINING, config, context, execute, write_inputs
 
@@ -65,6 +66,13 @@ def test_a_later_step_halves_too_and_the_weights_agree_up_to_rounding(
     execute(tmp_path, "halved", inputs, config(training=FOUR))
     first, second = (load_file(tmp_path / n / "output/step_00000014/model.safetensors") for n in ("straight", "halved"))
     assert all(np.allclose(first[name], second[name], rtol=1e-3, atol=1e-5) for name in first)
+
+
+def test_halves_are_compiled_for_their_size_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs, symbolic = write_inputs(tmp_path), record_symbolic(monkeypatch)
+    refuse(monkeypatch, most=2)
+    execute(tmp_path, "halved", inputs, config(training=dataclasses.replace(FOUR, compile="always")))
+    assert symbolic and not any(symbolic)
 
 
 def test_what_cannot_be_halved_and_a_deterministic_training_are_refused(

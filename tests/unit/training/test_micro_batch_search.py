@@ -1,5 +1,6 @@
 """The search for the largest micro-batch, with an allocator's answers in place of a GPU's."""
 
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE
 from paribus.training.processes.parallel import Prepared, prepare
+from support.compiled import record_symbolic
 from support.training_inputs import TRAINING
 
 
@@ -81,6 +83,20 @@ def test_a_trial_that_fails_of_memory_is_no_error_and_any_other_is(
         trial(accelerator, ALONE, made, 8, 3)
 
 
+def searching(directory: Path, case: tuple[int, str, str], said: list[str]) -> Any:
+    """A run whose micro-batch is given, or 0 and of 4 by the formula, on a kind of device, in two processes."""
+    given, device, parallel = case
+    return SimpleNamespace(
+        micro_batch=MicroBatch(directory, given),
+        accelerator=SimpleNamespace(device=torch.device(device), num_processes=2),
+        training=SimpleNamespace(parallel=parallel, micro_batch=4),
+        batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
+        host=ALONE,
+        main=True,
+        report=SimpleNamespace(message=said.append),
+    )
+
+
 @pytest.mark.parametrize(
     ("case", "found"),
     [
@@ -97,15 +113,26 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     given, device, parallel, start = case
     monkeypatch.setattr(loop, "trial", lambda accelerator, host, prepared, length, size: size <= 8)
     said: list[str] = []
-    run: Any = SimpleNamespace(
-        micro_batch=MicroBatch(tmp_path, given),
-        accelerator=SimpleNamespace(device=torch.device(device), num_processes=2),
-        training=SimpleNamespace(parallel=parallel, micro_batch=4),
-        batches=SimpleNamespace(global_batch=32, contexts=SimpleNamespace(context_length=8)),
-        host=ALONE,
-        main=True,
-        report=SimpleNamespace(message=said.append),
-    )
+    run = searching(tmp_path, (given, device, parallel), said)
     assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
     assert MicroBatch(tmp_path, given).used == (8 if found == 8 else None)
     assert len(said) == (found == 8)
+
+
+def test_a_step_after_the_search_is_compiled_for_its_size_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As it is where the micro-batch is given: with the same kernels, and so with the same rounding."""
+    symbolic = record_symbolic(monkeypatch)
+    cuda(monkeypatch, 0)
+    training = replace(TRAINING, compile="always")
+    model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
+    accelerator, _ = make_accelerator(training)
+    made = prepare(accelerator, model, training, None)
+    monkeypatch.setattr(loop, "trial", lambda _, host, made, length, size: trial(accelerator, host, made, length, size))
+    assert loop.first_micro_batch(searching(tmp_path, (0, "cuda", "ddp"), []), made, 0) == 16
+    assert any(symbolic)
+    symbolic.clear()
+    tokens = torch.zeros((16, 8), dtype=torch.int64)
+    made.wrapped(tokens, tokens).backward()
+    assert symbolic and not any(symbolic)

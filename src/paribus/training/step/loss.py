@@ -87,6 +87,14 @@ def compile_loss(loss: SummedLoss | SummedPairLoss) -> None:
     loss.of_logits = torch.compile(fused_loss_and_difference)
 
 
+def compile_anew() -> None:
+    """Forget what was compiled in this process: the next micro-batch is compiled for its own size.
+
+    After two sizes PyTorch compiles for any, which may round otherwise, and be slower, than what one size alone gets.
+    """
+    torch.compiler.reset()
+
+
 def document_attention(inputs: torch.Tensor, eos_id: int) -> torch.Tensor:
     """The mask of tokens that attend to those of their own document only, bool (rows, 1, L, L), true where they do.
 
