@@ -45,6 +45,8 @@ DESCRIPTION_TAG = "mlflow.note.content"
 """What MLflow shows as the description of a run, Markdown."""
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
 FAILURE_LOG = "report.log"
+PICTURES = "pictures.json"
+"""Beside the events of a sweep: the pictures of its report, which are drawn again once they show something else."""
 
 
 def report_command(command: Command, console: Console) -> int:
@@ -152,7 +154,7 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
         directory = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
-        report, missing, numbers = _write(composition, runs, directory, output)
+        report, missing, numbers = _write(composition, runs, directory, events / PICTURES, output)
         _tell(report, numbers, sweep, config, events)
     output.show(report)
     message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
@@ -169,7 +171,8 @@ def _compare_aside(
     """`compare` without anything written below the output root, and so without the tracker."""
     directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
     try:
-        report, missing, _ = _write(composition, runs, directory, output)
+        kept = OutputRoot.of(composition.jobs[0].config).sweep(sweep.id) / PICTURES
+        report, missing, _ = _write(composition, runs, directory, kept, output)
     except BaseException:
         shutil.rmtree(directory)
         raise
@@ -218,7 +221,7 @@ def _logged(log: Path) -> str:
 
 
 def _write(
-    composition: Composition, runs: Sequence[PreparedRun], directory: Path, output: _Output
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path, pictures: Path, output: _Output
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.reporting.report import write_report
@@ -240,6 +243,7 @@ def _write(
         overlap=overlap,
         table=experiment.table if experiment else None,
         tell=output.tell,
+        kept=pictures,
     )
     return report, missing, table_numbers(report.comparison) | (overlap.metrics() if overlap else {})
 

@@ -4,6 +4,7 @@ The same records give the same bytes: nothing of the moment or the machine goes 
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -31,6 +32,7 @@ from paribus.store import atomic
 
 if TYPE_CHECKING:
     from paribus.reporting.plots.curves import Curve
+    from paribus.reporting.plots.picture import Plot
     from paribus.reporting.plots.vocabularies import OverlapMatrix
 
 PLOTS = "plots"
@@ -64,6 +66,7 @@ def write_report(
     overlap: "OverlapMatrix | None" = None,
     table: TableConfig | None = None,
     tell: Callable[[RenderableType], None] = lambda shown: None,
+    kept: Path | None = None,
 ) -> Report:
     """Compare runs and write the report into `directory`, which is created.
 
@@ -78,6 +81,7 @@ def write_report(
         overlap: how the vocabularies of the runs overlap, for a plot of it.
         table: block `table` of an experiment file; without it the table has all measures.
         tell: called with what a terminal shows, before pictures are drawn and files written, which takes longer.
+        kept: file of the pictures as they are drawn, from which the same are taken; without it they are drawn.
 
     Raises:
         FairnessError: the runs differ in more than the factors and the seed.
@@ -105,7 +109,7 @@ def write_report(
     )
     terminal = _terminal(document)
     tell(terminal)
-    document = _drawn(document, curves, overlap)
+    document = replace(document, plots=_plots(document, curves, overlap, kept))
     tidy = tidy_table(comparison, numbers)
     files = {name: _write(directory / name, content) for name, content in _contents(document, tidy).items()}
     _remove_others(directory / PLOTS, files)
@@ -115,17 +119,30 @@ def write_report(
     return Report(comparison, files, terminal, plain, markdown_head(document))
 
 
-def _drawn(
-    document: ReportDocument, curves: "Mapping[str, Curve] | None", overlap: "OverlapMatrix | None"
-) -> ReportDocument:
-    """The document with its pictures, of `curves` or those of the runs' events."""
+def _plots(
+    document: ReportDocument,
+    curves: "Mapping[str, Curve] | None",
+    overlap: "OverlapMatrix | None",
+    kept: Path | None,
+) -> list["Plot"]:
+    """The pictures of a document, of `curves` or those of the runs' events."""
+    from paribus.reporting import kept_pictures
     from paribus.reporting.plots.comparison import MOST_ROWS, plots
     from paribus.reporting.plots.curves import read_curves
 
     comparison = document.comparison
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
-    return replace(document, plots=plots(comparison, curves, overlap, document.summary.findings))
+    shown = (comparison, curves, overlap, document.summary.findings)
+    digest = kept_pictures.digest(shown) if kept else None
+    if kept and digest and (found := kept_pictures.read(kept, digest)) is not None:
+        return found
+    made = plots(*shown)
+    if kept and digest:
+        # They are drawn again where they cannot be kept, in a root that may only be read.
+        with suppress(OSError):
+            kept_pictures.keep(kept, digest, made)
+    return made
 
 
 def _contents(document: ReportDocument, tidy: pa.Table) -> dict[str, bytes]:

@@ -114,7 +114,7 @@ def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:
     """
     deciding = {name for node in run.nodes.values() for name in node.identity["identity"]} - {"seeds"}
     composed = run_identity(run.job.config, run.nodes)
-    recorded = {name: record["identity"][name] for name in {*deciding, "fingerprints"} & set(record["identity"])}
+    recorded = {name: value for name, value in record["identity"].items() if name in {*deciding, "fingerprints"}}
     return {name: value for name, value in composed.items() if name not in deciding} | recorded
 
 
