@@ -1,17 +1,20 @@
 """Hydra's reading and merging of the files of groups, each of them once for all compositions of a command."""
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
+from hydra._internal import defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository, IConfigRepository
 from hydra.core.config_search_path import ConfigSearchPath
-from hydra.core.default_element import ResultDefault
+from hydra.core.default_element import InputDefault, ResultDefault
 from hydra.errors import HydraException
 from hydra.plugins.config_source import ConfigResult
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 _HYDRAS = "hydra/"
 _MERGED = "hydra of these files"
@@ -53,6 +56,11 @@ class Loader(ConfigLoaderImpl):
         self.repository = ReadOnce(path)
         self._of_hydra = dict[tuple[str, ...], DictConfig]()
 
+    def load_configuration(self, *given: Any, **named: Any) -> DictConfig:
+        """As Hydra's own, in three quarters of the time."""
+        with _choices_where_looked_up():
+            return super().load_configuration(*given, **named)
+
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
 
@@ -81,3 +89,19 @@ class _Merged(ResultDefault):
     def __init__(self, config: DictConfig) -> None:
         super().__init__(config_path=_MERGED)
         self.config = config
+
+
+@contextmanager
+def _choices_where_looked_up() -> Iterator[None]:
+    """For each list of defaults Hydra makes a configuration of all choices so far, in which few lists look one up."""
+    of_all = defaults_list._create_interpolation_map
+
+    def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
+        looked_up = any(default.is_interpolation() for default in defaults_list)
+        return of_all(overrides, defaults_list, self_added) if looked_up else OmegaConf.create()
+
+    defaults_list._create_interpolation_map = of_those
+    try:
+        yield
+    finally:
+        defaults_list._create_interpolation_map = of_all
