@@ -30,7 +30,7 @@ from acceptance.stepping import difference, distance  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 
-LONG = ("gpu_tests", "compiling", "interrupted", "whole_runs", "continued", "uncompiled", "speed")
+LONG = ("gpu_tests", "compiling", "micro_batch", "interrupted", "whole_runs", "continued", "uncompiled", "speed")
 """Steps of a minute and more, of things that other tests do on a CPU too; `make gpu-rehearsal` has them as well."""
 REHEARSED = list({step.of if step.module == "losses" else step.module: step for step in STEPS}.values())
 REHEARSED = [step for step in REHEARSED if step.module not in LONG]
