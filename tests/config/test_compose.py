@@ -54,6 +54,11 @@ def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
     assert (config.model.width, config.budget.tokens) == (32, 6_000_000)
 
 
+@pytest.mark.parametrize(("words", "shots"), [(["scale=demo"], (0,)), (["experiment=demo"], (0,)), ([], (0, 5))])
+def test_models_whose_contexts_hold_no_examples_are_asked_without(words: list[str], shots: tuple[int, ...]) -> None:
+    assert {job.config.evaluation.shots for job in compose(*words).jobs} == {shots}
+
+
 @pytest.mark.parametrize(
     ("name", "kind", "field", "amount"),
     [

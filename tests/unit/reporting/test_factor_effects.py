@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paribus.reporting.notes.summary import Finding, summary
+from paribus.reporting.notes.summary import Finding, duration, summary
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.effects import Effect, effects
@@ -258,3 +258,11 @@ def test_the_files_begin_with_the_answer(tmp_path: Path) -> None:
     assert (tmp_path / "report/plots/factors.png").is_file()
     assert report.plain["findings"][0]["state"] == "better"
     assert "<details><summary>Tests, overlap and what was equal</summary>" in text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(51, "51 device-seconds"), (90, "90 device-seconds"), (150, "2 device-minutes"), (5_400, "1.5 device-hours")],
+)
+def test_a_cost_is_told_in_the_unit_that_fits(seconds: float, told: str) -> None:
+    assert duration(seconds / 3600) == told

@@ -191,4 +191,4 @@ def duration(hours: float) -> str:
     """Hours of devices in the unit that fits."""
     if hours >= 1:
         return f"{hours:,.1f} device-hours"
-    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 60 else f"{3600 * hours:.0f} device-seconds"
+    return f"{60 * hours:.0f} device-minutes" if hours >= 1 / 30 else f"{3600 * hours:.0f} device-seconds"
