@@ -54,7 +54,16 @@ def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
     assert (config.model.width, config.budget.tokens) == (32, 6_000_000)
 
 
-@pytest.mark.parametrize(("words", "shots"), [(["scale=demo"], (0,)), (["experiment=demo"], (0,)), ([], (0, 5))])
+@pytest.mark.parametrize(
+    ("words", "shots"),
+    [
+        ([], (0,)),
+        (["scale=demo"], (0,)),
+        (["experiment=demo"], (0,)),
+        (["scale=paper"], (0, 5)),
+        (["evaluation=papers", "evaluation.data=."], (0, 5)),
+    ],
+)
 def test_models_whose_contexts_hold_no_examples_are_asked_without(words: list[str], shots: tuple[int, ...]) -> None:
     assert {job.config.evaluation.shots for job in compose(*words).jobs} == {shots}
 
@@ -323,7 +332,7 @@ def test_an_override_with_line_ends_is_told_in_one_line() -> None:
 
 
 def test_a_task_may_have_numbers_of_examples_of_its_own() -> None:
-    evaluation = compose("evaluation.shots_of={ag_news: [32]}").jobs[0].config.evaluation
+    evaluation = compose("evaluation.shots=[0,5]", "evaluation.shots_of={ag_news: [32]}").jobs[0].config.evaluation
     assert evaluation.task_shots("ag_news") == (32,)
     assert evaluation.task_shots("boolq") == evaluation.shots == (0, 5)
 

@@ -109,7 +109,7 @@ class ScaleConfig:
     checkpoints: Positive = execution(6, doc="training.checkpoints.")
     checkpoint_every: Positive = execution(200, doc="training.checkpoint_every.")
     last_checkpoints: Positive = execution(3, doc="evaluation.last_checkpoints.")
-    shots: Shots = execution((0, 5), doc="evaluation.shots; contexts of the demo's models hold no examples.")
+    shots: Shots = execution((0,), doc="evaluation.shots; contexts of the smaller models hold no examples.")
     continuation_items: Positive = execution(500, doc="evaluation.continuation_items.")
     context_characters: Positive = execution(200, doc="evaluation.context_characters.")
     continuation_characters: Positive = execution(80, doc="evaluation.continuation_characters.")
