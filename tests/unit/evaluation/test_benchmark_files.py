@@ -171,7 +171,8 @@ def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path
     assert "2 times" in problems(EvaluationConfig(tasks=("continuation", "continuation")))[0][1]
     path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert "keep one" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
-    assert "it is null" in problems(EvaluationConfig(tasks=("boolq",)))[0][1]
+    told = problems(EvaluationConfig(tasks=("boolq",)))[0][1]
+    assert told.endswith("it is null; evaluation.tasks=[] scores held-out text alone")
     assert "is not a directory" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
 
 

@@ -32,9 +32,11 @@ class DataFile:
     def find(self, data: str | None) -> Path:
         """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
         if data is None:
+            # An experiment's tasks stand whatever group of the evaluation a command chooses.
+            without = "; evaluation.tasks=[] scores held-out text alone" if self.owner.startswith("task ") else ""
             raise ConfigurationError(
                 f"evaluation.data: {self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]; "
-                "it is null"
+                f"it is null{without}"
             )
         if not Path(data).is_dir():
             raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
