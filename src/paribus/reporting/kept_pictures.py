@@ -24,7 +24,7 @@ def digest(*shown: Any) -> str | None:
     None where a value has a part of which nothing says whether it is the same in another process.
     """
     found = hashlib.sha256()
-    drawn_by = (mpl.__version__, repr(sorted(mpl.rcParams.items())), style(), _code())
+    drawn_by = (mpl.__version__, _settings(), style(), _code())
     try:
         for part in _parts((drawn_by, shown)):
             found.update(b"%d:" % len(part) + part)
@@ -64,6 +64,12 @@ def _plot(fields: Mapping[str, Any]) -> Plot:
         svg=base64.b64decode(fields["svg"], validate=True),
         narrow=None if narrow is None else base64.b64decode(narrow, validate=True),
     )
+
+
+def _settings() -> str:
+    """Matplotlib's, without the one that figures are shown by: to look it up imports every toolkit of windows."""
+    # Of a copy, since only of the original a look at all of them looks that one up.
+    return repr(sorted((name, value) for name, value in mpl.rcParams.copy().items() if name != "backend"))
 
 
 @cache

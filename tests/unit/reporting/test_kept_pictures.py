@@ -1,5 +1,7 @@
 """Pictures that are not drawn again while they show the same."""
 
+import subprocess
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -116,6 +118,13 @@ def test_a_digest_tells_values_apart_and_heeds_no_order_of_a_set() -> None:
     colliding = [set([0, 8]), set([8, 0])]  # noqa: C405 (a literal of numbers is put together by the compiler)
     assert list(colliding[0]) != list(colliding[1])
     assert kept_pictures.digest(colliding[0]) == kept_pictures.digest(colliding[1])
+
+
+def test_no_toolkit_of_windows_is_imported() -> None:
+    """Which looks for one that has a display, and on some systems opens a program's icon."""
+    command = "import sys; from paribus.reporting.kept_pictures import digest; assert digest(1); "
+    command += "assert 'matplotlib.pyplot' not in sys.modules"
+    subprocess.run([sys.executable, "-c", command], check=True)
 
 
 def test_what_no_digest_can_tell_is_not_kept(tmp_path: Path, runs: list[RunRecord], drawn: list[object]) -> None:
