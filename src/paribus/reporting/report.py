@@ -129,12 +129,13 @@ def _plots(
     from paribus.reporting import kept_pictures
     from paribus.reporting.plots.comparison import MOST_ROWS, plots
     from paribus.reporting.plots.curves import read_curves
+    from paribus.reporting.plots.embeddings import table_digests
 
     comparison = document.comparison
     if curves is None:
         curves = read_curves([run for row in comparison.finished[:MOST_ROWS] for run in row.runs])
     shown = (comparison, curves, overlap, document.summary.findings)
-    digest = kept_pictures.digest(shown) if kept else None
+    digest = kept_pictures.digest(shown, table_digests(comparison.finished[:MOST_ROWS])) if kept else None
     if kept and digest and (found := kept_pictures.read(kept, digest)) is not None:
         return found
     made = plots(*shown)

@@ -1,5 +1,6 @@
 """Pictures that are not drawn again while they show the same."""
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -83,6 +84,16 @@ def test_other_code_fonts_and_settings_draw_again(
     with kept_pictures.mpl.rc_context({"lines.linewidth": 7.0}):
         written(tmp_path, runs, {})
     assert len(drawn) == 4
+
+
+def test_other_embeddings_draw_again(tmp_path: Path, runs: list[RunRecord], drawn: list[object]) -> None:
+    """Their file is read while the picture is drawn, and is another where a run was scored again."""
+    moved = [replace(run, scores=shutil.copytree(run.scores or tmp_path, tmp_path / run.run_id)) for run in runs]
+    for content in (b"", b"places", b"places", b"other places"):
+        if content:
+            (tmp_path / runs[0].run_id / "embeddings.parquet").write_bytes(content)
+        written(tmp_path, moved, {})
+    assert len(drawn) == 3
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b"[]", b'{"digest": 1}'])

@@ -1,8 +1,10 @@
 """A flat picture of each row's token embeddings, coloured by how often the tokens occur."""
 
+import hashlib
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 
 from paribus.reporting.plots.picture import COLOURS, Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
+from paribus.reporting.table.frame import RunRecord
 
 TABLE = "embeddings.parquet"
 ALONE = "only here"
@@ -80,13 +83,28 @@ def embedding_plot(
     return picture("embeddings", caption, f"{caption} Uniformity of {told}.", size, draw)
 
 
+def table_digests(rows: Sequence[ComparisonRow]) -> list[str | None]:
+    """Of the files that the picture of these rows is drawn of, beside the comparison; None where there is none."""
+    paths = (_table(_first(row)) for row in rows)
+    return [hashlib.sha256(path.read_bytes()).hexdigest() if path else None for path in paths]
+
+
+def _first(row: ComparisonRow) -> RunRecord:
+    return min(row.runs, key=lambda run: run.seed)
+
+
+def _table(run: RunRecord) -> Path | None:
+    path = run.scores / TABLE if run.scores else None
+    return path if path and path.is_file() else None
+
+
 def _cloud(comparison: Comparison, row: ComparisonRow, own: Mapping[str, Collection[int]]) -> _Cloud | None:
-    run = min(row.runs, key=lambda run: run.seed)
-    scores = comparison.scores.get(run.run_id)
-    if scores is None or run.scores is None or not scores.uniformity or not (run.scores / TABLE).is_file():
+    run = _first(row)
+    scores, path = comparison.scores.get(run.run_id), _table(run)
+    if scores is None or path is None or not scores.uniformity:
         return None
     try:
-        table = pq.read_table(run.scores / TABLE, columns=["id", "class", "x", "y"])
+        table = pq.read_table(path, columns=["id", "class", "x", "y"])
     except (pa.ArrowException, KeyError):
         return None
     names = table["class"].to_numpy(zero_copy_only=False)
