@@ -16,6 +16,8 @@ from paribus.reporting.plots.picture import Plot, style
 from paribus.store import atomic
 
 _CODE = Path(__file__).parent
+_PLAIN = frozenset({str, int, float})
+"""Of which JSON tells any two apart."""
 
 
 def digest(*shown: Any) -> str | None:
@@ -100,6 +102,9 @@ def _parts(value: Any) -> Iterator[bytes]:
     elif isinstance(value, Set):
         yield b"%d" % len(value)
         yield from sorted(b"".join(b"%d:" % len(part) + part for part in _parts(one)) for one in value)
+    elif isinstance(value, list | tuple) and all(type(one) in _PLAIN for one in value):
+        # Of a thousand runs most of the time would go into the names of their items, one by one.
+        yield json.dumps(value).encode()
     elif isinstance(value, Sequence):
         yield b"%d" % len(value)
         for one in value:

@@ -1,5 +1,6 @@
 """Pictures that are not drawn again while they show the same."""
 
+import math
 import shutil
 import subprocess
 import sys
@@ -124,11 +125,18 @@ def test_a_digest_tells_values_apart_and_heeds_no_order_of_a_set() -> None:
     array = np.array([1, 2], dtype=np.int32)
     values: list[object] = [1, True, 1.0, "1", b"1", None, [1], (1,), {1: 1}, [[1], 2], [[1, 2]], {"a": {"b": 1}}]
     values += [Holder(1), Holder("1"), array, array.astype(np.int64), array.reshape(1, 2), np.int64(1), {1, 2}, {12}]
+    values += [[True], ["1"], [1.0], [-0.0], [0.0], [math.nan], ["a", "b"], ["a', 'b"], ['a", "b'], []]
     digests = [kept_pictures.digest(value) for value in values]
     assert None not in digests and len(set(digests)) == len(values)
     colliding = [set([0, 8]), set([8, 0])]  # noqa: C405 (a literal of numbers is put together by the compiler)
     assert list(colliding[0]) != list(colliding[1])
     assert kept_pictures.digest(colliding[0]) == kept_pictures.digest(colliding[1])
+
+
+def test_names_of_items_are_told_at_once() -> None:
+    """One by one those of a thousand runs would take longer than the pictures."""
+    items = tuple(f"item-{number}" for number in range(1000))
+    assert len(list(kept_pictures._parts([items, items]))) < 10
 
 
 def test_no_toolkit_of_windows_is_imported() -> None:
