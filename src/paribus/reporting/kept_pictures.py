@@ -23,14 +23,15 @@ _PLAIN = frozenset({str, int, float})
 def digest(*shown: Any) -> str | None:
     """Of values that pictures are drawn of, of the code that draws them, and of matplotlib, its settings and fonts.
 
-    None where a value has a part of which nothing says whether it is the same in another process.
+    None where a value has a part of which nothing says whether it is the same in another process, or code cannot be
+    read, as where an editor keeps a link to nowhere beside it.
     """
     found = hashlib.sha256()
-    drawn_by = (mpl.__version__, _settings(), style(), _code())
     try:
+        drawn_by = (mpl.__version__, _settings(), style(), _code())
         for part in _parts((drawn_by, shown)):
             found.update(b"%d:" % len(part) + part)
-    except TypeError:
+    except (TypeError, OSError):
         return None
     return found.hexdigest()
 
