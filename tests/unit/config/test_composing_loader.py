@@ -18,6 +18,7 @@ FILES = {
     "food/bread.yaml": "price: 1\n",
     "meal/cat_fish.yaml": "good: true\n",
     "meal/duck_bread.yaml": "good: false\n",
+    "several.yaml": "defaults:\n  - animal: cat\n  - optional ${animal}: [tail, fur]\n  - _self_\nseed: 1\n",
     "torn.yaml": "defaults:\n  - animal: cat\n  - meal: ${animal}_${drink}\n",
 }
 
@@ -38,6 +39,13 @@ def test_choices_in_lists_of_defaults_are_looked_up(
     hydras, ours = (loader.load_configuration("main", overrides, RunMode.RUN) for loader in loaders)
     assert ours == hydras
     assert ours.meal.good == (not overrides)
+
+
+def test_choices_in_the_name_of_a_group_of_optional_files_are_looked_up(
+    loaders: tuple[ConfigLoaderImpl, Loader],
+) -> None:
+    hydras, ours = (loader.load_configuration("several", [], RunMode.RUN) for loader in loaders)
+    assert ours == hydras
 
 
 def test_a_choice_that_is_not_there_is_told_as_hydra_tells_it(loaders: tuple[ConfigLoaderImpl, Loader]) -> None:

@@ -18,6 +18,7 @@ from omegaconf import DictConfig, OmegaConf
 
 _HYDRAS = "hydra/"
 _MERGED = "hydra of these files"
+_INTERPOLATION = "${"
 
 
 class ReadOnce(ConfigRepository):
@@ -97,7 +98,7 @@ def _choices_where_looked_up() -> Iterator[None]:
     of_all = defaults_list._create_interpolation_map
 
     def of_those(overrides: Any, defaults_list: list[InputDefault], self_added: bool) -> DictConfig:
-        looked_up = any(default.is_interpolation() for default in defaults_list)
+        looked_up = any(default.is_interpolation() or _INTERPOLATION in _group(default) for default in defaults_list)
         return of_all(overrides, defaults_list, self_added) if looked_up else OmegaConf.create()
 
     defaults_list._create_interpolation_map = of_those
@@ -105,3 +106,8 @@ def _choices_where_looked_up() -> Iterator[None]:
         yield
     finally:
         defaults_list._create_interpolation_map = of_all
+
+
+def _group(default: InputDefault) -> str:
+    """Of several optional files of a group Hydra looks choices up in the group's name too."""
+    return getattr(default, "group", None) or ""
