@@ -1,6 +1,7 @@
 """What every step is told, and what it answers."""
 
 import json
+import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,8 @@ class Given:
     """Seconds after which the step is ended."""
     of: str = ""
     """What of the module's is measured."""
+    until: float = math.inf
+    """When that is, by the clock `time.monotonic`: its process has begun, and imported all, before it is asked."""
 
     @property
     def torch_device(self) -> torch.device:

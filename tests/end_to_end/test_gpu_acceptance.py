@@ -25,6 +25,7 @@ sys.path.insert(0, str(ROOT / "benchmarks"))
 import gpu_acceptance  # noqa: E402
 from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
+from acceptance.measures import speed  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
 from acceptance.stepping import difference, distance  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
@@ -73,6 +74,32 @@ def test_what_commands_of_a_step_said_is_told_where_it_takes_too_long(
     monkeypatch.setattr(steps, "environment", lambda: {"PYTHONPATH": str(tmp_path / "modules")})
     outcome = run(Step("sleeps", "sleeps", 2), given, Running())
     assert (outcome.state, outcome.wrong) == ("too long", ["alone.txt: training: starting"])
+
+
+def test_a_step_is_told_when_it_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of its seconds some are over before it is asked: its process imports PyTorch first."""
+    (tmp_path / "modules" / "acceptance").mkdir(parents=True)
+    measure = "import json, sys, time, pathlib\ngiven = json.loads(pathlib.Path(sys.argv[2]).read_text())\n"
+    measure += "time.sleep(0.5)\nanswer = {'numbers': {'left': given['until'] - time.monotonic()}, 'wrong': []}\n"
+    measure += "pathlib.Path(sys.argv[3]).write_text(json.dumps(answer))\n"
+    (tmp_path / "modules" / "acceptance" / "child.py").write_text(measure, encoding="utf-8")
+    monkeypatch.setattr(steps, "environment", lambda: {"PYTHONPATH": str(tmp_path / "modules")})
+    outcome = run(Step("late", "late", 60), Given("cpu", True, str(tmp_path), 1.0), Running())
+    assert 20 < outcome.numbers["left"] <= 59.5
+
+
+def test_what_was_measured_is_told_before_a_step_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    timeouts: list[float] = []
+
+    def too_long(command: list[str], *, timeout: float, **_: Any) -> None:
+        timeouts.append(timeout)
+        raise subprocess.TimeoutExpired(command, timeout)
+
+    monkeypatch.setattr(speed.subprocess, "run", too_long)
+    until = time.monotonic() + 40
+    answer = speed.measure(Given("cpu", True, str(tmp_path), 60.0, "468m", until))
+    assert len(answer.wrong) == 2 and "not all was measured" in answer.wrong[0]
+    assert 0 < timeouts[0] <= 40 - speed.SPARE_S
 
 
 def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ def measure(given: Given) -> Answer:
     is over, what was measured until then is told.
     """
     answer, shape, reached = Answer(), "demo" if given.tiny else given.of, 0.0
-    until = time.monotonic() + given.limit_s - SPARE_S
+    until = min(given.until, time.monotonic() + given.limit_s) - SPARE_S
     contestants = ["paribus", "bare_logits", *(["bare", "trainer_compiled"] if given.of == "468m" else [])]
     calls = {shape: ["--contestants", *contestants]}
     if filled := FILLED.get(given.of):
