@@ -146,6 +146,8 @@ def _play(shape: Shape, device: dict[str, Any], given: argparse.Namespace) -> It
                 yield results
                 if results.out_of_memory:
                     return
+        if not results.answers:
+            yield results
 
 
 def _groups(names: list[str], *, together: bool) -> list[list[str]]:

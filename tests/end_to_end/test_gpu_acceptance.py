@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 import gpu_acceptance  # noqa: E402
+import training  # noqa: E402
 from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
 from acceptance.measures import speed  # noqa: E402
@@ -30,6 +31,7 @@ from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  
 from acceptance.stepping import difference, distance  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
+from loops import shapes  # noqa: E402
 
 LONG = ("gpu_tests", "compiling", "micro_batch", "interrupted", "whole_runs", "continued", "uncompiled", "speed")
 """Steps of a minute and more, of things that other tests do on a CPU too; `make gpu-rehearsal` has them as well."""
@@ -100,6 +102,16 @@ def test_what_was_measured_is_told_before_a_step_is_ended(tmp_path: Path, monkey
     answer = speed.measure(Given("cpu", True, str(tmp_path), 60.0, "468m", until))
     assert len(answer.wrong) == 2 and "not all was measured" in answer.wrong[0]
     assert 0 < timeouts[0] <= 40 - speed.SPARE_S
+
+
+def test_a_shape_of_which_no_contestant_is_left_has_no_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "write_inputs", lambda *_: None)
+    device = {"type": "cpu", "memory": 8e9, "precision": "fp32", "stated": True, "peak": 1e9}
+    asked: dict[str, Any] = {"steps": None, "micro_batch": None, "activation_checkpointing": False, "rounds": 1}
+    asked |= {"device": "cpu", "compile": "auto", "directory": tmp_path, "checkpoint_gigabytes": 6.0}
+    given = Namespace(**asked, contestants=["trainer_compiled"])
+    found = list(training._measure(shapes.CPU["demo"], device, given))
+    assert [one.answers for one in found] == [{}]
 
 
 def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
