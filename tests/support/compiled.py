@@ -1,5 +1,7 @@
 """What PyTorch is asked to compile, recorded and left uncompiled."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -7,8 +9,12 @@ import torch
 from torch._inductor import compile_fx
 
 
-def record_symbolic(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Of each graph that is to be compiled from here on, whether it is for any size of an input, not for one alone."""
+@contextmanager
+def recorded_symbolic() -> Iterator[list[bool]]:
+    """Of each graph that is to be compiled here, whether it is for any size of an input, not for one alone.
+
+    Sizes that were compiled in this process before count no more, and nothing that is left uncompiled stays behind.
+    """
     found: list[bool] = []
 
     def compiled(graph: Any, inputs: Any, **_: Any) -> Any:
@@ -16,5 +22,10 @@ def record_symbolic(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         found.append(any(isinstance(size, torch.SymInt) for size in sizes))
         return graph
 
-    monkeypatch.setattr(compile_fx, "compile_fx", compiled)
-    return found
+    torch.compiler.reset()
+    try:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(compile_fx, "compile_fx", compiled)
+            yield found
+    finally:
+        torch.compiler.reset()

@@ -16,7 +16,7 @@ from paribus.stage.context import SilentReporter
 from paribus.training.build import build
 from paribus.training.step import step as step_module
 from support import forked
-from support.compiled import record_symbolic
+from support.compiled import recorded_symbolic
 from support.stages import files
 from support.training_inputs import TRAINING, config, context, execute, write_inputs
 
@@ -69,9 +69,10 @@ def test_a_later_step_halves_too_and_the_weights_agree_up_to_rounding(
 
 
 def test_halves_are_compiled_for_their_size_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs, symbolic = write_inputs(tmp_path), record_symbolic(monkeypatch)
+    inputs = write_inputs(tmp_path)
     refuse(monkeypatch, most=2)
-    execute(tmp_path, "halved", inputs, config(training=dataclasses.replace(FOUR, compile="always")))
+    with recorded_symbolic() as symbolic:
+        execute(tmp_path, "halved", inputs, config(training=dataclasses.replace(FOUR, compile="always")))
     assert symbolic and not any(symbolic)
 
 

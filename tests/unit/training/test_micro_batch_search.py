@@ -17,7 +17,7 @@ from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE
 from paribus.training.processes.parallel import Prepared, prepare
-from support.compiled import record_symbolic
+from support.compiled import recorded_symbolic
 from support.training_inputs import TRAINING
 
 
@@ -123,16 +123,16 @@ def test_a_step_after_the_search_is_compiled_for_its_size_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As it is where the micro-batch is given: with the same kernels, and so with the same rounding."""
-    symbolic = record_symbolic(monkeypatch)
     cuda(monkeypatch, 0)
     training = replace(TRAINING, compile="always")
     model = build_model(LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8), 50, seed=0)
     accelerator, _ = make_accelerator(training)
     made = prepare(accelerator, model, training, None)
     monkeypatch.setattr(loop, "trial", lambda _, host, made, length, size: trial(accelerator, host, made, length, size))
-    assert loop.first_micro_batch(searching(tmp_path, (0, "cuda", "ddp"), []), made, 0) == 16
-    assert any(symbolic)
-    symbolic.clear()
-    tokens = torch.zeros((16, 8), dtype=torch.int64)
-    made.wrapped(tokens, tokens).backward()
-    assert symbolic and not any(symbolic)
+    with recorded_symbolic() as symbolic:
+        assert loop.first_micro_batch(searching(tmp_path, (0, "cuda", "ddp"), []), made, 0) == 16
+        assert any(symbolic)
+        symbolic.clear()
+        tokens = torch.zeros((16, 8), dtype=torch.int64)
+        made.wrapped(tokens, tokens).backward()
+        assert symbolic and not any(symbolic)
