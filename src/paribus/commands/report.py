@@ -231,7 +231,8 @@ def _write(
     records, missing = collect(runs, composition.factors, OutputRoot.of(config))
     experiment = config.experiment
     titled = experiment.title if experiment else None
-    overlap = compare_vocabularies(records)
+    table = experiment.table if experiment else None
+    overlap = compare_vocabularies(records, table.names if table else None)
     report = write_report(
         records,
         missing=missing,
@@ -241,7 +242,7 @@ def _write(
         directory=directory,
         paper=experiment.paper if experiment else None,
         overlap=overlap,
-        table=experiment.table if experiment else None,
+        table=table,
         tell=output.tell,
         kept=pictures,
     )

@@ -1,7 +1,7 @@
 """The vocabularies of a comparison's runs, set side by side."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +16,13 @@ _COUNTED = 100_000_000
 """Tokens of an encoded corpus that are counted, from its beginning."""
 
 
-def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | None":
-    """The overlap of the different vocabularies of these runs; None where there are not two."""
+def compare_vocabularies(
+    records: Sequence["RunRecord"], said: Mapping[str, str] | None = None
+) -> "OverlapMatrix | None":
+    """The overlap of the different vocabularies of these runs; None where there are not two.
+
+    `said` is what the table says for labels (`experiment.table.names`).
+    """
     from paribus.tokenization import Tokenizer
     from paribus.tokenization.vocabulary.overlap import spellings
 
@@ -33,7 +38,8 @@ def compare_vocabularies(records: Sequence["RunRecord"]) -> "OverlapMatrix | Non
     own = {
         record.run_id: alone for group, alone in zip(users.values(), _alone(spelled), strict=True) for record in group
     }
-    return replace(overlap_matrix(_names(list(users.values())), spelled, counts), own=own)
+    groups = list(users.values())
+    return replace(overlap_matrix(_names(groups, {}), spelled, counts), own=own, shown=_names(groups, said or {}))
 
 
 def overlap_matrix(
@@ -74,14 +80,17 @@ def _frequency(mine: "Spellings", theirs: "Spellings", counts: "Counts | None") 
     return 1e6 * own.mean_frequency / float(counts.sum()) if own.tokens else None
 
 
-def _names(groups: Sequence[Sequence["RunRecord"]]) -> list[str]:
-    """What the runs of each group have in common and not all runs have, numbered where that is not enough."""
+def _names(groups: Sequence[Sequence["RunRecord"]], said: Mapping[str, str]) -> list[str]:
+    """What the runs of each group have in common and not all runs have, as `said`.
+
+    Numbered where that is not enough.
+    """
     everyone = [record for group in groups for record in group]
     telling = [name for name in everyone[0].factors if len({record.factors[name] for record in everyone}) > 1]
     names = []
     for group in groups:
         shared = [name for name in telling if len({record.factors[name] for record in group}) == 1]
-        names.append(" · ".join(group[0].factors[name] for name in shared))
+        names.append(" · ".join(said.get(label, label) for label in (group[0].factors[name] for name in shared)))
     return [
         name if name and names.count(name) == 1 else f"{name or 'vocabulary'} ({place})"
         for place, name in enumerate(names, start=1)

@@ -23,7 +23,7 @@ from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.reporting.fairness.fairness import FairnessError
 from paribus.reporting.plots.comparison import plots
 from paribus.reporting.plots.curves import read_curves
-from paribus.reporting.plots.vocabularies import OverlapMatrix
+from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import MissingRun
@@ -538,6 +538,18 @@ def test_vocabularies_are_named_by_what_their_runs_have_in_common(tmp_path: Path
     twice = compare_vocabularies([*runs, *(replace(run, vocabulary=tmp_path / "c") for run in runs[:2])])
     assert twice is not None
     assert twice.names == ["bpe (1)", "scaffold_bpe", "bpe (3)"]
+
+
+def test_the_picture_of_vocabularies_says_what_the_table_says(tmp_path: Path) -> None:
+    runs = []
+    for name, text in (("bpe", "aabb"), ("scaffold_bpe", "ccdd")):
+        Tokenizer.train([text] * 3, vocab_size=258).save(tmp_path / name / "tokenizer")
+        runs.append(replace(record(tmp_path, name, {"tokenizer": name}, {}), vocabulary=tmp_path / name))
+    found = compare_vocabularies(runs, {"scaffold_bpe": "Scaffold"})
+    assert found is not None
+    assert "bpe in Scaffold" in overlap_plot(found).alternative
+    assert b"scaffold_bpe" not in overlap_plot(found).svg
+    assert "vocabulary_overlap/bpe in scaffold_bpe" in found.metrics()
 
 
 def test_embeddings_are_drawn_a_panel_a_row_with_their_uniformity(tmp_path: Path) -> None:

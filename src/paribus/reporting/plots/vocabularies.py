@@ -28,6 +28,8 @@ class OverlapMatrix:
     there is none, or nothing was counted."""
     own: Mapping[str, Collection[int]] = field(default_factory=dict)
     """By identifier of a run, the ids of tokens that no other vocabulary has."""
+    shown: Sequence[str] = ()
+    """What a picture says for each name; the names themselves where it is empty. Metrics keep the names."""
 
     def metrics(self) -> dict[str, float]:
         """Every share and frequency of two different vocabularies, named for a tracker."""
@@ -45,8 +47,9 @@ class OverlapMatrix:
 
 def overlap_plot(overlap: OverlapMatrix) -> Plot:
     """A square for each pair of vocabularies."""
-    count = len(overlap.names)
-    labels = [f"{name}\n{size:,} tokens" for name, size in zip(overlap.names, overlap.sizes, strict=True)]
+    names = overlap.shown or overlap.names
+    count = len(names)
+    labels = [f"{name}\n{size:,} tokens" for name, size in zip(names, overlap.sizes, strict=True)]
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -57,9 +60,7 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
                 frequency = overlap.frequencies[row][column]
                 text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
                 axes.text(column, row, text, ha="center", va="center", color=colour)
-        axes.set_xticks(
-            range(count), overlap.names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center"
-        )
+        axes.set_xticks(range(count), names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center")
         axes.set_yticks(range(count), labels)
         axes.set_xlabel("are in the vocabulary of")
         axes.set_ylabel("% of the tokens of")
@@ -70,8 +71,8 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
     caption += "other tokens of the row occurs on average, in a million tokens of the row's training text."
     told = "; ".join(
         f"{first} in {second} {100 * overlap.shares[i][j]:.1f} %{_told(overlap.frequencies[i][j])}"
-        for i, first in enumerate(overlap.names)
-        for j, second in enumerate(overlap.names)
+        for i, first in enumerate(names)
+        for j, second in enumerate(names)
         if i != j
     )
     size = (3.2 + 1.1 * count, 1.6 + 0.9 * count)
