@@ -38,6 +38,8 @@ from paribus.tokenization.pretokenize.cutter import Cutter
 from paribus.tokenization.settings import check_lossless
 from paribus.tokenization.tokenizer import Tokenizer
 
+_DOING = {"unigram": "fitting a unigram model"}
+"""What training a vocabulary does, in words, where it merges no pairs."""
 _PART_BYTES = 8 * 2**20
 """Text of one unit of work; it decides what is repeated after a kill, never what is written."""
 
@@ -98,7 +100,8 @@ def _train(
         return Tokenizer.train((), algorithm="bytes", pretokenizer=pretokenizer, special_tokens=config.special_tokens)
 
     def progress(done: int) -> None:
-        context.report.progress(done, config.vocab_size, unit="tokens", doing="merging pairs")
+        doing = _DOING.get(config.kind, "merging pairs")
+        context.report.progress(done, config.vocab_size, unit="tokens", doing=doing)
 
     counted = texts if context.engine.shares_memory else texts.words(pretokenizer, context.engine, context.work)
     return Tokenizer.train(

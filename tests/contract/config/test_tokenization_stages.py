@@ -125,6 +125,21 @@ def test_every_kind_of_tokenizer_makes_a_corpus_that_reads_back(
     assert encoded.ids.tolist() == ids.tolist()
 
 
+@pytest.mark.parametrize(
+    ("tokenizer", "doing"),
+    [
+        (BPETokenizer(vocab_size=300), "merging pairs"),
+        (WordPieceTokenizer(vocab_size=300), "merging pairs"),
+        (UnigramTokenizer(vocab_size=290), "fitting a unigram model"),
+    ],
+    ids=lambda value: getattr(value, "kind", None),
+)
+def test_progress_says_what_a_kind_of_vocabulary_does(tmp_path: Path, corpus: Path, tokenizer: Any, doing: str) -> None:
+    made = context(tmp_path, "vocabulary", run_config(tokenizer=tokenizer), corpus=corpus)
+    build_vocabulary(made)
+    assert set(made.report.last) - {"counting pre-tokens"} == {doing}
+
+
 def test_words_stripped_of_whitespace_come_back_with_single_spaces(tmp_path: Path, corpus: Path) -> None:
     config = run_config(
         pretokenizer=PatternPretokenizer(kind="stripped"),
