@@ -221,6 +221,14 @@ def test_an_impossible_combination_is_refused_by_path(arguments: tuple[str, ...]
 
 
 @pytest.mark.parametrize(
+    "arguments", [("tokenizer=unigram",), ("tokenizer=words",), ("tokenizer=bpe", "encoder=viterbi")], ids=" ".join
+)
+def test_an_encoder_of_another_tokenizer_is_refused_with_what_compares_the_two(arguments: tuple[str, ...]) -> None:
+    _, _, advised = problems(*arguments)["encoder.kind"].partition("an arm, which has its own encoder: ")
+    assert len(compose(*advised.split()).jobs) == 2
+
+
+@pytest.mark.parametrize(
     "arguments",
     [
         ("ordering=lexical", "neighbours.retrieved=5"),

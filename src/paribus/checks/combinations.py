@@ -35,6 +35,9 @@ from paribus.config.schema import RunConfig, dataclasses_of
 from paribus.config.validate import did_you_mean
 from paribus.modeling.problems import match_problems, shape_problems
 
+_OWN_ENCODER = ", or in place of both an arm, which has its own encoder: -m arm=bpe,unigram"
+"""What compares tokenizers that have no encoder in common, where one of them was given with that of another."""
+
 
 def impossible(config: RunConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong and what would be right) of every impossible combination."""
@@ -101,17 +104,23 @@ def _encoder(config: RunConfig) -> Iterator[tuple[str, str]]:
         yield (
             "encoder.kind",
             f"{encoder.kind} needs merges, and tokenizer=unigram has none; use viterbi, longest_first, left_to_right "
-            "or fewest",
+            f"or fewest{_OWN_ENCODER}",
         )
     elif isinstance(tokenizer, WordsTokenizer) and isinstance(encoder, MergeRankEncoder | DropoutEncoder):
-        yield "encoder.kind", f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole"
+        yield (
+            "encoder.kind",
+            f"{encoder.kind} needs merges, and tokenizer=words has none; use encoder=whole{_OWN_ENCODER}",
+        )
     elif isinstance(tokenizer, WordsTokenizer) and _alone(tokenizer) and not isinstance(encoder, WholeEncoder):
         yield (
             "encoder.kind",
             f"{encoder.kind} needs units, and tokenizer=words with unknown=token has none; use encoder=whole",
         )
     elif isinstance(encoder, ViterbiEncoder) and not isinstance(tokenizer, UnigramTokenizer | ExistingTokenizer):
-        yield "encoder.kind", f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest"
+        yield (
+            "encoder.kind",
+            f"viterbi needs the scores of tokenizer=unigram; with {tokenizer.kind} use encoder=fewest{_OWN_ENCODER}",
+        )
     cut = isinstance(config.pretokenizer, SpansPretokenizer | PredictiveEntropyPretokenizer)
     if isinstance(encoder, DropoutEncoder) and cut:
         yield (
