@@ -15,6 +15,7 @@ from scipy import stats
 from paribus.config.groups.experiment import TableConfig, default_table
 from paribus.errors import ConfigurationError
 from paribus.reporting.fairness.why import explanation
+from paribus.reporting.plots.comparison import plots
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
@@ -121,6 +122,26 @@ def test_bold_is_once_a_table_once_a_group_or_nowhere(tmp_path: Path) -> None:
         return sum(row.cells["boolq/0_shot"].best for row in compare(runs, FACTORS, (), table_of(bold=bold)).rows)
 
     assert (best("table"), best("group"), best("none")) == (1, 2, 0)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said", "axis"),
+    [
+        (None, "the first row (merge_rank)", True),
+        ({"encoder": "merge_rank"}, "the first row (merge_rank)", True),
+        ({"encoder": "longest_first"}, "longest_first", False),
+    ],
+)
+def test_the_page_and_its_pictures_say_what_differences_are_from(
+    tmp_path: Path, baseline: dict[str, str] | None, said: str, *, axis: bool
+) -> None:
+    runs = [run for run in runs_of(tmp_path, (0, 1, 2)) if run.factors["ordering"] == "nn"]
+    report = write_report(
+        runs, title="t", factors=("encoder",), directory=tmp_path / "report", table=table_of(baseline=baseline)
+    )
+    assert f"<summary>All differences from {said}, " in report.files["report.html"].read_text()
+    pictures = [plot.svg.decode() for plot in plots(report.comparison, {}) if "Second: difference" in plot.caption]
+    assert pictures and all(("difference from the first row" in svg) is axis for svg in pictures)
 
 
 def test_names_and_decimals_are_those_of_the_block(build: Build) -> None:

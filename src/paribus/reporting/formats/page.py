@@ -45,7 +45,6 @@ def page(document: ReportDocument) -> str:
         for plot in document.plots
     ]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
-    several = len(comparison.baseline_rows) > 1
     return environment.get_template(TEMPLATE).render(
         title=document.title,
         question=document.question,
@@ -54,13 +53,22 @@ def page(document: ReportDocument) -> str:
         summary=document.summary,
         notes=document.notes,
         tests=_tests(comparison),
-        baseline="each row's baseline" if several else f"the first row ({comparison.row_name(comparison.rows[0])})",
+        baseline=_baseline(comparison),
         pictures={place: [each for each in pictures if each["where"] == place] for place in ("first", "shown", "more")},
         paper=_paper(document.paper, comparison) if document.paper else None,
         rows=_rows(comparison, document.directory),
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _baseline(comparison: Comparison) -> str:
+    """What the differences of the table are from."""
+    base, *others = comparison.baseline_rows
+    if others:
+        return "each row's baseline"
+    name = comparison.row_name(base)
+    return f"the first row ({name})" if base is comparison.rows[0] else name
 
 
 def _folded(layout: TableLayout) -> tuple[TableLayout, TableLayout | None]:

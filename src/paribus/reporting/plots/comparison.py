@@ -247,8 +247,9 @@ def _difference(
 
 
 def _around_zero(axes: Axes, comparison: Comparison) -> None:
+    base, *others = comparison.baseline_rows
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
-    axes.set_xlabel("difference" if len(comparison.baseline_rows) > 1 else "difference from the first row")
+    axes.set_xlabel("difference from the first row" if base is comparison.rows[0] and not others else "difference")
     axes.xaxis.set_major_locator(MaxNLocator(5))
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="y", visible=False)
