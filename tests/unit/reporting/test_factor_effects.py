@@ -199,7 +199,7 @@ def test_the_head_says_what_was_compared_and_what_each_factor_does(tmp_path: Pat
     assert told.findings[0] == longest
     assert longest.state == "better"
     assert longest.text.startswith("encoder: longest_first is better than merge_rank: −0.1")
-    assert "beyond chance (p = less than 0.0001, adjusted)." in longest.text
+    assert "beyond chance (p < 0.0001, adjusted)." in longest.text
     assert scaffold.state == "undecided"
     assert scaffold.text.startswith("tokenizer: scaffold_bpe against bpe: ")
     assert "undecided; " in scaffold.text

@@ -131,7 +131,7 @@ def _finding(effect: Effect, column: Column, comparison: Comparison, several: bo
     named = f"{where}{_compared(effect, comparison, state)}"
     measured = f"{by} {'' if several else f'{_unit(column)} '}({interval}{over})"
     if state in ("better", "worse", "different"):
-        return Finding(effect, state, f"{named}: {measured}, beyond chance (p = {_p(effect.p_holm)}, adjusted).")
+        return Finding(effect, state, f"{named}: {measured}, beyond chance (p {_p(effect.p_holm)}, adjusted).")
     if state == "unjudged":
         lacking = f"a judgement takes {SEEDS_TO_JUDGE} seeds a row, and {test.seeds} are shared"
         return Finding(effect, state, f"{named}: {measured}, not judged: {lacking}.")
@@ -143,7 +143,7 @@ def _by_adjustment(effect: Effect) -> str:
     """Why an interval that leaves out 0, which is of one effect alone, decides nothing."""
     if effect.test.low <= 0 <= effect.test.high:
         return ""
-    return f" as one of {effect.tests} effects (p = {_p(effect.p_holm)}, adjusted)"
+    return f" as one of {effect.tests} effects (p {_p(effect.p_holm)}, adjusted)"
 
 
 def _unit(column: Column) -> str:
@@ -152,7 +152,8 @@ def _unit(column: Column) -> str:
 
 
 def _p(value: float | None) -> str:
-    return "?" if value is None else f"{value:.2g}" if value >= 0.0001 else "less than 0.0001"
+    """What stands behind the letter."""
+    return "unknown" if value is None else f"= {value:.2g}" if value >= 0.0001 else "< 0.0001"
 
 
 def _state(effect: Effect, column: Column) -> State:
