@@ -164,3 +164,17 @@ def test_a_report_of_a_root_that_may_only_be_read_is_printed_and_written_elsewhe
     assert str(directory / "report.html") in told
     assert {path.name for path in directory.iterdir()} >= {"report.html", "report.csv", "report.md", "tables.tex"}
     assert sorted(root.rglob("*")) == before
+
+
+def test_a_report_that_is_written_elsewhere_leaves_also_folders_alone_that_may_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "root"
+    arguments = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", f"root={root}")
+    for number, run in enumerate(prepare(compose_command(parse(arguments)))):
+        finish(run, number, tmp_path / "made")
+    before = sorted(root.rglob("*"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(os, "access", lambda path, mode: path != root or mode != os.W_OK)
+    assert main(["report", *arguments]) == 0
+    assert sorted(root.rglob("*")) == before

@@ -171,8 +171,7 @@ def _compare_aside(
     """`compare` without anything written below the output root, and so without the tracker."""
     directory = Path(tempfile.mkdtemp(prefix=f"paribus-report-{sweep.id[:8]}-"))
     try:
-        kept = OutputRoot.of(composition.jobs[0].config).sweep(sweep.id) / PICTURES
-        report, missing, _ = _write(composition, runs, directory, kept, output)
+        report, missing, _ = _write(composition, runs, directory, None, output)
     except BaseException:
         shutil.rmtree(directory)
         raise
@@ -221,7 +220,7 @@ def _logged(log: Path) -> str:
 
 
 def _write(
-    composition: Composition, runs: Sequence[PreparedRun], directory: Path, pictures: Path, output: _Output
+    composition: Composition, runs: Sequence[PreparedRun], directory: Path, pictures: Path | None, output: _Output
 ) -> tuple["Report", list["MissingRun"], dict[str, float]]:
     """The report in `directory`, the runs that it lacks, and its numbers for the tracker."""
     from paribus.reporting.report import write_report
