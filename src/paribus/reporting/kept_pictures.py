@@ -5,7 +5,6 @@ import dataclasses
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +74,6 @@ def _settings() -> str:
     return repr(sorted((name, value) for name, value in mpl.rcParams.copy().items() if name != "backend"))
 
 
-@cache
 def _code() -> str:
     found = hashlib.sha256()
     for path in sorted(_CODE.rglob("*.py")):
