@@ -26,9 +26,9 @@ import gpu_acceptance  # noqa: E402
 import training  # noqa: E402
 from acceptance import steps  # noqa: E402
 from acceptance.given import Given  # noqa: E402
-from acceptance.measures import speed  # noqa: E402
+from acceptance.measures import micro_batch, speed  # noqa: E402
 from acceptance.measures.losses import FAMILIES, ROUNDING, TWICE, gradients_of  # noqa: E402
-from acceptance.stepping import difference, distance  # noqa: E402
+from acceptance.stepping import difference, distance, seconds_a_step  # noqa: E402
 from acceptance.steps import STEPS, Outcome, Running, Step, environment, run  # noqa: E402
 from acceptance.table import table  # noqa: E402
 from loops import shapes  # noqa: E402
@@ -112,6 +112,25 @@ def test_a_shape_of_which_no_contestant_is_left_has_no_numbers(tmp_path: Path, m
     given = Namespace(**asked, contestants=["trainer_compiled"])
     found = list(training._measure(shapes.CPU["demo"], device, given))
     assert [one.answers for one in found] == [{}]
+
+
+def test_steps_after_a_search_for_the_micro_batch_are_those_of_what_it_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, told in {"reset_peak_memory_stats": None, "max_memory_reserved": 0, "mem_get_info": (0, 1000)}.items():
+        monkeypatch.setattr(torch.cuda, name, lambda device, told=told: told)
+    monkeypatch.setattr(micro_batch, "SHAPE", shapes.CPU["demo"])
+    monkeypatch.setattr(micro_batch, "ROWS", 4)
+    monkeypatch.setattr(micro_batch, "START", 2)
+    timed: list[int] = []
+
+    def timing(stepped: Any, *given: Any) -> list[float]:
+        timed.append(stepped.micro_batch)
+        return seconds_a_step(stepped, *given)
+
+    monkeypatch.setattr(micro_batch, "seconds_a_step", timing)
+    found, seconds = micro_batch._searched(Given("cpu", False, "", 60.0))
+    assert found == 4 and seconds > 0
+    assert micro_batch._milliseconds(micro_batch._stepper(Given("cpu", False, "", 60.0), found)) > 0
+    assert timed == [4, 4]
 
 
 def planted(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:

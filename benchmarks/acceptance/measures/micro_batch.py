@@ -4,7 +4,6 @@ import re
 import statistics
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 from loops.shapes import GPU, configuration
 
@@ -14,9 +13,11 @@ from acceptance.stepping import batches, seconds_a_step, stepper
 from paribus.training.fit.search import largest_fitting, trial
 from paribus.training.processes.host import ALONE
 from paribus.training.step.loss import compile_anew
+from paribus.training.step.step import Stepper
 
-ROWS = 512
-"""Contexts of a global batch, more than fit at once."""
+SHAPE = GPU["160m"]
+ROWS, START = 512, 64
+"""Contexts of a global batch, more than fit at once, and of the first trial."""
 ASKED = ("until=training", "training.micro_batch=0", "budget=equal_steps")
 OVERRIDES = {
     True: ("budget.steps=4",),
@@ -41,27 +42,29 @@ def measure(given: Given) -> Answer:
     said = re.search(FOUND, log.read_text(encoding="utf-8"))
     answer.expect(said is not None and int(said[1]) == made["micro_batch"], "the command does not say what was found")
     answer.numbers |= {"peak GiB": made["memory_peak"] / gib, "predicted GiB": made["memory"] / gib}
-    after, without = (_milliseconds(given, search=search) for search in (True, False))
-    answer.numbers |= {"found in 160m": after[0], "ms after the search": after[1], "ms without": without[1]}
-    answer.expect(after[1] <= SLOWER * without[1], "steps after the search are slower")
+    found, after = _searched(given)
+    without = _milliseconds(_stepper(given, found))
+    answer.numbers |= {"found in 160m": found, "ms after the search": after, "ms without": without}
+    answer.expect(after <= SLOWER * without, "steps after the search are slower")
     return answer
 
 
-def _milliseconds(given: Given, *, search: bool) -> tuple[int, float]:
-    """The micro-batch, and the median time of a step with it: what is found, or that from the start."""
-    shape = GPU["160m"]
-    asked = (f"training.global_batch={ROWS}", f"training.micro_batch={64 if search else _found(given)}")
-    config = configuration(shape, 10, given.device, *asked)
-    stepped: Any = stepper(config.model, shape.vocab_size, config.training, given.torch_device)
-    if search:
-        tried = partial(trial, stepped.accelerator, ALONE, stepped.prepared, shape.context_length)
-        found = largest_fitting(config.training.micro_batch, ROWS, tried)
-        compile_anew()
-        stepped = replace(stepped, micro_batch=found)
-        (given.work / "found").write_text(str(found), encoding="utf-8")
-    batch = next(iter(batches(ROWS, shape.context_length, shape.vocab_size, 1)))
-    return stepped.micro_batch, 1e3 * statistics.median(seconds_a_step(stepped, batch, 2, 4))
+def _searched(given: Given) -> tuple[int, float]:
+    """The micro-batch that is found, and the time of a step with it after the search."""
+    stepped = _stepper(given, START)
+    tried = partial(trial, stepped.accelerator, ALONE, stepped.prepared, SHAPE.context_length)
+    found = largest_fitting(START, ROWS, tried)
+    compile_anew()
+    return found, _milliseconds(replace(stepped, micro_batch=found))
 
 
-def _found(given: Given) -> int:
-    return int((given.work / "found").read_text(encoding="utf-8"))
+def _stepper(given: Given, micro_batch: int) -> Stepper:
+    asked = (f"training.global_batch={ROWS}", f"training.micro_batch={micro_batch}")
+    config = configuration(SHAPE, 10, given.device, *asked)
+    return stepper(config.model, SHAPE.vocab_size, config.training, given.torch_device)
+
+
+def _milliseconds(stepped: Stepper) -> float:
+    """The median of four steps."""
+    batch = next(iter(batches(ROWS, SHAPE.context_length, SHAPE.vocab_size, 1)))
+    return 1e3 * statistics.median(seconds_a_step(stepped, batch, 2, 4))
