@@ -1,7 +1,6 @@
 """What every step is told, and what it answers."""
 
 import json
-import math
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,12 +21,10 @@ class Given:
     """Whether sizes are those of a rehearsal: everything is entered, and no speed means anything."""
     directory: str
     """Of the step alone, empty at first; those of a whole command are beside it."""
-    limit_s: float
-    """Seconds after which the step is ended."""
+    until: float
+    """When the step is ended, by the clock `time.monotonic`; `steps.run` says when that is."""
     of: str = ""
     """What of the module's is measured."""
-    until: float = math.inf
-    """When that is, by the clock `time.monotonic`: its process has begun, and imported all, before it is asked."""
 
     @property
     def torch_device(self) -> torch.device:

@@ -108,8 +108,7 @@ def run(step: Step, given: Given, running: Running) -> Outcome:
     inside.mkdir()
     command = [sys.executable, "-m", "acceptance.child", step.module, *map(str, files)]
     began, state = time.monotonic(), "passed"
-    until = began + step.limit_s
-    replace(given, directory=str(inside), limit_s=step.limit_s, of=step.of, until=until).write(files[0])
+    replace(given, directory=str(inside), until=began + step.limit_s, of=step.of).write(files[0])
     with said.open("wb") as log:
         process = subprocess.Popen(command, env=environment(), stdout=log, stderr=log, start_new_session=True)
         running.processes.add(process)

@@ -45,7 +45,7 @@ def test_every_step_passes_its_rehearsal(step: Step, tmp_path: Path) -> None:
     """In a fork, of one thread; `run` starts a process of its own, which other tests here look at."""
     given, answer, work = (tmp_path / name for name in ("given.json", "answer.json", "work"))
     work.mkdir()
-    Given("cpu", True, str(work), step.limit_s, step.of).write(given)
+    Given("cpu", True, str(work), time.monotonic() + step.limit_s, step.of).write(given)
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     words = ["-m", "acceptance.child", step.module, str(given), str(answer)]
     done = forked.run(words, env=environment() | threads)
@@ -99,7 +99,7 @@ def test_what_was_measured_is_told_before_a_step_is_ended(tmp_path: Path, monkey
 
     monkeypatch.setattr(speed.subprocess, "run", too_long)
     until = time.monotonic() + 40
-    answer = speed.measure(Given("cpu", True, str(tmp_path), 60.0, "468m", until))
+    answer = speed.measure(Given("cpu", True, str(tmp_path), until, "468m"))
     assert len(answer.wrong) == 2 and "not all was measured" in answer.wrong[0]
     assert 0 < timeouts[0] <= 40 - speed.SPARE_S
 
