@@ -121,7 +121,6 @@ def test_where_code_cannot_be_read_the_report_is_written(
 ) -> None:
     (tmp_path / ".#report.py").symlink_to("me@host.1")
     monkeypatch.setattr(kept_pictures, "_CODE", tmp_path)
-    kept_pictures._code.cache_clear()
     assert written(tmp_path / "made", runs, {}).files["report.html"].is_file()
     assert len(drawn) == 1 and not (tmp_path / "made" / "kept.json").exists()
 
