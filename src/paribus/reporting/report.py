@@ -31,7 +31,7 @@ from paribus.reporting.table.layout import layouts
 from paribus.store import atomic
 
 if TYPE_CHECKING:
-    from paribus.reporting.plots.curves import Curve
+    from paribus.reporting.plots.lines.curves import Curve
     from paribus.reporting.plots.picture import Plot
     from paribus.reporting.plots.vocabularies import OverlapMatrix
 
@@ -128,8 +128,8 @@ def _plots(
     """The pictures of a document, of `curves` or those of the runs' events."""
     from paribus.reporting import kept_pictures
     from paribus.reporting.plots.comparison import MOST_ROWS, plots
-    from paribus.reporting.plots.curves import read_curves
     from paribus.reporting.plots.embeddings import table_digests
+    from paribus.reporting.plots.lines.curves import read_curves
 
     comparison = document.comparison
     if curves is None:

@@ -14,7 +14,7 @@ import pytest
 
 from paribus.reporting import kept_pictures
 from paribus.reporting.plots import comparison
-from paribus.reporting.plots.curves import Curve
+from paribus.reporting.plots.lines.curves import Curve
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.frame import RunRecord

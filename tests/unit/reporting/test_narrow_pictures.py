@@ -1,6 +1,5 @@
 """Pictures of a page on a screen as narrow as a telephone's: they need no scrolling, and their texts are whole."""
 
-import base64
 import re
 import warnings
 from pathlib import Path
@@ -33,24 +32,15 @@ def beside(figure: Figure) -> None:
     figure.legend(loc="outside right center")
 
 
-def test_a_page_has_a_narrow_picture_of_each_for_both_themes(tmp_path: Path) -> None:
+def test_a_page_has_each_picture_wide_and_narrow(tmp_path: Path) -> None:
     report = write_report(
         demo_runs(tmp_path, items=60), title="Demo", factors=FACTORS, directory=tmp_path / "reports" / "demo"
     )
     page = report.files["report.html"].read_text(encoding="utf-8")
-    found = re.findall(r"<picture>.*?</picture>", page, flags=re.DOTALL)
-    assert len(found) == 6
-    for each in found:
-        sources = re.findall(r'media="([^"]+)" srcset="data:image/svg\+xml;base64,([^"]+)"', each)
-        dark, light, wide = (inches(base64.b64decode(encoded)) for _, encoded in sources)
-        assert [media for media, _ in sources] == [
-            "screen and (prefers-color-scheme: dark) and (max-width: 40rem)",
-            "screen and (max-width: 40rem)",
-            "screen and (prefers-color-scheme: dark)",
-        ]
-        assert dark == light
-        assert (light[0], wide[0]) == (pytest.approx(NARROW), pytest.approx(9.2))
-        assert '<img class="folds"' in each
+    for kind, width in (("unfolded", 9.2), ("folded", NARROW)):
+        found = re.findall(rf'<div class="wide {kind}" tabindex="0"><svg [^>]*viewBox="0 0 ([\d.]+) ', page)
+        assert [float(each) / 72 for each in found] == [pytest.approx(width)] * 6
+    assert 'class="wide only"' not in page
 
 
 def test_panels_stand_below_each_other_and_long_names_are_whole_in_several_lines() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig
-from paribus.reporting.plots.curves import _power
-from paribus.reporting.plots.series import Panel
+from paribus.reporting.plots.lines.curves import _power
+from paribus.reporting.plots.lines.series import Panel
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE
 from paribus.reporting.table.cells import Cell

@@ -28,10 +28,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
   };
   headings.forEach((heading) => heading.querySelector("button").addEventListener("click", () => sort(heading)));
 }
-// A click on a row marks it wherever it stands on the page; on what is marked, no more.
+// A click on a row, or on its line in a picture, marks it wherever it stands on the page; on what is marked, no more.
 const marked = [...document.querySelectorAll("[data-row]")];
 document.addEventListener("click", ({ target }) => {
-  const row = target.closest("tr[data-row]");
+  const row = target.closest("tr[data-row], .mark[data-row]");
   if (!row || target.closest("a")) return;
   const now = !row.classList.contains("chosen");
   marked.forEach((other) => { if (other.dataset.row === row.dataset.row) other.classList.toggle("chosen", now); });
@@ -87,10 +87,40 @@ if (choice) {
 // The theme is the reader's until another is chosen; the choice is forgotten with the page.
 const theme = document.querySelector(".theme");
 theme.hidden = false;
-theme.addEventListener("change", ({ target }) => {
-  document.documentElement.dataset.theme = target.value;
-  const media = { auto: "screen and (prefers-color-scheme: dark)", dark: "screen" }[target.value];
-  document.querySelectorAll("source.dark").forEach((source) => {
-    source.media = media ? media + source.dataset.width : "not all";
+theme.addEventListener("change", ({ target }) => { document.documentElement.dataset.theme = target.value; });
+// Beside the pointer stands what a line or an area of a picture is, and the number at the place of a line.
+const tip = Object.assign(document.createElement("div"), { className: "tip", hidden: true });
+document.body.append(tip);
+for (const line of document.querySelectorAll("figure .mark > path")) {
+  const reach = line.cloneNode();
+  reach.removeAttribute("style");
+  reach.setAttribute("class", "reach");
+  line.parentNode.append(reach);
+}
+const within = (share, [low, high], logarithmic) =>
+  logarithmic ? Math.exp(Math.log(low) + share * Math.log(high / low)) : low + share * (high - low);
+const written = (number) => number.toLocaleString("en", { maximumSignificantDigits: 4 });
+const measured = (mark, event) => {
+  const panel = mark.closest("[data-axes]");
+  const line = mark.querySelector("path.reach");
+  if (!panel || !line) return "";
+  const axes = JSON.parse(panel.dataset.axes);
+  const { x } = new DOMPoint(event.clientX, event.clientY).matrixTransform(line.getScreenCTM().inverse());
+  const ends = line.getAttribute("d").match(/-?[\d.]+ -?[\d.]+/g).map((point) => point.split(" ").map(Number));
+  const nearest = ends.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
+  const [across, up] = nearest.map((place, axis) => {
+    const [first, last] = axes.ends[axis];
+    return within((place - first) / (last - first), axes.limits[axis], axes.logarithmic[axis]);
   });
+  const place = axes.ticks.length ? axes.ticks[Math.round(across)] : written(axes.scale * across);
+  return `: ${axes.y} ${written(up)} at ${axes.x} ${place}`;
+};
+document.addEventListener("pointermove", (event) => {
+  const mark = event.target.closest ? event.target.closest("figure .mark") : null;
+  tip.hidden = !mark;
+  if (!mark) return;
+  tip.textContent = mark.dataset.told + measured(mark, event);
+  const { width, height } = tip.getBoundingClientRect();
+  tip.style.left = `${Math.max(4, Math.min(event.clientX + 14, innerWidth - width - 4))}px`;
+  tip.style.top = `${event.clientY + 18 + height > innerHeight ? event.clientY - height - 10 : event.clientY + 18}px`;
 });

@@ -13,11 +13,12 @@ from markupsafe import Markup
 
 from paribus.reporting.formats.choice import baseline_choice
 from paribus.reporting.formats.document import ReportDocument
+from paribus.reporting.formats.inline import inline
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
-from paribus.reporting.plots.curves import LEARNING_CURVES
 from paribus.reporting.plots.factors import NAME as FACTORS
-from paribus.reporting.plots.picture import on_dark
+from paribus.reporting.plots.lines.curves import LEARNING_CURVES
+from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import TableLayout, TableLine, change, heading, link
@@ -40,10 +41,7 @@ def page(document: ReportDocument) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    pictures = [
-        {"wide": _embedded(plot.svg), "narrow": _embedded(plot.narrow), "plot": plot, "where": _where(plot.name)}
-        for plot in document.plots
-    ]
+    pictures = [{"shown": _shown(plot), "plot": plot, "where": _where(plot.name)} for plot in document.plots]
     comparison, script = document.comparison, environment.get_template(SCRIPT).render()
     return environment.get_template(TEMPLATE).render(
         title=document.title,
@@ -153,11 +151,12 @@ def _where(name: str) -> str:
     return {FACTORS: "first", LEARNING_CURVES: "shown"}.get(name, "more")
 
 
-def _embedded(svg: bytes | None) -> dict[str, str] | None:
-    """A picture for a light and for a dark page, as addresses that hold them."""
-    themes = {} if svg is None else {"light": svg, "dark": on_dark(svg)}
-    found = {name: f"data:image/svg+xml;base64,{base64.b64encode(each).decode()}" for name, each in themes.items()}
-    return found or None
+def _shown(plot: Plot) -> dict[str, Markup]:
+    """A picture by the class of its element: for a wide and for a narrow page, or for any."""
+    if plot.narrow is None:
+        return {"only": Markup(inline(plot.svg, plot.name, plot.alternative))}
+    narrow = inline(plot.narrow, f"{plot.name}-narrow", plot.alternative)
+    return {"unfolded": Markup(inline(plot.svg, plot.name, plot.alternative)), "folded": Markup(narrow)}
 
 
 def _paper(paper: Paper, comparison: Comparison) -> dict[str, Any]:

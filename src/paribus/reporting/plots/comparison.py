@@ -7,16 +7,18 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
 from paribus.reporting.notes.summary import Finding
-from paribus.reporting.plots.checkpoints import checkpoints_plot
-from paribus.reporting.plots.curves import Curve, learning_curves
 from paribus.reporting.plots.embeddings import embedding_plot
-from paribus.reporting.plots.examples import examples_plot
 from paribus.reporting.plots.factors import factors_plot
+from paribus.reporting.plots.lines.checkpoints import checkpoints_plot
+from paribus.reporting.plots.lines.curves import Curve, learning_curves
+from paribus.reporting.plots.lines.examples import examples_plot
+from paribus.reporting.plots.lines.scaling import scaling_plots
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import COLOURS, MARKERS, Plot, picture, style
-from paribus.reporting.plots.scaling import scaling_plots
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
 from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
 from paribus.reporting.significance.items import CONFIDENCE
@@ -86,6 +88,7 @@ def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
             _index(alike[0], comparison),
             dict(lengths),
             found[lengths].get("frequency_by_rank", ()),
+            _index(alike[0], comparison) if len(alike) == 1 else None,
         )
         for lengths, alike in groups.items()
     ]
@@ -214,10 +217,11 @@ def _height(lines: int) -> float:
 def _values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
-        _point(
-            axes, column.factor * (cell.value or 0.0), place, _index(row, comparison),
-            column.factor * cell.half_width if cell.half_width else None,
-        )  # fmt: skip
+        index, value = _index(row, comparison), column.factor * (cell.value or 0.0)
+        error = column.factor * cell.half_width if cell.half_width else None
+        spread = f" ± {error:.3f}" if error else ""
+        told = f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}"
+        mark(_point(axes, value, place, index, error), told, index)
     if column.key in comparison.chance:
         level = column.factor * comparison.chance[column.key]
         axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
@@ -237,13 +241,16 @@ def _difference(
     cell, index = row.cells[column.key], _index(row, comparison)
     colour = COLOURS[index % len(COLOURS)]
     alone = (cell.test.low, cell.test.high) if cell.test else None
+    drawn = []
     for interval, width in ((cell.interval, 0.9), (alone, 2.4)):
         if interval is not None and math.isfinite(interval[0]):
-            axes.plot([column.factor * bound for bound in interval], [place, place], color=colour, linewidth=width)
+            ends = [column.factor * bound for bound in interval]
+            drawn += axes.plot(ends, [place, place], color=colour, linewidth=width)
     if cell.difference is not None:
-        face, mark = "#ffffff" if hollow else colour, MARKERS[index // len(COLOURS) % len(MARKERS)]
+        face, shape = "#ffffff" if hollow else colour, MARKERS[index // len(COLOURS) % len(MARKERS)]
         middle = [column.factor * cell.difference]
-        axes.plot(middle, [place], mark, color=colour, markersize=6, markerfacecolor=face)
+        drawn += axes.plot(middle, [place], shape, color=colour, markersize=6, markerfacecolor=face)
+    mark(drawn, f"{_told(row, column, comparison)}, difference from {_from(comparison)}", index)
 
 
 def _around_zero(axes: Axes, comparison: Comparison) -> None:
@@ -255,11 +262,13 @@ def _around_zero(axes: Axes, comparison: Comparison) -> None:
     axes.grid(axis="y", visible=False)
 
 
-def _point(axes: Axes, value: float, place: int, index: int, error: float | None) -> None:
+def _point(axes: Axes, value: float, place: int, index: int, error: float | None) -> list[Line2D]:
     colour = COLOURS[index % len(COLOURS)]
+    drawn = []
     if error:
-        axes.plot([value - error, value + error], [place, place], color=colour, linewidth=1.8)
-    axes.plot([value], [place], MARKERS[index // len(COLOURS) % len(MARKERS)], color=colour, markersize=6)
+        drawn += axes.plot([value - error, value + error], [place, place], color=colour, linewidth=1.8)
+    shape = MARKERS[index // len(COLOURS) % len(MARKERS)]
+    return drawn + axes.plot([value], [place], shape, color=colour, markersize=6)
 
 
 def _common(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:

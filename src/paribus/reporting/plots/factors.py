@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from paribus.reporting.notes.summary import Finding
+from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import COLOURS, Plot, picture
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import heading
@@ -47,9 +48,11 @@ def _panel(axes: Axes, column: Column, found: Sequence[Finding], comparison: Com
         low, middle, high = (
             column.factor * number for number in (effect.test.low, effect.test.difference, effect.test.high)
         )
-        axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
+        line = axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
         face = "#ffffff" if finding.state in ("undecided", "unjudged") else colour
-        axes.plot([middle], [place], "D" if effect.is_interaction else "o", color=colour, markerfacecolor=face)
+        shape = "D" if effect.is_interaction else "o"
+        line += axes.plot([middle], [place], shape, color=colour, markerfacecolor=face)
+        mark(line, finding.text)
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
     axes.set_yticks(range(len(found)), [_name(finding, comparison) for finding in found])
     axes.set_ylim(len(found) - 0.5, -0.5)

@@ -4,7 +4,6 @@ Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines
 """
 
 import io
-import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,6 +17,7 @@ from matplotlib import font_manager
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
+from paribus.reporting.plots.marks import attributes, finish
 from paribus.store import atomic
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
@@ -33,13 +33,14 @@ _COMPRESSION = 3
 """Of PNG, 0 to 9: beyond, files hardly shrink and take several times as long."""
 ON_LIGHT, ON_DARK = "#1a1a1b", "#fefefe"
 """Text on a coloured area, which stays as it is on a dark page."""
-_DARK: Mapping[str, str] = MappingProxyType(
+ON_A_DARK_PAGE: Mapping[str, str] = MappingProxyType(
     {
         "#ffffff": "#14171a", "#222222": "#e3e6e9", "#444444": "#8b939b", "#555555": "#aab2ba", "#666666": "#98a1aa",
         "#e4e4e4": "#2c3238", "#101010": "#dfe3e7", "#0072b2": "#4aa8e0", "#d55e00": "#ff8a3d", "#009e73": "#2bc49a",
         "#8c8c8c": "#a7adb3",
     }
 )  # fmt: skip
+"""Colours of light pictures, and what stands for them on a dark page; what is not among them stays."""
 FALLBACK_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -66,14 +67,6 @@ class Plot:
         directory.mkdir(parents=True, exist_ok=True)
         atomic.write_bytes(directory / f"{self.name}.png", self.png)
         atomic.write_bytes(directory / f"{self.name}.svg", self.svg)
-
-
-def on_dark(svg: bytes) -> bytes:
-    """An SVG with light lines on a dark page; what has no counterpart among the colours stays."""
-    text = svg.decode()
-    for light, dark in _DARK.items():
-        text = re.sub(rf"{light}\b", dark, text, flags=re.IGNORECASE)
-    return text.encode()
 
 
 def style() -> dict[str, Any]:
@@ -168,10 +161,11 @@ def _laid_out(figure: Figure) -> Figure:
         engine.execute(figure)
     # The layout is made once: saving would make it again, twice for each format.
     figure.set_layout_engine(None)
+    finish(figure)
     return figure
 
 
 def _svg(figure: Figure) -> bytes:
     svg = io.BytesIO()
     figure.savefig(svg, format="svg", metadata={"Date": None, "Creator": None})
-    return svg.getvalue()
+    return attributes(svg.getvalue().decode()).encode()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.plots.marks import mark, measure
 from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
 
 LAST_BUCKET = 16
@@ -30,6 +31,8 @@ class Segmentation:
     """Tokens by length in characters: `1-3`, `4-6`, ..."""
     frequency_by_rank: RankCurve = ()
     """(rank from 1, occurrences) of its tokens, by rank."""
+    row: int | None = None
+    """Place of its row among those of the comparison, where it is of one alone."""
 
 
 def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | None:
@@ -44,7 +47,10 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
         for place, (part, found) in enumerate(shares):
             left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
             heights = [100 * found.get(bucket, 0.0) for bucket in buckets]
-            axes.bar(left, heights, 0.92 * width, color=COLOURS[part.index % len(COLOURS)], label=part.name)
+            colour = COLOURS[part.index % len(COLOURS)]
+            bars = axes.bar(left, heights, 0.92 * width, color=colour, label=part.name)
+            for bar, bucket, height in zip(bars, buckets, heights, strict=True):
+                mark([bar], f"{part.name}: {height:.1f} % of tokens have {bucket} characters", part.row)
         axes.set_xticks(range(len(buckets)), buckets)
         axes.set_xlabel("length of a token (characters)")
         axes.set_ylabel("share of tokens (%)")
@@ -72,8 +78,9 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
             ranks, counts = zip(*part.frequency_by_rank, strict=True)
             line, colour = DASHES[part.index % len(DASHES)], COLOURS[part.index % len(COLOURS)]
             label = part.name if panel is panels[0] else None
-            panel.plot(ranks, counts, line, color=colour, linewidth=1.6, label=label)
+            mark(panel.plot(ranks, counts, line, color=colour, linewidth=1.6, label=label), part.name, part.row)
             panel.set_xlabel("rank of a token by frequency")
+            measure(panel, "rank", "occurrences")
         panels[0].set_xscale("log")
         panels[0].set_yscale("log")
         panels[0].set_ylabel("occurrences")

@@ -105,6 +105,10 @@ class Comparison:
         """A row in a sentence, a legend or on an axis."""
         return " · ".join(map(self.name, row.labels)) or "all runs"
 
+    def places(self) -> dict[str, int]:
+        """Where rows stand in the table, from 0, by their names."""
+        return {self.row_name(row): place for place, row in enumerate(self.rows)}
+
 
 def compare(
     runs: Sequence[RunRecord],

@@ -5,9 +5,12 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from paribus.reporting.plots.marks import mark, measure
 from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
@@ -45,7 +48,7 @@ def read_curves(runs: Sequence[RunRecord]) -> dict[str, Curve]:
 
 
 def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curves: Mapping[str, Curve]) -> Plot | None:
-    """One line a run against tokens, bytes and FLOPs; where the runs did not say those, the loss against steps."""
+    """Lines against tokens, bytes and FLOPs, a row's mean and thin its runs; without those, the loss against steps."""
     shown = [
         (row, run, curves[run.run_id])
         for row in rows
@@ -56,31 +59,74 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
         return None
     convertible = all(curve.convertible for _, _, curve in shown)
     names = [name for name in _AXES if all(curve.amounts.get(name) for _, _, curve in shown)] if convertible else []
-    places = {row.labels: place for place, row in enumerate(comparison.rows)}
     powers = {name: _power(max(curve.amounts[name][-1] for _, _, curve in shown)) for name in names}
+    lines = {name: _lines(shown, name, powers[name][0] if name else 1.0) for name in names or [""]}
+    unit = "bits per byte" if names else "nats per token"
 
     def draw(figure: Figure) -> None:
-        panels = figure.subplots(1, max(1, len(names)), sharey=True, squeeze=False)[0]
-        for panel, name in zip(panels, names or [""], strict=True):
-            for row, run, curve in shown:
-                index = places[row.labels]
-                x, y = _line(curve, name, powers[name][0] if name else 1.0)
-                label = comparison.row_name(row) if panel is panels[0] and run is row.runs[0] else None
-                style = {"color": COLOURS[index % len(COLOURS)], "linewidth": 1.4, "label": label}
-                panel.plot(x, y, DASHES[index % len(DASHES)], **style)
+        panels = figure.subplots(1, len(lines), sharey=True, squeeze=False)[0]
+        for panel, (name, drawn) in zip(panels, lines.items(), strict=True):
+            for line in drawn:
+                _draw(panel, line, comparison, named=panel is panels[0])
             panel.set_xlabel(f"{_AXES[name]}{powers[name][1]}" if name else "step")
-        panels[0].set_ylabel("training loss (bits per byte)" if names else "training loss (nats per token)")
+            measure(panel, _AXES.get(name, "steps"), unit, scale=1 / powers[name][0] if name else 1.0)
+        panels[0].set_ylabel(f"training loss ({unit})")
         figure.legend(loc="outside lower center", fontsize=9, ncols=3 if len(rows) > 4 else 2)
 
-    unit = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
-    caption = f"Training loss {unit}, running mean over a tenth of a run; one line a run, one colour a row."
-    first = names[0] if names else ""
+    told = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
+    several = any(line.run is None for drawn in lines.values() for line in drawn)
+    what = "one colour a row: its mean over seeds, and thin each of its runs" if several else "one line a run"
+    caption = f"Training loss {told}, running mean over a tenth of a run; {what}."
     ends = "; ".join(
-        f"{comparison.row_name(row)} (seed {run.seed}) ends at {_line(curve, first, 1.0)[1][-1]:.3f}"
-        for row, run, curve in shown
+        f"{comparison.row_name(line.row)} (seed {line.run.seed}) ends at {line.y[-1]:.3f}"
+        for line in next(iter(lines.values()))
+        if line.run is not None
     )
     height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
     return picture(LEARNING_CURVES, caption, f"{caption} {ends}.", (9.2, height), draw)
+
+
+@dataclass(frozen=True)
+class _Line:
+    """Of one run, or the mean of a row's runs, where `run` is None."""
+
+    row: ComparisonRow
+    run: RunRecord | None
+    x: Sequence[float]
+    y: Sequence[float]
+    beside: bool = False
+    """Whether the mean of its row is drawn too."""
+
+
+def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, scale: float) -> list[_Line]:
+    """Those of runs first, so that means lie above them. Runs of unlike length, such as unfinished ones, have none."""
+    own = [(row, run, *_line(curve, name, scale)) for row, run, curve in shown]
+    groups = [list(found) for _, found in itertools.groupby(own, key=lambda line: line[0].labels)]
+    runs, means = [], []
+    for group in groups:
+        averaged = len(group) > 1 and len({len(x) for _, _, x, _ in group}) == 1
+        runs += [_Line(row, run, x, y, averaged) for row, run, x, y in group]
+        if averaged:
+            x, y = ([fmean(at) for at in zip(*lines, strict=True)] for lines in list(zip(*group, strict=True))[2:])
+            means.append(_Line(group[0][0], None, x, y))
+    return runs + means
+
+
+def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> None:
+    index = next(place for place, row in enumerate(comparison.rows) if row is line.row)
+    name = comparison.row_name(line.row)
+    first = line.run is None or (not line.beside and line.run is line.row.runs[0])
+    drawn = panel.plot(
+        line.x,
+        line.y,
+        "-" if line.beside else DASHES[index % len(DASHES)],
+        color=COLOURS[index % len(COLOURS)],
+        linewidth=0.6 if line.beside else 1.6,
+        alpha=0.45 if line.beside else None,
+        label=name if named and first else None,
+    )
+    whose = "mean over seeds" if line.run is None else f"seed {line.run.seed}, run {line.run.run_id[:8]}"
+    mark(drawn, f"{name}, {whose}", index)
 
 
 def _read(run: RunRecord) -> Curve | None:

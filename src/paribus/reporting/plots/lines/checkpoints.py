@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
+from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
-from paribus.reporting.plots.series import Axis, Panel, series_plot
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, ComparisonRow, cells_by_column
 from paribus.reporting.table.layout import heading
@@ -20,7 +20,7 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot 
         return None
     panels = [_panel(comparison, column) for column in columns]
     caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint"
-    return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), panels)
+    return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), panels, comparison.places())
 
 
 def _panel(comparison: Comparison, column: Column) -> Panel:

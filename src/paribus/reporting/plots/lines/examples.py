@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
-from paribus.reporting.plots.series import Axis, Panel, series_plot
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, cells_by_column
 from paribus.reporting.table.measures import Column, MeasuredTask
@@ -27,7 +27,9 @@ def examples_plot(comparison: Comparison) -> Plot | None:
     panels = [_panel(comparison, column, shots[0]) for column in shown]
     what = " and ".join(panel.label for panel in panels)
     caption = f"{what} by the number of examples in the prompt"
-    return series_plot("by_examples", caption, Axis("examples in the prompt", ticks=[*map(str, shots[0])]), panels)
+    return series_plot(
+        "by_examples", caption, Axis("examples in the prompt", ticks=[*map(str, shots[0])]), panels, comparison.places()
+    )
 
 
 def _whole(column: Column) -> Column:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from paribus.reporting.plots.marks import mark, measure
 from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.measures import finite
@@ -42,25 +43,32 @@ class Axis:
     """Names of the amounts 0, 1, 2, ..., where these are places."""
 
 
-def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) -> Plot:
-    """Panels over one axis, three beside each other; a line has the same colour in all. `caption` has no full stop."""
+def series_plot(
+    name: str, caption: str, axis: Axis, panels: Sequence[Panel], rows: Mapping[str, int] | None = None
+) -> Plot:
+    """Panels over one axis, three beside each other; a line has the same colour in all. `caption` has no full stop.
+
+    `rows` has the places of rows among those of the comparison by the names of lines, where a line is a row.
+    """
     spread = any(cell.half_width is not None for panel in panels for line in panel.lines.values() for _, cell in line)
     caption += "; ± as in the table." if spread else "."
     names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
     columns = min(_BESIDE, len(panels))
-    rows = math.ceil(len(panels) / columns)
+    lines = math.ceil(len(panels) / columns)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(rows, columns, squeeze=False).flatten()
+        axes = figure.subplots(lines, columns, squeeze=False).flatten()
         for empty in axes[len(panels) :]:
             empty.set_axis_off()
         for place, (own, panel) in enumerate(zip(axes, panels, strict=False)):
             for index, line in enumerate(names):
                 x, y, error = zip(*panel.points(line), strict=True) if panel.points(line) else ((), (), ())
-                own.errorbar(
+                drawn = own.errorbar(
                     x, y, yerr=error, fmt=f"{MARKERS[index % len(MARKERS)]}{DASHES[index % len(DASHES)]}", capsize=2,
                     color=COLOURS[index % len(COLOURS)], label=None if place else line, linewidth=1.4,
                 )  # fmt: skip
+                mark(drawn.get_children(), line, (rows or {}).get(line))
+            measure(own, axis.label, panel.label, ticks=axis.ticks)
             if axis.logarithmic:
                 own.set_xscale("log")
             if axis.ticks:
@@ -69,7 +77,7 @@ def series_plot(name: str, caption: str, axis: Axis, panels: Sequence[Panel]) ->
             own.set_ylabel(f"{panel.label}{' (%)' if panel.factor == 100 else ''}")
         figure.legend(loc="outside lower center", fontsize=9, ncols=2)
 
-    size = (max(6.5, 4.6 * columns), 3.4 * rows + 0.2 + 0.2 * (len(names) // 2))
+    size = (max(6.5, 4.6 * columns), 3.4 * lines + 0.2 + 0.2 * (len(names) // 2))
     return picture(name, caption, f"{caption} {_told(names, axis, panels)}.", size, draw)
 
 

@@ -1,0 +1,118 @@
+"""What a picture says of its lines and points, and how it stands on the page."""
+
+import html
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+import matplotlib as mpl
+import pytest
+from matplotlib.figure import Figure
+
+from paribus.reporting.formats.inline import inline
+from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.picture import Plot, picture, style
+
+SAID = 'bpe "<&\u4e2d\u6587\'s>": 1.2'
+MARKED = re.compile(r'<g class="mark" data-told="([^"]*)"(?: data-row="(\d+)")?>')
+AXES = re.compile(r'<g data-axes="([^"]*)">')
+
+
+def drawn(draw: Callable[[Figure], None]) -> Plot:
+    with mpl.rc_context(style()):
+        return picture("one", "A caption", "A text", (9.2, 3.0), draw)
+
+
+def marks(plot: Plot) -> list[tuple[str, str]]:
+    return [(html.unescape(told), row) for told, row in MARKED.findall(plot.svg.decode())]
+
+
+def axes(svg: bytes) -> list[dict[str, Any]]:
+    return [json.loads(html.unescape(found)) for found in AXES.findall(svg.decode())]
+
+
+def labelled(figure: Figure) -> None:
+    panel = figure.subplots()
+    mark(panel.plot([0.0, 1.0], [1.0, 2.0], "o-", label="bpe"), SAID, 1)
+    mark(panel.bar([0.0, 1.0], [1.0, 2.0], label="wordpiece"), "a bar", 0)
+    mark(panel.errorbar([0.0], [1.0], yerr=[0.5], label="unigram").get_children(), "no row")
+    panel.plot([0.0, 1.0], [0.0, 0.0], label="unsaid")
+    figure.legend(loc="outside lower center")
+
+
+def test_every_part_of_what_is_marked_says_so_with_its_row_counted_from_one() -> None:
+    found = marks(drawn(labelled))
+    assert found.count((SAID, "2")) == 1
+    assert found.count(("a bar", "1")) == 2
+    assert found.count(("no row", "")) == 2  # the point and its bar
+
+
+def test_names_in_a_legend_are_marked_as_their_lines() -> None:
+    found = marks(drawn(labelled))
+    assert {told: found.count((told, row)) for told, row in found if told in ("bpe", "wordpiece", "unigram")} == {
+        "bpe": 2,
+        "wordpiece": 2,
+        "unigram": 2,
+    }
+    assert {row for told, row in found if told == "bpe"} == {"2"}
+    assert not any(told == "unsaid" for told, _ in found)
+
+
+def test_nothing_is_left_of_the_identifiers_that_carried_it() -> None:
+    plot = drawn(labelled)
+    assert b"said:" not in plot.svg and plot.narrow is not None and b"said:" not in plot.narrow
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_number_can_be_read_from_the_place_of_a_line(scale: str) -> None:
+    points = [(2.0, 30.0), (5.0, 10.0), (9.0, 20.0)]
+
+    def draw(figure: Figure) -> None:
+        for panel in figure.subplots(1, 2, sharey=True):
+            mark(panel.plot(*zip(*points, strict=True)), "a line")
+            panel.set_xscale(scale)
+            measure(panel, "tokens", "bits", scale=1000.0)
+
+    plot = drawn(draw)
+    for svg in (plot.svg, plot.narrow or b""):
+        text = svg.decode()
+        lines = re.findall(r'data-told="a line">\s*<path d="([^"]*)"', text)
+        assert len(lines) == len(axes(svg)) == 2
+        for panel, line in zip(axes(svg), lines, strict=True):
+            assert (panel["x"], panel["y"], panel["scale"]) == ("tokens", "bits", 1000.0)
+            places = [tuple(map(float, place.split())) for place in re.findall(r"[\d.]+ [\d.]+", line)]
+            read = [tuple(_value(panel, axis, place[axis]) for axis in (0, 1)) for place in places]
+            assert read == [pytest.approx(point, rel=1e-3) for point in points]
+
+
+def _value(panel: dict[str, Any], axis: int, place: float) -> float:
+    (first, last), (low, high) = panel["ends"][axis], panel["limits"][axis]
+    share = (place - first) / (last - first)
+    return float(low * (high / low) ** share if panel["logarithmic"][axis] else low + share * (high - low))
+
+
+def test_on_the_page_no_two_pictures_have_an_identifier_in_common_and_each_finds_its_own() -> None:
+    plot = drawn(labelled)
+    first, second = (inline(plot.svg, name, "A text") for name in ("first", "second"))
+    for name, text in (("first", first), ("second", second)):
+        own = re.findall(r' id="([^"]*)"', text)
+        used = re.findall(r'(?:url\(|href=")#([^")]+)', text)
+        assert own and len(own) == len(set(own)) and set(used) == set(own)
+        assert all(each.startswith(f"{name}-") for each in own)
+
+
+def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
+    def draw(figure: Figure) -> None:
+        figure.subplots().set_title("colour #222222 & <b>")
+
+    text = inline(drawn(draw).svg, "one", 'what "it" shows')
+    assert "fill: light-dark(#222222, #e3e6e9)" in text
+    assert ">colour #222222 &amp; &lt;b&gt;<" in text
+    assert text.startswith('<svg role="img" aria-label="what &quot;it&quot; shows" viewBox="0 0 662.4 216"')
+    assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page
+
+
+def test_what_is_no_svg_is_refused() -> None:
+    with pytest.raises(ValueError, match="one: no SVG"):
+        inline(b"<p>", "one", "A text")
