@@ -2,15 +2,19 @@
 
 python benchmarks/imported_tokenizers.py --tokenizers FILE... --texts FILE... [--documents 1500]
 prints a Markdown table. A tokenizer is a `.model` of SentencePiece or a `vocab.txt` of BERT, uncased where
-`tokenizer_config.json` beside it does not say otherwise. Texts are JSON lines with a field `text`, or lines, compressed
-or not; of a file of JSON lines that many documents are taken, whole and line by line, and all of them as one text.
+`tokenizer_config.json` beside it does not say otherwise. Of a `tokenizer.json` that was made of a model `Unigram` of
+SentencePiece, such as T5's, the `.model` is put together again, with SentencePiece's defaults for what is not in it.
+Texts are JSON lines with a field `text`, or lines, compressed or not; of a file of JSON lines that many documents are
+taken, whole and line by line, and all of them as one text.
 """
 
 import argparse
+import base64
 import gzip
 import hashlib
 import json
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
@@ -18,6 +22,7 @@ from typing import IO
 
 from peers.table import table
 from sentencepiece import SentencePieceProcessor
+from sentencepiece.sentencepiece_model_pb2 import ModelProto
 
 from paribus.tokenization.interchange.existing import open_existing
 
@@ -32,7 +37,9 @@ def main(tokenizers: Sequence[Path], files: Sequence[Path], documents: int) -> N
 
 
 def _row(path: Path, texts: Sequence[str]) -> list[str]:
-    ours, theirs = open_existing(path), _library(path)
+    with tempfile.TemporaryDirectory() as scratch:
+        opened = _put_together(path, Path(scratch)) if path.suffix == ".json" else path
+        ours, theirs = open_existing(opened), _library(opened)
     ids = differ = 0
     for text in texts:
         expected = theirs(text)
@@ -40,6 +47,29 @@ def _row(path: Path, texts: Sequence[str]) -> list[str]:
     digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
     name = path.stem if path.suffix == ".model" else path.parent.name
     return [name, digest, f"{ours.vocab_size:,}", f"{len(texts):,}", f"{ids:,}", f"{differ:,}"]
+
+
+def _put_together(path: Path, directory: Path) -> Path:
+    """The `.model` of pieces, scores and character map of a `tokenizer.json`.
+
+    Special tokens among the pieces were control symbols; those behind the last piece were added later.
+    """
+    whole = json.loads(path.read_text(encoding="utf-8"))
+    steps = whole["normalizer"].get("normalizers", [whole["normalizer"]])
+    special = {token["content"] for token in whole["added_tokens"] if token["special"]}
+    pieces, made = whole["model"]["vocab"], ModelProto()
+    while pieces[-1][0] in special:
+        pieces.pop()
+    for number, (piece, score) in enumerate(pieces):
+        kinds = ModelProto.SentencePiece
+        kind = kinds.CONTROL if piece in special else kinds.NORMAL
+        made.pieces.add(piece=piece, score=score, type=kinds.UNKNOWN if number == whole["model"]["unk_id"] else kind)
+    (encoded,) = (step["precompiled_charsmap"] for step in steps if step["type"] == "Precompiled")
+    made.normalizer_spec.precompiled_charsmap = base64.b64decode(encoded)
+    made.trainer_spec.vocab_size, made.trainer_spec.unk_id = len(pieces), whole["model"]["unk_id"]
+    model = directory / "put_together.model"
+    model.write_bytes(made.SerializeToString())
+    return model
 
 
 def _library(path: Path) -> Encode:
@@ -81,7 +111,9 @@ def _opened(file: Path) -> IO[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--tokenizers", nargs="+", type=Path, required=True, help=".model files and vocab.txt files")
+    parser.add_argument(
+        "--tokenizers", nargs="+", type=Path, required=True, help=".model, vocab.txt or tokenizer.json files"
+    )
     parser.add_argument("--texts", nargs="+", type=Path, required=True, help="JSON lines, or lines")
     parser.add_argument("--documents", type=int, default=1500, help="of each file of JSON lines")
     given = parser.parse_args()
