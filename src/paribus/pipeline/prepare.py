@@ -12,6 +12,7 @@ from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import chosen, digest
 from paribus.config.schema import RunConfig
 from paribus.config.validate import Problem, refuse
@@ -103,6 +104,7 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
+            problems += [] if found else _other_tokens(runs[-1])
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
@@ -140,6 +142,19 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     made = root.store.find(vocabulary.name, vocabulary.key)
     size = made.record()["result"].get("vocab_size") if made else None
     return None if size is None else int(size)
+
+
+def _other_tokens(run: PreparedRun) -> list[Problem]:
+    """A vocabulary that is there already and is not what the checkpoint of the start needs."""
+    config, node = run.job.config, run.nodes["vocabulary"]
+    made = OutputRoot.of(config).store.find(*node.place)
+    if made is not None:
+        path = made.path
+    elif isinstance(config.tokenizer, ExistingTokenizer):
+        path = Path(config.tokenizer.path)
+    else:
+        return []
+    return [Problem(*problem) for problem in start_preflight.token_problems(config, path)]
 
 
 def _repeated(run: PreparedRun) -> list[Problem]:

@@ -18,6 +18,7 @@ from rich.markup import escape
 
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
+from paribus.config.validate import Problem, refuse
 from paribus.engine.gpus import VISIBLE
 from paribus.errors import classify
 from paribus.pipeline.graph import Node, build_graph, needed_for, to_make
@@ -51,6 +52,7 @@ from paribus.store.claim import Claim, acquire, describe, read_holder
 from paribus.store.code import Code, loaded_code
 from paribus.store.provenance import provenance
 from paribus.tracking.follower import Follower
+from paribus.training.start.preflight import token_problems
 
 SECONDS_BETWEEN_LOOKS = 0.5
 
@@ -127,7 +129,9 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
         left = to_make(nodes, stages.root.store)
         for node in nodes.values():
             stage = node.name
-            stages.ensure(node, whole=stage in left)
+            made = stages.ensure(node, whole=stage in left)
+            if stage == "vocabulary" and "training" in left:
+                _refuse_tokens(node.config, made)
     except RepeatedFailureError as error:
         stages.telling.display.message(f"  {named(stage)} [red]failed[/red] for an earlier run: not tried again")
         return Failure(error.failure["class"], error.failure["message"], stage, repeated=True)
@@ -140,6 +144,12 @@ def run_nodes(nodes: dict[str, Node], stages: "StageRunner") -> Failure | None:
             runner_log.write_text(traceback.format_exc(), encoding="utf-8")
         return Failure.of(error, stage, directory)
     return None
+
+
+def _refuse_tokens(config: RunConfig, vocabulary: Artifact) -> None:
+    """ConfigurationError where training would refuse the tokens, before a corpus is encoded with them."""
+    if problems := token_problems(config, vocabulary.path):
+        raise refuse([Problem(*problem) for problem in problems])
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.config.groups.budget import EqualTokensBudget
+from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.start import CheckpointStart, ScratchStart
 from paribus.config.groups.tokenization import BPETokenizer
@@ -21,12 +23,15 @@ from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model, save_model
 from paribus.modeling.decoder.names import huggingface_tensors
+from paribus.pipeline import run as running
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
+from paribus.pipeline.show.display import Display
 from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
+from paribus.store.code import loaded_code
 from paribus.store.file_digests import FileDigests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
@@ -34,9 +39,11 @@ from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.start.preflight import problems
+from support.plans import planned_run
 from support.training_inputs import MODEL, STEPS, TRAINING, config, execute, write_inputs
 
 TEXTS = ["all else being equal and nothing else"] * 3
+OTHER = ["zzzz yyyy xxxx wwww vvvv zyx"] * 3
 SHORT = EqualTokensBudget(tokens=5 * TRAINING.global_batch * MODEL.context_length)
 LAST = f"step_{STEPS:08d}"
 
@@ -201,11 +208,48 @@ def test_what_the_group_does_not_say_stays_the_checkpoint_s(copy: Path, tokenize
 
 
 def test_other_tokens_at_the_same_ids_are_refused(trained: Path, tokenizer: Tokenizer) -> None:
-    other = Tokenizer.train(["zzzz yyyy xxxx wwww vvvv zyx"] * 3, vocab_size=268, special_tokens=("<|endoftext|>",))
+    other = Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",))
     ours, theirs = (found.vocabulary.by_id[256].bytes for found in (other, tokenizer))
     message = f"268 tokens here, 268 in .* id 256: {ours!r} here, {theirs!r} there"
     with pytest.raises(ConfigurationError, match=message):
         initial_model(continued(trained), other)
+
+
+def test_other_tokens_are_refused_before_a_corpus_is_encoded_with_them(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def execute(job: dict[str, Any], *others: Any, **options: Any) -> dict[str, Any]:
+        made.append(job["stage"])
+        (Path(job["output"]) / "data").write_text("", encoding="utf-8")
+        if job["stage"] == "vocabulary":
+            Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",)).save(
+                Path(job["output"]) / "tokenizer"
+            )
+        return {"documents": 1}
+
+    monkeypatch.setattr(running, "execute", execute)
+    run = planned_run(tmp_path, start=CheckpointStart(path=str(trained)), tracking=TrackingConfig(kind="none"))
+    failure = running.perform(run.job.config, Display(Console(quiet=True)), loaded_code())
+    assert failure is not None and failure.failure_class == "configuration"
+    assert "start.vocabulary: same, but the vocabularies differ: 268 tokens here, 268 in " in failure.message
+    assert made[-1] == "vocabulary" and "tokens" not in made
+
+
+@pytest.mark.parametrize("plan", [False, True])
+def test_other_tokens_that_are_there_are_refused_before_anything_runs(
+    plan: bool, trained: Path, tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",)).save(tmp_path / "other")
+    tokenizer.with_encoder("longest_first").save(tmp_path / "same")
+    shape = [f"model.{name}={getattr(MODEL, name)}" for name in ("width", "layers", "heads", "ffn_width")]
+    shape += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false", "evaluation=heldout"]
+    command = ["scale=tiny", "corpus=pydocs_small", f"root={tmp_path / 'root'}", *shape, "tokenizer=existing"]
+    command += ["start=checkpoint", f"start.path={trained}", "encoder=merge_rank"]
+    prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
+    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
+        prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
 
 
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])

@@ -1,4 +1,6 @@
-"""Everything about a start that can be refused before anything runs, from JSON files alone."""
+"""Everything about a start that can be refused before training: of JSON files before anything runs, then of tokens."""
+
+from pathlib import Path
 
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.schema import RunConfig
@@ -25,3 +27,23 @@ def problems(config: RunConfig) -> list[tuple[str, str]]:
         return found + [problem for problem in state_problems(config) if problem[0] not in told]
     except DataError as error:
         return [("start", str(error))]
+
+
+def token_problems(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
+    """(config path, what is wrong) of the run's vocabulary, once it is there, beside that of its checkpoint.
+
+    Both are opened, so that a corpus is not encoded with tokens that its training will refuse. A checkpoint that is not
+    there is told by its fingerprint.
+    """
+    start = config.start
+    if not isinstance(start, CheckpointStart):
+        return []
+    from paribus.tokenization.interchange.existing import open_existing
+    from paribus.training.start.vocabulary import token_problem
+
+    try:
+        directory = checkpoint_directory(start)
+        problem = token_problem(open_existing(tokenizer), open_existing(directory), directory, start.vocabulary)
+    except DataError:
+        return []
+    return [("start.vocabulary", problem)] if problem else []

@@ -1,6 +1,7 @@
 """The tokens of a checkpoint beside those of the run: which row of its embedding each token of the run begins with."""
 
 import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,11 +17,19 @@ Key = tuple[str, bytes, bool]
 Rows = npt.NDArray[np.int64]
 
 
-def same_tokens(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> None:
-    """ConfigurationError unless both have equal tokens at equal ids; their encoders do not matter."""
+def token_problem(run: Tokenizer, checkpoint: Tokenizer, directory: Path, vocabulary: str) -> str | None:
+    """What is wrong with the run's tokens for the model of a checkpoint; their encoders do not matter.
+
+    With `vocabulary` `same` both must have equal tokens at equal ids, with `added` none of the checkpoint's may be
+    missing.
+    """
     ours, theirs = keys(run), keys(checkpoint)
+    return _differing(ours, theirs, directory) if vocabulary == "same" else _missing(ours, theirs, directory)
+
+
+def _differing(ours: Sequence[Key], theirs: Sequence[Key], directory: Path) -> str | None:
     if ours == theirs:
-        return
+        return None
     sizes = f"{len(ours)} tokens here, {len(theirs)} in {directory}"
     differing = next((i for i, (a, b) in enumerate(zip(ours, theirs, strict=False)) if a != b), None)
     if differing is None:
@@ -29,7 +38,23 @@ def same_tokens(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> None:
         pair = f"{_shown(ours[differing])} here, {_shown(theirs[differing])} there"
         where = f"; the first that differs is id {differing}: {pair}"
     hint = "start.vocabulary=added takes a larger one" if len(ours) > len(theirs) else "use the checkpoint's vocabulary"
-    raise ConfigurationError(f"start.vocabulary: same, but the vocabularies differ: {sizes}{where}; {hint}")
+    return f"same, but the vocabularies differ: {sizes}{where}; {hint}"
+
+
+def _missing(ours: Sequence[Key], theirs: Sequence[Key], directory: Path) -> str | None:
+    known = set(ours)
+    missing = [key for key in theirs if key not in known]
+    if not missing:
+        return None
+    return (
+        f"added, but {len(missing)} tokens of {directory} are not in the run's vocabulary, such "
+        f"as {_shown(missing[0])} ({len(ours)} tokens here, {len(theirs)} there); an added vocabulary has them all"
+    )
+
+
+def same_tokens(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> None:
+    """ConfigurationError unless both have equal tokens at equal ids; their encoders do not matter."""
+    _refuse(token_problem(run, checkpoint, directory, "same"))
 
 
 def origins(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> list[Rows]:
@@ -39,16 +64,15 @@ def origins(run: Tokenizer, checkpoint: Tokenizer, directory: Path) -> list[Rows
     The mean of all rows is for special tokens and bytes that the checkpoint's tokenizer refuses.
     ConfigurationError where a token of the checkpoint is missing.
     """
+    _refuse(token_problem(run, checkpoint, directory, "added"))
     here, there = keys(run), {key: row for row, key in enumerate(keys(checkpoint))}
-    known = set(here)
-    missing = [key for key in there if key not in known]
-    if missing:
-        raise ConfigurationError(
-            f"start.vocabulary: added, but {len(missing)} tokens of {directory} are not in the run's vocabulary, such "
-            f"as {_shown(missing[0])} ({len(here)} tokens here, {len(there)} there); an added vocabulary has them all"
-        )
     pieces = _Pieces(checkpoint)
     return [np.array([there[key]]) if key in there else pieces.of(key) for key in here]
+
+
+def _refuse(problem: str | None) -> None:
+    if problem:
+        raise ConfigurationError(f"start.vocabulary: {problem}")
 
 
 def keys(tokenizer: Tokenizer) -> list[Key]:
