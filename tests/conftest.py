@@ -1,5 +1,6 @@
 """Fixtures every test may use."""
 
+import gc
 import os
 import shutil
 import subprocess
@@ -14,6 +15,24 @@ from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
 from support.compositions import compose_once
 from support.real_data import SHARED, RealData, real_data
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Collecting imports modules, which stay: looking for garbage between them takes a third of it."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _imports_are_no_garbage() -> None:
+    """Libraries collect garbage when a training ends, for which millions of objects of imports are looked at."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)
