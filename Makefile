@@ -46,9 +46,11 @@ TMPDIR ?= $(shell [ -w /dev/shm ] && ! grep -q '^[^ ]* /dev/shm [^ ]* [^ ]*noexe
 TEST := OMP_NUM_THREADS=1 $(if $(TMPDIR),TMPDIR='$(TMPDIR)') $(BIN)/pytest
 
 # A test process a core, so none may take several: threads that wait for each other on shared cores cost the most.
+# One more than cores, since some tests wait for what others do on their core: physical ones, as with `auto`.
+WORKERS = $(shell $(BIN)/python -c 'import os, psutil; print((psutil.cpu_count(logical=False) or os.cpu_count()) + 1)')
 # A file stays in one process, which makes what its tests share once; the files with the slow ones come first.
 test: lint
-	$(TEST) --numprocesses auto --dist loadfile --no-loadscope-reorder -o tmp_path_retention_policy=failed
+	$(TEST) --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder -o tmp_path_retention_policy=failed
 
 # Kill -9 in every stage, several times, and before its writes; more than an hour on two cores.
 kill-matrix: $(READY)
