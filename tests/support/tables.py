@@ -169,3 +169,18 @@ def _write_events(run: RunRecord, noise: np.random.Generator) -> None:
 def notes(comparison: Comparison) -> list[str]:
     """The sentences beside a table, all of them."""
     return all_notes(comparison).lines
+
+
+def with_texts(run: RunRecord, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> RunRecord:
+    """The run with bits and bytes of the documents of sets of texts, cut into tokens of so many bytes."""
+    assert run.scores is not None
+    lines = [
+        (name, 0, f"test/{n}", bits, size, -(-size // bytes_per_token))
+        for name, found in sets.items()
+        for n, (bits, size) in enumerate(found)
+    ]
+    table = pd.DataFrame(lines, columns=["text_set", "checkpoint", "document", "bits", "bytes", "tokens"])
+    table.to_parquet(run.scores / "texts.parquet")
+    statistics = {"heldout": {}, "tasks": {}, "texts": {name: {} for name in sets}}
+    (run.scores / "statistics.json").write_text(json.dumps(statistics))
+    return run

@@ -18,7 +18,7 @@ from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
 from paribus.reporting.table.measures import BESIDE
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
-from support.tables import config_of, record
+from support.tables import config_of, record, with_texts
 
 BLOCKS = [name for name in with_numbers() if not of_tokenizers(name)]
 TOKENS_100B = {"kind": "equal_tokens", "tokens": 100_000_000_000}
@@ -84,6 +84,27 @@ def test_a_budget_that_does_not_matter_is_no_reason(tmp_path: Path) -> None:
     (reason,) = papers.without_number(parse({**BLOCK, "budget": "any"}), compare([run], ("encoder",)))
     assert "budget" not in reason
     assert reason.endswith("have 468M or 6.7B parameters with a vocabulary of 32K.")
+
+
+@pytest.mark.parametrize(("unit", "wanted"), [("character", 50), ("byte", None)])
+def test_of_a_paper_that_says_the_unit_of_its_tokens_other_tokens_have_no_number(
+    unit: str, wanted: float | None, tmp_path: Path
+) -> None:
+    run = ours(tmp_path, **LIKE)
+    run.config["tokenizer"]["unit"] = unit
+    paper, comparison = parse({**BLOCK, "unit": "character"}), compare([run], ("encoder",))
+    found = papers.beside(paper, comparison).get((0, "boolq/mean"))
+    assert (found.number if found else None) == wanted
+    told = papers.without_number(paper, comparison)
+    assert [("of 32.8K, unit byte" in text, "of 32K, unit character" in text) for text in told] == (
+        [] if wanted else [(True, True)]
+    )
+    assert papers.beside(parse(BLOCK), comparison)[0, "boolq/mean"].number == 50
+
+
+def test_a_unit_that_there_is_not_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"paper.unit is 'bytes'; it must be one of byte, character or `any`"):
+        parse({**BLOCK, "unit": "bytes"})
 
 
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
@@ -164,6 +185,7 @@ def published(paper: Paper, index: int, place: int, root: Path) -> float | None:
     row, column, factors = paper.rows[index], paper.columns[place], tuple(paper.rows[index].factors)
     config = config_of({}) | {name: {"kind": kind} for name, kind in row.factors.items()}
     config["tokenizer"] = {"kind": row.factors["tokenizer"], "vocab_size": row.setting.vocabulary}
+    config["tokenizer"] |= {"unit": row.setting.unit} if row.setting.unit else {}
     if budget := row.setting.budget:
         config["budget"] = {"kind": f"equal_{budget.unit}", budget.unit: budget.amount}
     run = record(root, "one", row.factors, {(column.task, 0): [1, 0]}, config=config)
@@ -181,7 +203,7 @@ def test_a_paper_s_mean_over_tasks_stands_beside_the_group_of_that_name(tmp_path
     assert papers.side_by_side(paper, comparison)[0] == ["", "Average (paper)", "(ours)", "(difference)"]
 
 
-ALONE = {"average_as_printed", "perplexity_a_token"}
+ALONE = {"average_as_printed"}
 """Columns of papers that nothing of ours measures."""
 
 
@@ -189,8 +211,13 @@ ALONE = {"average_as_printed", "perplexity_a_token"}
 def test_each_column_of_an_experiment_file_has_one_of_ours_in_its_table(name: str, tmp_path: Path) -> None:
     paper, table = parse(paper_block(name)), experiment_of(name).table
     assert table is not None
-    measures = [column.task for column in paper.columns if column.task not in ALONE]
+    texts = [column.task.removesuffix(":perplexity") for column in paper.columns if "_concatenated:" in column.task]
+    measures = [
+        column.task for column in paper.columns if column.task not in ALONE and "_concatenated:" not in column.task
+    ]
     run = scored(tmp_path, table, measures or ["boolq"])
+    if texts:
+        run = with_texts(run, **{name: [(10.0, 4)] * 30 for text in texts for name in (text, text.partition("_")[0])})
     header, *_ = papers.side_by_side(paper, compare([run], ("encoder",), table=replace(table, rows=(), baseline=None)))
     expected = [
         [f"{column.label} (paper)", *(() if column.task in ALONE else ("(ours)", "(difference)"))]

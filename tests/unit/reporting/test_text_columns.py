@@ -1,6 +1,5 @@
 """Columns of sets of texts and of what is scored over a whole corpus."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
@@ -11,26 +10,11 @@ from paribus.reporting.fairness.equality import FairnessError
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import RunRecord
 from paribus.reporting.table.layout import layouts, quantity
-from support.tables import FACTORS, notes, record
+from support.tables import FACTORS, notes, record, with_texts
 
 BPE = {"tokenizer": "bpe", "encoder": "merge_rank", "ordering": "standard"}
 LBPE = {"tokenizer": "bpe", "encoder": "longest_first", "ordering": "standard"}
 BOOKS = [(10.0, 4), (30.0, 16), (9.0, 5)] * 10
-
-
-def with_texts(run: RunRecord, bytes_per_token: int = 4, **sets: list[tuple[float, int]]) -> RunRecord:
-    """The run with bits and bytes of the documents of sets of texts, cut into tokens of so many bytes."""
-    assert run.scores is not None
-    lines = [
-        (name, 0, f"test/{n}", bits, size, -(-size // bytes_per_token))
-        for name, found in sets.items()
-        for n, (bits, size) in enumerate(found)
-    ]
-    table = pd.DataFrame(lines, columns=["text_set", "checkpoint", "document", "bits", "bytes", "tokens"])
-    table.to_parquet(run.scores / "texts.parquet")
-    statistics = {"heldout": {}, "tasks": {}, "texts": {name: {} for name in sets}}
-    (run.scores / "statistics.json").write_text(json.dumps(statistics))
-    return run
 
 
 def two_runs(root: Path) -> list[RunRecord]:

@@ -98,6 +98,15 @@ def test_the_papers_number_stands_beside_rows_of_its_choices_and_size() -> None:
     ]
 
 
+@pytest.mark.parametrize("unit", ["byte", "character"])
+def test_the_number_of_a_paper_that_says_the_unit_stands_beside_tokens_of_that_unit(unit: str) -> None:
+    rows = [row("merge_rank")]
+    rows[0].config["tokenizer"]["unit"] = unit
+    lines = paper_lines(paper(unit="character"), rows, all_numbers(rows), ("encoder",))
+    assert (lines[1][3] == "4.00") == (unit == "character")
+    assert paper_lines(paper(), rows, all_numbers(rows), ("encoder",))[1][3] == "4.00"
+
+
 @pytest.mark.parametrize(
     "changed", [{"vocabulary": "64K"}, {"rows": [{"label": "x", "factors": {"encoder": "none"}}] * 2}]
 )

@@ -10,7 +10,9 @@ from paribus.reporting.paper.setting import KEYS, Setting, parse_setting
 
 @dataclass(frozen=True)
 class PaperColumn:
-    """A column of the paper's table and what of ours measures the same: a task, or a group of tasks or the average."""
+    """A column of the paper's table and what of ours measures the same, as `experiment.table.columns` names it: a task,
+    a group of tasks, the average, or a text's perplexity.
+    """
 
     label: str
     task: str
@@ -40,8 +42,8 @@ class Paper:
 def parse(block: Mapping[str, Any]) -> Paper:
     """Check and read the block: title, source, note, columns, rows, numbers (rows x columns, in its units).
 
-    A column is a name or {label, task}, a row a name or {label, factors, parameters, vocabulary, budget}; what rows
-    share of the last three the block may say itself. Numbers may be null, whole or cell by cell.
+    A column is a name or {label, task}, a row a name or {label, factors, parameters, vocabulary, budget, unit}; what
+    rows share of the last four the block may say itself. Numbers may be null, whole or cell by cell.
 
     Raises:
         ConfigurationError: an unknown or missing key, or numbers that do not fit rows and columns, by its path.

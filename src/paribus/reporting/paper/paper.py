@@ -127,8 +127,9 @@ def _chosen(config: Mapping[str, Any], path: str) -> str | None:
 
 
 def _key(column: PaperColumn, ours: Collection[str]) -> str | None:
-    """Which of our columns measures the same: a task's, or a group's or the average by its name; None for none."""
-    return next((key for key in (f"{column.task}/mean", column.task) if key in ours), None)
+    """Which of our columns measures the same: a task's, a group's or the average, or that of a text; None for none."""
+    keys = (f"{column.task}/mean", column.task, column.task.replace(":", "/"))
+    return next((key for key in keys if key in ours), None)
 
 
 def _ours(row: ComparisonRow | None, column: Column, number: float | None) -> list[str]:

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from paribus.reporting.table.frame import RunRecord
 
 ANY = "any"
-KEYS = ("parameters", "vocabulary", "budget")
+KEYS = ("parameters", "vocabulary", "budget", "unit")
+UNITS = ("byte", "character")
+"""Of which tokens are made, as `tokenizer.unit` has them."""
 TOKENS, TEXT = "tokens", "text"
 _BUDGETS = {"equal_tokens": TOKENS, "equal_text": TEXT}
 _SAME_SIZE = 1.5
@@ -37,11 +39,12 @@ class PaperBudget:
 
 @dataclass(frozen=True)
 class Setting:
-    """Parameters, vocabulary size and budget; None where it does not matter, or is not known of a run."""
+    """Parameters, vocabulary size, budget and unit; None where it does not matter, or is not known of a run."""
 
     parameters: int | None = None
     vocabulary: int | None = None
     budget: PaperBudget | None = None
+    unit: str | None = None
 
     @classmethod
     def of(cls, run: "RunRecord") -> "Setting":
@@ -49,12 +52,13 @@ class Setting:
 
         A budget in FLOPs or steps is none that a paper has.
         """
-        budget = run.config.get("budget") or {}
+        budget, tokenizer = run.config.get("budget") or {}, run.config.get("tokenizer") or {}
         unit = _BUDGETS.get(budget.get("kind", ""))
         return cls(
             parameters=int(run.training.get("parameters") or 0) or None,
-            vocabulary=run.vocabulary_size or (run.config.get("tokenizer") or {}).get("vocab_size"),
+            vocabulary=run.vocabulary_size or tokenizer.get("vocab_size"),
             budget=PaperBudget(int(budget[unit]), unit) if unit else None,
+            unit=tokenizer.get("unit"),
         )
 
     def fits(self, ours: "Setting") -> bool:
@@ -63,6 +67,7 @@ class Setting:
         amounts = [budget.amount if budget else None for budget in (self.budget, ours.budget)]
         return (
             same
+            and self.unit in (None, ours.unit)
             and _near(self.parameters, ours.parameters, _SAME_SIZE)
             and _near(self.vocabulary, ours.vocabulary, _SAME_AMOUNT)
             and _near(amounts[0], amounts[1], _SAME_AMOUNT)
@@ -70,20 +75,21 @@ class Setting:
 
 
 def parse_setting(row: Mapping[str, Any], paper: Mapping[str, Any], path: str, *, required: bool) -> Setting:
-    """The setting of a row; what the row does not say, the paper's block says for all of them.
+    """The setting of a row; what the row does not say, the paper's block says for all of them; a unit none need say.
 
     Raises:
         ConfigurationError: what neither says, where it is required, or a malformed amount, by its path.
     """
     said = {key: (row.get(key, paper.get(key)), f"{path}.{key}" if key in row else f"paper.{key}") for key in KEYS}
     for key, (value, _) in said.items():
-        if value is None and required:
+        if value is None and required and key != "unit":
             message = "a paper's number stands beside runs that are like the paper's only"
             raise ConfigurationError(f"{path}.{key} is missing: {message}; write {ANY} where it does not matter")
     return Setting(
         _amount(*said["parameters"], parse_count),
         _amount(*said["vocabulary"], parse_count),
         _budget(*said["budget"]),
+        _unit(*said["unit"]),
     )
 
 
@@ -96,9 +102,14 @@ def short(count: float) -> str:
 
 
 def described(settings: Sequence[Setting], otherwise: str, *, budget: bool) -> str:
-    """What several settings have, each value once; `otherwise` stands for what is None; with `budget` that too."""
+    """What several settings have, each value once; `otherwise` stands for what is None; with `budget` that too.
+
+    The unit is told where it is known.
+    """
     parameters = [short(each.parameters) if each.parameters else otherwise for each in settings]
-    vocabularies = [short(each.vocabulary) if each.vocabulary else otherwise for each in settings]
+    units = [f", unit {each.unit}" if each.unit else "" for each in settings]
+    sizes = [short(each.vocabulary) if each.vocabulary else otherwise for each in settings]
+    vocabularies = [f"{size}{unit}" for size, unit in zip(sizes, units, strict=True)]
     budgets = [str(each.budget or otherwise) for each in settings]
     model = f"{_listed(parameters)} parameters with a vocabulary of {_listed(vocabularies)}"
     return f"{model} and a budget of {_listed(budgets)}" if budget else model
@@ -125,6 +136,14 @@ def _budget(value: Any, path: str) -> PaperBudget | None:
         raise ConfigurationError(f"{path} is {value!r}; it must be like `100B tokens`, `388GiB text` or `{ANY}`")
     parsed = _amount(amount, path, parse_count if unit == TOKENS else parse_size)
     return None if parsed is None else PaperBudget(parsed, unit)
+
+
+def _unit(value: Any, path: str) -> str | None:
+    if value is None or value == ANY:
+        return None
+    if value not in UNITS:
+        raise ConfigurationError(f"{path} is {value!r}; it must be one of {', '.join(UNITS)} or `{ANY}`")
+    return str(value)
 
 
 def _near(wanted: int | None, ours: int | None, ratio: float) -> bool:

@@ -17,8 +17,8 @@ def paper_lines(
 ) -> list[list[str]]:
     """A header line, then a line for each number of the paper: its row, its column, theirs, ours and the difference.
 
-    A row of ours stands beside one of the paper's that makes the same choices with a vocabulary of the same size. Of
-    several of ours that fit one of theirs each has its lines.
+    A row of ours stands beside one of the paper's that makes the same choices with a vocabulary of the same size and,
+    where the paper says it, unit. Of several of ours that fit one of theirs each has its lines.
     """
     lines = [["", "", "paper", "ours", "difference"]]
     decimals = [_decimals([row[place] for row in paper.numbers or ()]) for place in range(len(paper.columns))]
@@ -37,7 +37,8 @@ def paper_lines(
 
 def _fits(wanted: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
     alike = fits_choices(wanted, dict(zip(factors, row.labels, strict=True)), [row.config])
-    return alike and wanted.setting.fits(Setting(vocabulary=row.vocab_size))
+    unit = (row.config.get("tokenizer") or {}).get("unit")
+    return alike and wanted.setting.fits(Setting(vocabulary=row.vocab_size, unit=unit))
 
 
 def _cells(printed: float, ours: Number, scale: int, digits: int) -> list[str]:
