@@ -1,8 +1,8 @@
 """The statistics of the LBPE and Scaffold-BPE papers on a corpus, ours beside theirs.
 
-python benchmarks/paper_statistics.py --corpus FILE [--vocabulary 32768 65536 131072] [--output FILE]
+python benchmarks/paper_statistics.py --corpus FILE [--vocabulary 32000 64000 128000] [--output FILE]
 
-A corpus is a file that `corpus=files` reads. BPE and Scaffold-BPE are trained on all of it, with byte units and the
+A corpus is a file that `corpus=files` reads. BPE and Scaffold-BPE are trained on all of it, with characters as units and the
 pre-tokens of GPT-2 with single digits, and the same text is encoded: by merge rank and longest-first.
 """
 
@@ -38,6 +38,6 @@ def main(given: argparse.Namespace) -> None:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--corpus", type=Path, required=True)
-    parser.add_argument("--vocabulary", type=int, nargs="+", default=[32768], help="tokens; may be several sizes")
+    parser.add_argument("--vocabulary", type=int, nargs="+", default=[32_000], help="tokens; may be several sizes")
     parser.add_argument("--output", type=Path, help="file for the tables")
     main(parser.parse_args())

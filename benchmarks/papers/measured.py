@@ -58,11 +58,11 @@ class Measured:
 
     @classmethod
     def of(cls, texts: Sequence[str], size: int) -> "Measured":
-        """Train and encode as the papers do: bytes, GPT-2's pre-tokens with single digits."""
+        """Train and encode as the papers do: characters, GPT-2's pre-tokens with single digits."""
         algorithms: tuple[Algorithm, ...] = ("bpe", "scaffold_bpe")
         encoders: tuple[EncoderName, ...] = ("merge_rank", "longest_first")
         tokenizers = [
-            Tokenizer.train(texts, algorithm=algorithm, vocab_size=size, unit="byte", pretokenizer="gpt2_digits")
+            Tokenizer.train(texts, algorithm=algorithm, vocab_size=size, unit="character", pretokenizer="gpt2_digits")
             for algorithm in algorithms
         ]
         return cls(*(Encoded.of(tok.with_encoder(name), texts) for tok in tokenizers for name in encoders))
