@@ -5,6 +5,7 @@ from typing import Any
 
 from paribus.checks.combinations import impossible
 from paribus.checks.existing_tokenizer import with_natural_encoder
+from paribus.checks.task_groups import with_tasks_of_groups
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition, compose
 from paribus.config.schema import RunConfig
@@ -18,7 +19,7 @@ def compose_command(command: Command) -> Composition:
 
 def checked_run(data: Mapping[str, Any]) -> RunConfig:
     """A `RunConfig` whose values can work together, from nested plain data; ConfigurationError otherwise."""
-    config = build_run(with_natural_encoder(data))
+    config = build_run(with_natural_encoder(with_tasks_of_groups(data)))
     if found := [Problem(path, message) for path, message in impossible(config)]:
         raise refuse(found)
     return config

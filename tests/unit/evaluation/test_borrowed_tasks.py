@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from paribus.checks.command import compose_command
+from paribus.checks.task_groups import with_tasks_of_groups
+from paribus.config.arguments import parse
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.fingerprint import fingerprint
@@ -114,18 +117,35 @@ def test_functions_that_no_file_of_the_directory_holds_are_refused(tmp_path: Pat
     assert "!function os.listdir, which is no file below" in found
 
 
-def test_names_that_nobody_knows_and_groups_are_told(tmp_path: Path) -> None:
+def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "piqa"})
-    (own / "all.yaml").write_text("group: all_words\ntask: [colours, colours_too]\n")
-    found = [message for _, message in problems(config(own, "colour", "piqa", "all_words", "mmlu_astronomi"))]
+    found = [message for _, message in problems(config(own, "colour", "piqa", "mmlu_astronomi"))]
     assert "unknown task 'colour'; nearest: colours" in found[0]
     assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
-    assert found[2].startswith("all_words is a group of tasks; name them")
-    assert found[2].endswith("colours, colours_too")
-    assert "nearest: mmlu_astronomy" in found[3]
-    assert "include_path" not in found[3]
+    assert "nearest: mmlu_astronomy" in found[2]
+    assert "include_path" not in found[2]
     ((_, unlike),) = problems(config(None, "colour"))
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
+
+
+def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES, CHOICES | {"task": "shapes"})
+    (own / "all.yaml").write_text("group: all_words\ntask: [colours, {task: shapes}]\n")
+    command = ["corpus=pydocs_small", "experiment=demo", f"evaluation.include_path={own}", f"root={tmp_path}"]
+    command += ["evaluation.tasks=[continuation,all_words,colours,mmlu_stem]"]
+    command += ["+experiment.table.groups={words: [all_words]}"]
+    first = compose_command(parse(command)).jobs[0].config
+    tasks = first.evaluation.tasks
+    assert tasks is not None
+    assert tasks[:3] == ("continuation", "colours", "shapes")
+    assert len(tasks) == len(set(tasks)) == 3 + 19 and "mmlu_astronomy" in tasks
+    assert first.experiment is not None and first.experiment.table is not None
+    assert first.experiment.table.groups == {"words": ["colours", "shapes"]}
+
+
+def test_a_directory_that_is_not_there_leaves_groups_as_they_are(tmp_path: Path) -> None:
+    data = {"evaluation": {"include_path": str(tmp_path / "gone"), "tasks": ["all_words", "continuation"]}}
+    assert with_tasks_of_groups(data) == data
 
 
 def test_a_task_of_lm_eval_needs_its_records(tmp_path: Path) -> None:

@@ -37,10 +37,25 @@ def problem(config: EvaluationConfig, name: str) -> str | None:
     return f"{name} of {found.path.name} {reason}; leave it out" if reason else None
 
 
+def members(include_path: str | None, name: str) -> list[str]:
+    """The tasks of a group or tag of `evaluation.include_path` or of lm-eval; none of what is a task or unknown.
+
+    DataError where YAML cannot be read, ConfigurationError where there is no such directory.
+    """
+    places = [place for place in (_names(include_path), harness_names()) if place]
+    if any(name in place.tasks for place in places):
+        return []
+    return list(dict.fromkeys(task for place in places for task in _members(name, place)))
+
+
 def _included(config: EvaluationConfig) -> Names | None:
-    if config.include_path is None:
+    return _names(config.include_path)
+
+
+def _names(include_path: str | None) -> Names | None:
+    if include_path is None:
         return None
-    folder = Path(config.include_path)
+    folder = Path(include_path)
     if not folder.is_dir():
         raise ConfigurationError(f"evaluation.include_path: {folder} is not a directory")
     return names_in(folder)
@@ -56,13 +71,6 @@ def _found(config: EvaluationConfig, name: str) -> Definition | None:
 
 def _unknown(name: str, included: Names | None) -> str:
     places = [place for place in (included, harness_names()) if place]
-    members = list(dict.fromkeys(task for place in places for task in _members(name, place)))
-    if members:
-        listed = ", ".join(members)
-        return (
-            f"{name} is a group of tasks; name them, and experiment.table.groups={{{name}: [...]}} shows their mean: "
-            f"{listed}"
-        )
     ours = task_names()
     known = list(dict.fromkeys([*ours, *(task for place in places for task in place.tasks)]))
     near = difflib.get_close_matches(name, known, n=_NEAREST, cutoff=0.6)
