@@ -2,8 +2,8 @@
 
 python benchmarks/paper_statistics.py --corpus FILE [--vocabulary 32000 64000 128000] [--output FILE]
 
-A corpus is a file that `corpus=files` reads. BPE and Scaffold-BPE are trained on all of it, with characters as units and the
-pre-tokens of GPT-2 with single digits, and the same text is encoded: by merge rank and longest-first.
+A corpus is a file that `corpus=files` reads. BPE and Scaffold-BPE are trained on all of it, with characters as units
+and the pre-tokens of GPT-2 with single digits, and the same text is encoded: by merge rank and longest-first.
 """
 
 import argparse
