@@ -145,7 +145,12 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
 
 
 def _other_tokens(run: PreparedRun) -> list[Problem]:
-    """A vocabulary that is there already and is not what the checkpoint of the start needs."""
+    """A vocabulary that is there already and is not what the checkpoint of the start needs, where it is still to train.
+
+    A run that stops before its training takes any.
+    """
+    if "training" not in missing_stages(run):
+        return []
     config, node = run.job.config, run.nodes["vocabulary"]
     made = OutputRoot.of(config).store.find(*node.place)
     if made is not None:

@@ -250,6 +250,8 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
         prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
+    stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
+    assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
 
 
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])
