@@ -37,7 +37,7 @@ def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     reference = _named(command)
     whole = command if reference is None else _with_flags(reference.command, command)
     composition = compose_command(whole)
-    runs = prepare(composition, tolerate_missing=True)
+    runs = prepare(composition, tolerate_missing=True, judge_made=False)
     if reference is not None:
         say(_described(reference, runs))
     return Chosen(whole, composition, runs)

@@ -65,21 +65,26 @@ def _short(override: str) -> str:
     return override if "." in key or key == "seed" else value
 
 
-def prepare(composition: Composition, *, tolerate_missing: bool = False) -> list[PreparedRun]:
+def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_made: bool = True) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
     what is wrong with the paper's table of their experiment and with the measures that decide it.
 
     With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
+
+    Without `judge_made` no run is refused for what it has made: who shows how a sweep stands shows the run that failed
+    over it, and those beside it.
     """
     with ExitStack() as stack:
         caches = {cache: cache for cache in (OutputRoot.of(job.config).cache for job in composition.jobs)}
         if tolerate_missing:
             caches = {cache: stack.enter_context(overlay(cache)) for cache in caches}
-        return _prepare(composition, caches, tolerate_missing=tolerate_missing)
+        return _prepare(composition, caches, tolerate_missing=tolerate_missing, judge_made=judge_made)
 
 
-def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool) -> list[PreparedRun]:
+def _prepare(
+    composition: Composition, caches: Mapping[Path, Path], *, tolerate_missing: bool, judge_made: bool
+) -> list[PreparedRun]:
     here = not composition.multirun or composition.launcher in HERE
     judged = here and not tolerate_missing
     devices = Devices()
@@ -104,7 +109,7 @@ def _prepare(composition: Composition, caches: Mapping[Path, Path], *, tolerate_
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            problems += [] if found else _other_tokens(runs[-1])
+            problems += _other_tokens(runs[-1]) if judge_made and not found else []
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]

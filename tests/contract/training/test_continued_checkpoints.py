@@ -13,6 +13,7 @@ from rich.console import Console
 from safetensors.torch import load_file, save_file
 
 from paribus.checks.command import compose_command
+from paribus.commands.chosen import choose
 from paribus.config.arguments import parse
 from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
@@ -250,6 +251,7 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'same'}"])), tolerate_missing=plan)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
         prepare(compose_command(parse([*command, f"tokenizer.path={tmp_path / 'other'}"])), tolerate_missing=plan)
+    assert len(choose(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
     stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
     assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
 
