@@ -99,15 +99,17 @@ class _Line:
 
 
 def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, scale: float) -> list[_Line]:
-    """Those of runs first, so that means lie above them. Runs of unlike length, such as unfinished ones, have none."""
-    own = [(row, run, *_line(curve, name, scale)) for row, run, curve in shown]
-    groups = [list(found) for _, found in itertools.groupby(own, key=lambda line: line[0].labels)]
+    """Those of runs first, so that means lie above them. Runs of other steps, such as unfinished ones, have none."""
     runs, means = [], []
-    for group in groups:
-        averaged = len(group) > 1 and len({len(x) for _, _, x, _ in group}) == 1
-        runs += [_Line(row, run, x, y, averaged) for row, run, x, y in group]
+    for _, found in itertools.groupby(shown, key=lambda each: each[0].labels):
+        group = list(found)
+        # Lines of many steps have about as many points as those of a few.
+        averaged = len(group) > 1 and len({tuple(curve.steps) for _, _, curve in group}) == 1
+        own = [_Line(row, run, *_line(curve, name, scale), averaged) for row, run, curve in group]
+        runs += own
         if averaged:
-            x, y = ([fmean(at) for at in zip(*lines, strict=True)] for lines in list(zip(*group, strict=True))[2:])
+            x = [fmean(at) for at in zip(*(line.x for line in own), strict=True)]
+            y = [fmean(at) for at in zip(*(line.y for line in own), strict=True)]
             means.append(_Line(group[0][0], None, x, y))
     return runs + means
 
