@@ -96,6 +96,8 @@ class _Line:
     y: Sequence[float]
     beside: bool = False
     """Whether the mean of its row is drawn too."""
+    first: bool = True
+    """Whether the legend has it for its row."""
 
 
 def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, scale: float) -> list[_Line]:
@@ -105,7 +107,10 @@ def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, s
         group = list(found)
         # Lines of many steps have about as many points as those of a few.
         averaged = len(group) > 1 and len({tuple(curve.steps) for _, _, curve in group}) == 1
-        own = [_Line(row, run, *_line(curve, name, scale), averaged) for row, run, curve in group]
+        own = [
+            _Line(row, run, *_line(curve, name, scale), averaged, first=not averaged and place == 0)
+            for place, (row, run, curve) in enumerate(group)
+        ]
         runs += own
         if averaged:
             x = [fmean(at) for at in zip(*(line.x for line in own), strict=True)]
@@ -117,7 +122,6 @@ def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, s
 def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> None:
     index = next(place for place, row in enumerate(comparison.rows) if row is line.row)
     name = comparison.row_name(line.row)
-    first = line.run is None or (not line.beside and line.run is line.row.runs[0])
     drawn = panel.plot(
         line.x,
         line.y,
@@ -125,7 +129,7 @@ def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> N
         color=COLOURS[index % len(COLOURS)],
         linewidth=0.6 if line.beside else 1.6,
         alpha=0.45 if line.beside else None,
-        label=name if named and first else None,
+        label=name if named and line.first else None,
     )
     whose = "mean over seeds" if line.run is None else f"seed {line.run.seed}, run {line.run.run_id[:8]}"
     mark(drawn, f"{name}, {whose}", index)
