@@ -2,10 +2,16 @@
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
+from paribus.reporting.formats import page
+from paribus.reporting.formats.inline import inline
+from paribus.reporting.plots.marks import mark, measure
+from paribus.reporting.plots.picture import picture
 from paribus.reporting.report import write_report
 from support.browser import CHROMIUM, in_a_browser
 from support.tables import FACTORS, demo_runs
@@ -50,11 +56,36 @@ def _found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     report = write_report(demo_runs(root, items=60), title="Demo", factors=FACTORS, directory=root / "report")
     text = report.files["report.html"].read_text(encoding="utf-8")
     asked = re.sub(r"script-src 'sha256-[^']*'", "script-src 'unsafe-inline'", text)
-    page = root / "asked.html"
-    page.write_text(asked.replace("</body>", f"<script>{_ASKED}</script></body>"), encoding="utf-8")
-    (title,) = re.findall(r"<title>(.*?)</title>", in_a_browser(page, root))
+    path = root / "asked.html"
+    path.write_text(asked.replace("</body>", f"<script>{_ASKED}</script></body>"), encoding="utf-8")
+    (title,) = re.findall(r"<title>(.*?)</title>", in_a_browser(path, root))
     answers: dict[str, Any] = json.loads(title.replace("&amp;", "&"))
     return answers
+
+
+def test_a_bar_of_a_point_says_the_number_of_its_point_and_no_end_of_a_bar(tmp_path: Path) -> None:
+    """Of bars the first one alone would be read, at whichever the pointer is."""
+
+    def draw(figure: Figure) -> None:
+        panel = figure.subplots()
+        mark(panel.errorbar([1.0, 2.0], [20.0, 60.0], yerr=[5.0, 5.0], fmt="o-", capsize=2).get_children(), "bpe")
+        measure(panel, "size", "accuracy")
+
+    own, asked = (
+        Path(page.__file__).parent,
+        """{
+const bar = [...document.querySelectorAll(".mark")].find((each) => each.querySelectorAll("path.reach").length === 2);
+const box = bar.querySelectorAll("path.reach")[1].getBoundingClientRect();
+const place = { bubbles: true, clientX: box.x + box.width / 2, clientY: box.y + 1 };
+bar.lastChild.dispatchEvent(new PointerEvent("pointermove", place));
+document.title = document.querySelector(".tip").textContent;
+}""",
+    )
+    svg = inline(picture("one", "A caption", "A text", (9.2, 3.0), draw).svg, "one", "A text")
+    scripts = f"<script>{(own / 'page.js').read_text()}</script><script>{asked}</script>"
+    shown = tmp_path / "asked.html"
+    shown.write_text(f'<title></title><div class="theme"></div><figure>{svg}</figure>{scripts}', encoding="utf-8")
+    assert "<title>bpe: accuracy 60 at size 2</title>" in in_a_browser(shown, tmp_path)
 
 
 def test_beside_the_pointer_stands_what_a_line_is_and_the_number_there(found: dict[str, Any]) -> None:

@@ -100,13 +100,19 @@ for (const line of document.querySelectorAll("figure .mark > path")) {
 const within = (share, [low, high], logarithmic) =>
   logarithmic ? Math.exp(Math.log(low) + share * Math.log(high / low)) : low + share * (high - low);
 const written = (number) => number.toLocaleString("en", { maximumSignificantDigits: 4 });
+const points = (line) => (line.getAttribute("d").match(/-?[\d.]+ -?[\d.]+/g) || []).map((point) => point.split(" ").map(Number));
+const upright = (ends) => ends.length > 1 && ends.every(([x]) => x === ends[0][0]);
 const measured = (mark, event) => {
   const panel = mark.closest("[data-axes]");
-  const line = mark.querySelector("path.reach");
-  if (!panel || !line) return "";
+  if (!panel) return "";
+  // The ends of an upright bar are no values: at one, that of the line it belongs to, of which the same is said.
+  const own = [mark, ...panel.querySelectorAll(".mark")].filter((other) => other.dataset.told === mark.dataset.told);
+  const lines = own.flatMap((part) => [...part.querySelectorAll("path.reach")]);
+  const line = lines.find((path) => points(path).length && !upright(points(path)));
+  if (!line) return "";
   const axes = JSON.parse(panel.dataset.axes);
   const { x } = new DOMPoint(event.clientX, event.clientY).matrixTransform(line.getScreenCTM().inverse());
-  const ends = line.getAttribute("d").match(/-?[\d.]+ -?[\d.]+/g).map((point) => point.split(" ").map(Number));
+  const ends = points(line);
   const nearest = ends.reduce((best, point) => (Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best));
   const [across, up] = nearest.map((place, axis) => {
     const [first, last] = axes.ends[axis];
