@@ -113,6 +113,18 @@ def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
     assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page
 
 
+@pytest.mark.parametrize("name", ['bpe id="a"', 'bpe style="#222222"', "bpe url(#a)", 'bpe href="#a"'])
+def test_names_that_look_like_attributes_stay_as_they_are(name: str) -> None:
+    def draw(figure: Figure) -> None:
+        panel = figure.subplots()
+        panel.set_title(name)
+        mark(panel.plot([0.0, 1.0], [1.0, 2.0]), name)
+
+    text = inline(drawn(draw).svg, "one", "A text")
+    assert re.findall(r">(bpe [^<]*)</text>", text) == [name]
+    assert [html.unescape(told) for told in re.findall(r'data-told="([^"]*)"', text)] == [name]
+
+
 def test_what_is_no_svg_is_refused() -> None:
     with pytest.raises(ValueError, match="one: no SVG"):
         inline(b"<p>", "one", "A text")

@@ -8,7 +8,8 @@ from paribus.reporting.plots.picture import ON_A_DARK_PAGE
 _HEAD = re.compile(r"<svg[^>]*>")
 _APART = re.compile(r"<metadata>.*?</metadata>|<style[^>]*>.*?</style>", re.DOTALL)
 _COLOUR = re.compile(r"#[0-9a-f]{6}\b", re.IGNORECASE)
-_NAMED, _NAMING = re.compile(r' id="([^"]*)"'), re.compile(r'(url\(|href=")#([^")]+)')
+_TAG, _ATTRIBUTE = re.compile(r"<\w[^>]*>"), re.compile(r' ([\w:-]+)="([^"]*)"')
+_NAMING = re.compile(r'(url\(|href=")#([^")]+)')
 
 
 def inline(svg: bytes, name: str, alternative: str) -> str:
@@ -21,10 +22,18 @@ def inline(svg: bytes, name: str, alternative: str) -> str:
     if head is None:
         raise ValueError(f"{name}: no SVG")
     body = _APART.sub("", text[head.end() :])
-    body = re.sub(r'style="[^"]*"', lambda style: _COLOUR.sub(_themed, style[0]), body)
-    used = {found[1] for found in _NAMING.findall(body)}
-    body = _NAMED.sub(lambda found: f' id="{name}-{found[1]}"' if found[1] in used else "", body)
-    body = _NAMING.sub(rf"\1#{name}-\2", body)
+    used = {found[1] for tag in _TAG.findall(body) for found in _NAMING.findall(tag)}
+
+    def changed(attribute: re.Match[str]) -> str:
+        whole, kind, value = attribute[0], attribute[1], attribute[2]
+        if kind == "id":
+            return f' id="{name}-{value}"' if value in used else ""
+        # What is said of a line may look like an address or a colour, and so may a text between tags.
+        if kind.startswith("data-"):
+            return whole
+        return _NAMING.sub(rf"\1#{name}-\2", _COLOUR.sub(_themed, whole) if kind == "style" else whole)
+
+    body = _TAG.sub(lambda tag: _ATTRIBUTE.sub(changed, tag[0]), body)
     box = re.search(r' viewBox="[^"]*"', head[0])
     return f'<svg role="img" aria-label="{html.escape(alternative)}"{box[0] if box else ""}>{body}'
 
