@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -71,21 +72,38 @@ def test_a_bar_of_a_point_says_the_number_of_its_point_and_no_end_of_a_bar(tmp_p
         mark(panel.errorbar([1.0, 2.0], [20.0, 60.0], yerr=[5.0, 5.0], fmt="o-", capsize=2).get_children(), "bpe")
         measure(panel, "size", "accuracy")
 
-    own, asked = (
-        Path(page.__file__).parent,
-        """{
+    asked = """{
 const bar = [...document.querySelectorAll(".mark")].find((each) => each.querySelectorAll("path.reach").length === 2);
 const box = bar.querySelectorAll("path.reach")[1].getBoundingClientRect();
 const place = { bubbles: true, clientX: box.x + box.width / 2, clientY: box.y + 1 };
 bar.lastChild.dispatchEvent(new PointerEvent("pointermove", place));
 document.title = document.querySelector(".tip").textContent;
-}""",
-    )
+}"""
+    assert "<title>bpe: accuracy 60 at size 2</title>" in _asked(draw, asked, tmp_path)
+
+
+def test_in_an_area_its_own_number_is_said_and_not_that_of_its_neighbour(tmp_path: Path) -> None:
+    def draw(figure: Figure) -> None:
+        bars = figure.subplots().bar(range(100), [1.0] * 100, 1.0)
+        for place, bar in enumerate(bars):
+            mark([bar], f"bar {place}")
+
+    asked = """{
+const box = document.querySelector(".mark[data-told='bar 50'] > path").getBoundingClientRect();
+const found = document.elementFromPoint(box.x + box.width / 2, box.y + box.height / 2);
+document.title = found.closest(".mark").dataset.told;
+}"""
+    assert "<title>bar 50</title>" in _asked(draw, asked, tmp_path)
+
+
+def _asked(draw: Callable[[Figure], None], asked: str, scratch: Path) -> str:
+    """A page of one picture after its script and the one that asks."""
+    own, path = Path(page.__file__).parent, scratch / "asked.html"
     svg = inline(picture("one", "A caption", "A text", (9.2, 3.0), draw).svg, "one", "A text")
     scripts = f"<script>{(own / 'page.js').read_text()}</script><script>{asked}</script>"
-    shown = tmp_path / "asked.html"
-    shown.write_text(f'<title></title><div class="theme"></div><figure>{svg}</figure>{scripts}', encoding="utf-8")
-    assert "<title>bpe: accuracy 60 at size 2</title>" in in_a_browser(shown, tmp_path)
+    head = f"<title></title><style>{(own / 'page.css').read_text()}</style>"
+    path.write_text(f'{head}<div class="theme"></div><figure>{svg}</figure>{scripts}', encoding="utf-8")
+    return in_a_browser(path, scratch)
 
 
 def test_beside_the_pointer_stands_what_a_line_is_and_the_number_there(found: dict[str, Any]) -> None:

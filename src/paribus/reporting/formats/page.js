@@ -92,6 +92,8 @@ theme.addEventListener("change", ({ target }) => { document.documentElement.data
 const tip = Object.assign(document.createElement("div"), { className: "tip", hidden: true });
 document.body.append(tip);
 for (const line of document.querySelectorAll("figure .mark > path")) {
+  // An area is wide enough: reaching beyond its edge it would be found where its neighbour is.
+  if (line.style.fill !== "none") continue;
   const reach = line.cloneNode();
   reach.removeAttribute("style");
   reach.setAttribute("class", "reach");
