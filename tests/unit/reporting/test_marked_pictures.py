@@ -59,6 +59,17 @@ def test_names_in_a_legend_are_marked_as_their_lines() -> None:
     assert not any(told == "unsaid" for told, _ in found)
 
 
+def test_names_in_a_legend_that_are_equal_are_marked_each_as_its_own_line() -> None:
+    def draw(figure: Figure) -> None:
+        panel = figure.subplots()
+        for row in (0, 1):
+            mark(panel.plot([0.0, 1.0], [1.0, 2.0], label="bpe"), f"line {row}", row)
+        figure.legend(loc="outside lower center")
+
+    found = [row for told, row in marks(drawn(draw)) if told == "bpe"]
+    assert found == ["1", "1", "2", "2"]  # of each the line and the name
+
+
 def test_nothing_is_left_of_the_identifiers_that_carried_it() -> None:
     plot = drawn(labelled)
     assert b"said:" not in plot.svg and plot.narrow is not None and b"said:" not in plot.narrow

@@ -8,6 +8,7 @@ which a page works out the number at a place of a line.
 import html
 import json
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator, Sequence
 from typing import Any
 from urllib.parse import quote, unquote
@@ -37,11 +38,15 @@ def measure(axes: Axes, x: str, y: str, *, scale: float = 1.0, ticks: Sequence[s
 
 def finish(figure: Figure) -> None:
     """Mark the names in legends as their lines, and say where panels lie, once everything is laid out."""
-    rows = {label: _said_by(gid)[1] for axes in figure.axes for label, gid in _said(axes) if gid}
+    # Names that a table shows may be equal: a legend has them in the order in which they are drawn.
+    rows: dict[str, deque[int | None]] = defaultdict(deque)
+    for label, gid in (said for axes in figure.axes for said in _said(axes)):
+        if gid:
+            rows[label].append(_said_by(gid)[1])
     for legend in figure.legends:
         for handle, name in zip(legend.legend_handles, legend.get_texts(), strict=True):
-            if (label := name.get_text()) in rows:
-                mark([name if handle is None else handle, name], label, rows[label])
+            if found := rows.get(label := name.get_text()):
+                mark([name if handle is None else handle, name], label, found.popleft())
     for axes in figure.axes:
         if gid := axes.get_gid():
             axes.set_gid(_gid(_said_by(gid) | _place(axes, figure)))
