@@ -93,6 +93,7 @@ def _prepare(
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
     problems += [Problem(*problem) for problem in impossible_primary([job.config for job in composition.jobs])]
     runs: list[PreparedRun] = []
+    unlike: list[list[Problem]] = []
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
@@ -109,7 +110,9 @@ def _prepare(
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            problems += _other_tokens(runs[-1]) if judge_made and not found else []
+            other = [] if found or not judge_made else _other_tokens(runs[-1])
+            unlike.append(other)
+            problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
             problems += [*([] if tolerate_missing else _repeated(runs[-1])), *_unscorable(runs[-1])]
             problems += [Problem(*problem) for problem in judge_order(job.config, missing_stages(runs[-1]))]
@@ -120,6 +123,8 @@ def _prepare(
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
+    # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
+    problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:
         raise refuse(list(dict.fromkeys(problems)))
     if not tolerate_missing:

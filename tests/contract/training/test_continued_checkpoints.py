@@ -27,6 +27,7 @@ from paribus.modeling.decoder.names import huggingface_tensors
 from paribus.pipeline import run as running
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
+from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
@@ -254,6 +255,29 @@ def test_other_tokens_that_are_there_are_refused_before_anything_runs(
     assert len(choose(parse([*command, f"tokenizer.path={tmp_path / 'other'}"]), print).runs) == 1  # status and report
     stopping = [*command, f"tokenizer.path={tmp_path / 'other'}", "until=vocabulary"]
     assert len(prepare(compose_command(parse(stopping)), tolerate_missing=plan)) == 1
+
+
+def test_a_run_whose_made_tokens_are_others_keeps_no_other_run_of_its_sweep(trained: Path, tmp_path: Path) -> None:
+    shape = [f"model.{name}={getattr(MODEL, name)}" for name in ("width", "layers", "heads", "ffn_width")]
+    shape += [f"model.context_length={MODEL.context_length}", "model.tied_embeddings=false", "evaluation=heldout"]
+    command = ["-m", "scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", *shape, "tokenizer.vocab_size=268"]
+    composed = compose_command(parse([*command, "start=checkpoint", f"start.path={trained}", "pretokenizer=gpt2,none"]))
+    runs = prepare(composed)
+    for number, run in enumerate(runs):
+        assert len(prepare(composed)) == 2, f"{number} of the vocabularies are made"
+        place = run.nodes["vocabulary"]
+        directory = OutputRoot.of(run.job.config).store.path(*place.place)
+        other = Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",))
+        other.save(directory / "tokenizer")
+        made = {
+            "stage": "vocabulary",
+            "key": place.key,
+            "files": file_digests(directory),
+            "result": {"vocab_size": 268},
+        }
+        write_record(directory, made)
+    with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
+        prepare(composed)
 
 
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])
