@@ -67,6 +67,47 @@ def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_sco
     assert [run.too_few for run in plan.runs if run.too_few] == []
 
 
+def continuations(path: Path) -> list[tuple[str, str]]:
+    """Commands of a header that go on from a run, each after the command that makes this run."""
+    pairs, made = [], None
+    for line in header_commands(path):
+        if " start.run=" not in line:
+            made = line
+        elif made is not None:
+            pairs.append((made, line))
+    return pairs
+
+
+CONTINUATIONS = [
+    pytest.param(*pair, id=f"{name_of(path)}-{number}")
+    for path in FILES
+    for number, pair in enumerate(continuations(path))
+]
+
+
+@pytest.mark.parametrize(("first", "second"), CONTINUATIONS)
+def test_a_run_that_a_header_goes_on_from_has_the_vocabulary_and_the_model_of_what_goes_on(
+    first: str, second: str
+) -> None:
+    (start,) = prepared(*overrides_of(words_of(first)))
+    for run in prepared(*overrides_of(words_of(second))):
+        assert run.nodes["vocabulary"].identity == start.nodes["vocabulary"].identity
+        assert run.job.config.model == start.job.config.model
+
+
+def test_every_command_that_goes_on_from_a_run_stands_below_one_that_makes_it() -> None:
+    going_on = [line for path in FILES for line in header_commands(path) if " start.run=" in line]
+    assert len(going_on) == len(CONTINUATIONS) == 3
+
+
+def test_the_model_that_lbpe_goes_on_from_is_that_of_bpe_in_its_first_table() -> None:
+    for first, _ in continuations(DIRECTORY / "lbpe" / "table_3.yaml"):
+        (start,) = prepared(*overrides_of(words_of(first)))
+        corpus = [override for override in overrides_of(words_of(first)) if re.match("scale|corpus", override)]
+        table = prepared("experiment=lbpe/table_1", "evaluation.data=DIR", *corpus)
+        assert start.nodes["training"].key in {run.nodes["training"].key for run in table}
+
+
 def test_commands_are_found_with_what_is_said_to_go_with_them() -> None:
     assert list(header_commands(DIRECTORY / "demo.yaml")) == ["paribus run experiment=demo"]
     _, alone, longer, _ = header_commands(DIRECTORY / "in_context" / "ablation.yaml")
