@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from paribus.checks.command import compose_command
+from paribus.commands.tokens.verb import refuse
 from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
 from paribus.errors import ConfigurationError
@@ -57,8 +58,11 @@ def test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_sco
     verb, *_ = words = words_of(line)
     overrides = overrides_of(words)
     if verb in ACTIONS:
-        (job, *_) = composition_of(*overrides, verb=verb).jobs
-        assert build_graph(job.config, tmp_path, tolerate_missing=True, targets=("token_statistics",))
+        composition = composition_of(*overrides, verb=verb)
+        for job in composition.jobs:
+            assert build_graph(job.config, tmp_path, tolerate_missing=True, targets=("token_statistics",))
+        if verb == "tokens":
+            refuse(words[1], composition)
         return
     runs = prepared(*overrides, verb=verb)
     assert undeclared(runs) is None
@@ -112,6 +116,20 @@ def test_commands_are_found_with_what_is_said_to_go_with_them() -> None:
     assert list(header_commands(DIRECTORY / "demo.yaml")) == ["paribus run experiment=demo"]
     _, alone, longer, _ = header_commands(DIRECTORY / "in_context" / "ablation.yaml")
     assert longer == f"{alone} ordering=in_context duplicates=off"
+
+
+@pytest.mark.parametrize(
+    ("line", "refused"),
+    [
+        ("statistics experiment=course/methods arm=words", "no row has arm: bpe; rows: words"),
+        ("containing zona experiment=scaffold_bpe/figure_5", "6 configurations are too many"),
+    ],
+)
+def test_a_command_of_tokens_that_the_verb_refuses_is_found(line: str, refused: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match=refused):
+        test_every_command_of_a_header_is_planned_with_as_many_checkpoints_as_it_scores(
+            f"paribus tokens {line}", tmp_path
+        )
 
 
 @pytest.mark.parametrize(

@@ -72,11 +72,14 @@ class Counted:
 
 
 def refuse_absent_baseline(jobs: Sequence[Job], factors: Sequence[str], table: TableConfig) -> None:
-    """ConfigurationError, before anything is made, where no row would be the baseline that the table names."""
+    """ConfigurationError, before anything is made, where no row would be the baseline that the table names.
+
+    Which rows there would be is known without the files that they are made of.
+    """
     rows: dict[str, tuple[str, ...]] = {}
     for job in jobs if table.baseline else ():
         with suppress(ParibusError):  # told by whoever makes it
-            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, targets=TARGETS)
+            nodes = build_graph(job.config, OutputRoot.of(job.config).cache, tolerate_missing=True, targets=TARGETS)
             rows.setdefault(nodes[TARGETS[0]].key, tuple(factor_labels(PreparedRun(job, nodes), factors).values()))
     if rows:
         baselines(list(rows.values()), factors, table)

@@ -64,7 +64,7 @@ def tokens_command(arguments: Sequence[str], console: Console) -> int:
     if action == CANDIDATES:
         from paribus.commands.tokens.candidates import show_candidates
 
-        return show_candidates(_only(command).jobs[0].config, console)
+        return show_candidates(_composed(action, command).jobs[0].config, console)
     return _of_text(action, token, command, console)
 
 
@@ -77,16 +77,27 @@ def _of_text(action: str, subject: str | None, command: Command, console: Consol
     if action == ENTROPY:
         from paribus.commands.tokens.entropy import show_entropy
 
-        return show_entropy(text, _only(command).jobs[0].config, console)
-    return _containing(text, _only(command), console)
+        return show_entropy(text, _composed(action, command).jobs[0].config, console)
+    return _containing(text, _composed(action, command), console)
 
 
-def _only(command: Command) -> Composition:
-    """The command's configuration; ConfigurationError where it has several."""
+def _composed(action: str, command: Command) -> Composition:
     composition = compose_command(command)
-    if len(composition.jobs) != 1:
-        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+    refuse(action, composition)
     return composition
+
+
+def refuse(action: str, composition: Composition) -> None:
+    """ConfigurationError where an action has nothing to say of a composition, whatever files there are.
+
+    That is where one that is about one configuration has several, and where no row would be the table's baseline.
+    """
+    from paribus.pipeline.token_rows import refuse_absent_baseline
+
+    if action in (CONTAINING, CANDIDATES, ENTROPY) and len(composition.jobs) != 1:
+        raise ConfigurationError(f"{len(composition.jobs)} configurations are too many: ask for one at a time")
+    if action == STATISTICS:
+        refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
 
 
 def _unescaped(text: str) -> str:
@@ -98,12 +109,11 @@ def _unescaped(text: str) -> str:
 
 
 def _statistics(command: Command, console: Console) -> int:
-    from paribus.pipeline.token_rows import TARGETS, count, refuse_absent_baseline
+    from paribus.pipeline.token_rows import TARGETS, count
 
-    composition = compose_command(command)
+    composition = _composed(STATISTICS, command)
     for job in composition.jobs:
         check(job.config, TARGETS)
-    refuse_absent_baseline(composition.jobs, composition.factors, _table(composition))
     counted, failed = count(composition.jobs, TOKENS)
     if not counted:
         raise failed[0][1]
