@@ -24,12 +24,12 @@ NODES = "training.parallel=fsdp training.shard_processes=8"
 DIVIDED = ("6.7B", "7B")
 """Sizes of which a device has no room for weights, moments and gradients."""
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
-CRAWL = "corpus=files corpus.paths='[commoncrawl/*.jsonl.zst]'"
+CRAWL = "corpus=ccnet"
 PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
 TRANSLATION = "scale=paper model=wmt_big training=ott_2018 budget.steps=20K training.keep_checkpoints=10"
 CONTINUED = "budget.tokens=5B"
 CONTEXTS = "budget=tokens_300b corpus.sample=null"
-ENCODER = "duplicates=embedding neighbours=paper embedder=transformers embedder.path=contriever"
+ENCODER = "duplicates=embedding neighbours=paper embedder=contriever"
 SIZES = (("468M", "paper"), ("1.2B", "paper_1.2b"), ("6.7B", "paper_6.7b"))
 
 

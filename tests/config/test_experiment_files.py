@@ -9,6 +9,8 @@ from paribus.checks.command import compose_command
 from paribus.commands.tokens.verb import refuse
 from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
+from paribus.config.groups.corpus import FilesCorpus
+from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
@@ -167,6 +169,19 @@ def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
     assert config.model.context_length == 8192
     assert run.length.tokens == pytest.approx(300e9, rel=1e-4)
     assert run.parameters == pytest.approx(parameters, rel=0.1)
+
+
+def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
+    """The encoder that was trained further for questions, MS MARCO's, is another."""
+    assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
+    for path in FILES:
+        for line in header_commands(path):
+            if "scale=in_context_" in line:
+                (config, *_) = (job.config for job in composition_of(*overrides_of(words_of(line))).jobs)
+                assert isinstance(config.embedder, TransformersEmbedder)
+                assert (config.embedder.path, config.embedder.pooling) == ("facebook/contriever", "mean")
+                assert isinstance(config.corpus, FilesCorpus)
+                assert config.corpus.text_field == "raw_content"
 
 
 def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
