@@ -93,7 +93,7 @@ def _facts_of_tasks(result: Mapping[str, Any]) -> list[str]:
 
 TASKS = Stage(
     "tasks",
-    code_version=5,
+    code_version=6,
     inputs=always("corpus"),
     identity=fields(
         "evaluation", "tasks", "texts", "shots", "shots_of", "limit", "continuation_items", "context_characters",

@@ -3,6 +3,7 @@
 COPA is not among them: lm-eval puts two spaces before its choices, and the file has a prompt of its own.
 """
 
+import re
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -17,7 +18,7 @@ from lm_eval.tasks._yaml_loader import load_yaml
 from paribus.evaluation.models.harness import load_task
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.tasks.files import write_task
-from paribus.evaluation.tasks.items import AnswerItem, ItemSet
+from paribus.evaluation.tasks.items import AnswerItem, Item, ItemSet
 from support.benchmark_records import PROBLEMS, RECORDS
 
 BUILT_IN = {
@@ -181,13 +182,33 @@ def test_files_and_hub_records_of_one_question_give_one_item() -> None:
         assert BENCHMARKS[name].item("x", record) == BENCHMARKS[name].item("x", RECORDS[name])
 
 
-def test_the_label_words_of_classification_follow_their_template(tmp_path: Path) -> None:
-    def asked(name: str) -> list[str]:
-        directory = tmp_path / name
-        directory.mkdir()
-        return ["".join(instance.args) for instance in ours(name, 0, directory).instances[:2]]
+LABEL_WORDS = {
+    "sst2": ("negative", "positive"),
+    "amazon": ("negative", "positive"),
+    "yelp": ("negative", "positive"),
+    "tweet_hate": ("non-hate", "hate"),
+    "tweet_offensive": ("non-offensive", "hate"),
+    "ag_news": ("World", "Sports", "Business", "Sci/Tech"),
+    "dbpedia": (
+        "Company", "EducationalInstitution", "Artist", "Athlete", "OfficeHolder", "MeanOfTransportation", "Building",
+        "NaturalPlace", "Village", "Animal", "Plant", "Album", "Film", "WrittenWork",
+    ),
+}  # fmt: skip
+"""By label, of MetaICL's code."""
 
-    assert asked("sst2") == ["a fine film It was terrible.", "a fine film It was great."]
-    assert asked("tweet_hate") == [f"be kind This is {word} to hate speech." for word in ("unrelated", "related")]
-    assert asked("ag_news")[1] == "Talks fail. The talks failed. Topic: Sports."
-    assert len(BENCHMARKS["dbpedia"].item("x", RECORDS["dbpedia"]).choices) == 14  # type: ignore[union-attr]
+
+@pytest.mark.parametrize("name", LABEL_WORDS)
+def test_the_label_words_of_classification_are_those_of_metaicl_on_a_line_of_their_own(
+    name: str, tmp_path: Path
+) -> None:
+    words = LABEL_WORDS[name]
+    item = BENCHMARKS[name].item("x", RECORDS[name])
+    assert isinstance(item, Item)
+    assert (item.choices, item.gold) == (words, RECORDS[name]["label"])
+    asked = ["".join(instance.args) for instance in ours(name, 0, tmp_path).instances[: len(words)]]
+    assert asked == [f"{item.query}\n{word}" for word in words]
+
+
+def test_two_empty_lines_stand_between_examples_of_classification(tmp_path: Path) -> None:
+    asked = "".join(ours("tweet_hate", 1, tmp_path).instances[0].args)
+    assert re.fullmatch("be kind.*\nnon-hate\n\n\nbe kind\nnon-hate", asked)
