@@ -171,6 +171,17 @@ def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
     assert run.parameters == pytest.approx(parameters, rel=0.1)
 
 
+def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
+    """LBPE's paper says so of its own; Scaffold-BPE's, of the same models and text, does not say."""
+    names = [name_of(path) for path in FILES if path.parent.name in ("lbpe", "scaffold_bpe")]
+    units = {
+        (name, getattr(job.config.tokenizer, "unit", None))
+        for name in (*names, "findings/translation")
+        for job in composition_of(f"experiment={name}").jobs
+    }
+    assert {name for name, unit in units if unit != "character"} == set()
+
+
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
     """The encoder that was trained further for questions, MS MARCO's, is another."""
     assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
