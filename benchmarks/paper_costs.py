@@ -25,8 +25,15 @@ DIVIDED = ("6.7B", "7B")
 """Sizes of which a device has no room for weights, moments and gradients."""
 PILE = "corpus=pile corpus.paths='[pile/*.zst]'"
 CRAWL = "corpus=ccnet"
-PAIRS = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]'"
-TRANSLATION = "scale=paper model=wmt_big training=ott_2018 budget.steps=20K training.keep_checkpoints=10"
+TRANSLATION = (
+    "scale=paper model=wmt_big training=ott_2018 training.checkpoints=60 training.keep_checkpoints=10 "
+    "evaluation.last_checkpoints=1 evaluation.average_checkpoints=10"
+)
+TO_GERMAN = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]' budget.steps=20K"
+TO_FRENCH = (
+    "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.fr]' evaluation.tasks='[wmt14_en_fr]' "
+    "model.dropout=0.1 tokenizer.vocab_size=40000 budget.steps=120K"
+)
 CONTINUED = "budget.tokens=5B"
 CONTEXTS = "budget=tokens_300b corpus.sample=null"
 ENCODER = "duplicates=embedding neighbours=paper embedder=contriever"
@@ -76,7 +83,8 @@ EXPERIMENTS = (
     *tokenized("Scaffold-BPE", "scaffold_bpe", "3", "4", "7"),
     Experiment("Scaffold-BPE, closed-book questions, 6.7B", f"experiment=scaffold_bpe/table_2 scale=paper_6.7b {PILE}"),
     Experiment("Scaffold-BPE, embeddings, 6.7B", f"experiment=scaffold_bpe/figure_6 scale=paper_6.7b {PILE}"),
-    Experiment("Scaffold-BPE, translation", f"experiment=scaffold_bpe/table_5 {TRANSLATION} {PAIRS}"),
+    Experiment("Scaffold-BPE, translation En-De", f"experiment=scaffold_bpe/table_5 {TRANSLATION} {TO_GERMAN}"),
+    Experiment("Scaffold-BPE, translation En-Fr", f"experiment=scaffold_bpe/table_5 {TRANSLATION} {TO_FRENCH}"),
     *(ordered("language modelling", "figure_3", size) for size in ("0.3b", "0.7b", "1.5b", "7b")),
     ordered("ablation: orders", "ablation", "1.5b"),
     ordered("ablation: near duplicates kept", "ablation", "1.5b", "ordering=in_context duplicates=off"),
@@ -176,14 +184,13 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   `plan.utilisation=0.2` every hour here is two.
 - **Hours on 128**: trainings of an experiment one after another, each on all 128 devices, as 128 divides every
   global batch. Data parallelism is taken to lose no more than the 40 % say.
-- **Disk**: checkpoints kept, five a training and six of In-Context, and AdamW's moments. **GPU**: bytes of one process
-  in that layout; an H800 has 80 GB, and a tenth more than these must be free.
+- **Disk**: checkpoints kept, five a training, six of In-Context and ten of translation, and AdamW's moments. **GPU**:
+  bytes of one process in that layout; an H800 has 80 GB, and a tenth more than these must be free.
 - Not in it, because nobody knows it before it is timed: reading, tokenizing, embedding, searching and scoring.
   `paribus plan` adds them as soon as such stages were timed in its output root, or the items of the tasks are
   there.
-- Rows of pairs are taken to be full, 256 tokens a side, so translation costs far less than is said: sentences have some
-  30. The number of its steps is ours, as the paper's own is not known here. It is billed for one pair of languages of
-  two.
+- Rows of pairs are taken to be full, 256 tokens a side, so translation costs far less than is said, here and in the
+  total: sentences have some 30. The numbers of its steps are ours, as the paper's own are not known here.
 - The number of tokens of In-Context's ablation is not known either: here it is that of the other runs. The sizes of
   In-Context's models are those of [models.md](models.md).
 - LBPE's models that go on start from the 100B-token BPE model of its first row.

@@ -6,7 +6,17 @@ from types import ModuleType
 
 import pytest
 
-from support.experiments import FILES, name_of, of_tokenizers
+from paribus.config.compose import Composition
+from support.experiments import (
+    DIRECTORY,
+    FILES,
+    composition_of,
+    header_commands,
+    name_of,
+    of_tokenizers,
+    overrides_of,
+    words_of,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -40,3 +50,20 @@ def test_every_experiment_for_which_a_paper_trains_models_has_a_bill(costs: Modu
     billed = {experiment.overrides.split()[0].removeprefix("experiment=") for experiment in costs.EXPERIMENTS}
     named = {name for path in FILES if "/" in (name := name_of(path)) and not name.startswith("findings/")}
     assert {name for name in named if not of_tokenizers(name)} == billed
+
+
+def test_both_pairs_of_languages_are_billed_as_the_header_has_them_at_the_papers_size(costs: ModuleType) -> None:
+    def told(overrides: list[str]) -> tuple[object, ...]:
+        composition: Composition = composition_of(*overrides)
+        (config, *_) = (job.config for job in composition.jobs)
+        return config.model, config.training, config.budget, config.tokenizer, config.evaluation.tasks
+
+    lines = header_commands(DIRECTORY / "scaffold_bpe" / "table_5.yaml")
+    header = [told(overrides_of(words_of(line))) for line in lines if "scale=paper" in line]
+    billed = [
+        told(experiment.overrides.replace("'", "").split())
+        for experiment in costs.EXPERIMENTS
+        if "scaffold_bpe/table_5" in experiment.overrides
+    ]
+    assert len(header) == 2
+    assert billed == header
