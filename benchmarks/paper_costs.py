@@ -29,10 +29,10 @@ TRANSLATION = (
     "scale=paper model=wmt_big training=ott_2018 training.checkpoints=60 training.keep_checkpoints=10 "
     "evaluation.last_checkpoints=1 evaluation.average_checkpoints=10"
 )
-TO_GERMAN = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]' budget.steps=20K"
+TO_GERMAN = "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.de]' budget.steps=20K encoder.draws=72"
 TO_FRENCH = (
     "corpus.source='[wmt14/train.en]' corpus.target='[wmt14/train.fr]' evaluation.tasks='[wmt14_en_fr]' "
-    "model.dropout=0.1 tokenizer.vocab_size=40000 budget.steps=120K"
+    "model.dropout=0.1 tokenizer.vocab_size=40000 budget.steps=120K encoder.draws=54"
 )
 CONTINUED = "budget.tokens=5B"
 CONTEXTS = "budget=tokens_300b corpus.sample=null"

@@ -1,5 +1,6 @@
 """The experiment files: every command of their headers can be planned, and scores checkpoints that will be there."""
 
+import math
 import re
 from pathlib import Path
 
@@ -9,8 +10,10 @@ from paribus.checks.command import compose_command
 from paribus.commands.tokens.verb import refuse
 from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
+from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
+from paribus.config.groups.tokenization import draws_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import build_graph
@@ -180,6 +183,17 @@ def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
         for job in composition_of(f"experiment={name}").jobs
     }
     assert {name for name, unit in units if unit != "character"} == set()
+
+
+def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation() -> None:
+    """A pair is read once an epoch; the epochs are of the pairs that are not held out, which are fewer."""
+    lines = header_commands(DIRECTORY / "scaffold_bpe" / "table_5.yaml")
+    for line, pairs in zip((line for line in lines if "scale=paper" in line), (4.5e6, 36e6), strict=True):
+        for config in (job.config for job in composition_of(*overrides_of(words_of(line))).jobs):
+            if config.encoder.kind == "dropout":
+                assert isinstance(config.budget, EqualStepsBudget)
+                read = config.budget.steps * config.training.global_batch
+                assert draws_of(config.encoder) >= math.ceil(read / (pairs * (1 - config.corpus.heldout)))
 
 
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from paribus.config.compose import Composition
+from paribus.config.groups.tokenization import draws_of
 from support.experiments import (
     DIRECTORY,
     FILES,
@@ -55,8 +56,9 @@ def test_every_experiment_for_which_a_paper_trains_models_has_a_bill(costs: Modu
 def test_both_pairs_of_languages_are_billed_as_the_header_has_them_at_the_papers_size(costs: ModuleType) -> None:
     def told(overrides: list[str]) -> tuple[object, ...]:
         composition: Composition = composition_of(*overrides)
-        (config, *_) = (job.config for job in composition.jobs)
-        return config.model, config.training, config.budget, config.tokenizer, config.evaluation.tasks
+        (config, *_) = configs = [job.config for job in composition.jobs]
+        draws = max(draws_of(each.encoder) for each in configs)
+        return config.model, config.training, config.budget, config.tokenizer, config.evaluation.tasks, draws
 
     lines = header_commands(DIRECTORY / "scaffold_bpe" / "table_5.yaml")
     header = [told(overrides_of(words_of(line))) for line in lines if "scale=paper" in line]
