@@ -30,6 +30,7 @@ from support.experiments import (
     header_commands,
     name_of,
     overrides_of,
+    paper_block,
     words_of,
 )
 
@@ -194,6 +195,15 @@ def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation(
                 assert isinstance(config.budget, EqualStepsBudget)
                 read = config.budget.steps * config.training.global_batch
                 assert draws_of(config.encoder) >= math.ceil(read / (pairs * (1 - config.corpus.heldout)))
+
+
+def test_the_papers_models_of_translation_have_one_size_in_both_files() -> None:
+    parameters = paper_block("scaffold_bpe/table_5")["parameters"]
+    text = " ".join(header(DIRECTORY / "findings" / "translation.yaml"))
+    assert re.findall(r"have (\d+M)\b", text) == [parameters]
+    (run, *_) = plan_of("experiment=scaffold_bpe/table_5", "scale=paper", "model=wmt_big").runs
+    assert run.parameters == pytest.approx(210e6, rel=0.01)
+    assert parameters == "210M"
 
 
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
