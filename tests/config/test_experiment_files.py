@@ -206,6 +206,16 @@ def test_the_papers_models_of_translation_have_one_size_in_both_files() -> None:
     assert parameters == "210M"
 
 
+def test_the_tokens_that_figure_1_is_about_are_looked_up_in_one_vocabulary_from_both_files(tmp_path: Path) -> None:
+    keys = set()
+    for name in ("figure_1", "figure_5"):
+        (line,) = (each for each in header_commands(DIRECTORY / "scaffold_bpe" / f"{name}.yaml") if " zona " in each)
+        (job,) = composition_of(*overrides_of(words_of(line)), verb="tokens").jobs
+        nodes = build_graph(job.config, tmp_path, tolerate_missing=True, targets=("vocabulary",))
+        keys.add(nodes["vocabulary"].key)
+    assert len(keys) == 1
+
+
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
     """The encoder that was trained further for questions, MS MARCO's, is another."""
     assert [name_of(path) for path in (*FILES, *SHARED) if "msmarco" in path.read_text(encoding="utf-8")] == []
