@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+import yaml
 
 from paribus.checks.command import compose_command
 from paribus.commands.tokens.verb import refuse
@@ -214,6 +215,15 @@ def test_the_tokens_that_figure_1_is_about_are_looked_up_in_one_vocabulary_from_
         nodes = build_graph(job.config, tmp_path, tolerate_missing=True, targets=("vocabulary",))
         keys.add(nodes["vocabulary"].key)
     assert len(keys) == 1
+
+
+def test_experiments_that_score_three_checkpoints_or_more_on_their_own_name_the_plot_of_them() -> None:
+    """Those of the scale, the last of a training, are taken together instead."""
+    for path in FILES:
+        own = (yaml.safe_load(path.read_text(encoding="utf-8")).get("evaluation") or {}).get("last_checkpoints")
+        if own is not None:
+            (config, *_) = (job.config for job in composition_of(f"experiment={name_of(path)}").jobs)
+            assert (config.evaluation.last_checkpoints >= 3) == ("`by_checkpoint`" in "\n".join(header(path)))
 
 
 def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales() -> None:
