@@ -199,6 +199,13 @@ def test_the_average_is_over_the_tasks_of_one_family_of_metrics_and_the_notes_sa
     assert "All: the mean of boolq, triviaqa by accuracy and exact match" in " ".join(notes(chosen))
 
 
+def test_no_note_says_what_an_average_is_of_where_no_task_was_scored(tmp_path: Path) -> None:
+    run = record(tmp_path, "one", {"encoder": "merge_rank"}, {}, heldout=[(100.0, 50)])
+    found = compare([run], ("encoder",), (), table_of(columns=["boolq", "piqa", "average", "bits_per_byte"]))
+    assert [column.key for column in found.columns][-2:] == ["average", "bits_per_byte"]
+    assert "the mean of" not in " ".join(notes(found))
+
+
 def test_a_single_task_of_its_family_is_no_average(tmp_path: Path) -> None:
     run = record(tmp_path, "one", {"encoder": "merge_rank"}, {("boolq", 0): [1, 0]})
     add_metric(run, "triviaqa", "exact_match", [0, 1])

@@ -147,7 +147,7 @@ def _averages(comparison: Comparison) -> list[str]:
     every = {part.task: part for column in comparison.columns for part in column.parts}
     for column in comparison.columns:
         tasks = list(dict.fromkeys(part.task for part in column.parts))
-        if len(tasks) < 2 and column.key != AVERAGE:
+        if len(tasks) < 2 and (column.key != AVERAGE or not tasks):
             continue
         others = [part for task, part in every.items() if task not in tasks] if column.key == AVERAGE else []
         left = ", ".join(f"{comparison.name(part.task)} ({part.family})" for part in others)
