@@ -12,7 +12,13 @@ from paribus.config.schema import RunConfig
 from paribus.modeling.counts import training_flops
 from paribus.modeling.problems import match_problems
 from paribus.training.start.first import first_amount, first_config
-from paribus.training.start.resumed import steps_before, unscored_problems
+from paribus.training.start.resumed import (
+    past_problems,
+    resumed_state,
+    resuming,
+    steps_before,
+    unscored_problems,
+)
 
 
 @dataclass(frozen=True)
@@ -36,6 +42,7 @@ def impossible_schedule(config: RunConfig, vocabulary: int | None) -> Iterator[t
     A budget in FLOPs needs the number of tokens for that; None where only files say it.
     """
     yield from _too_short(config, vocabulary)
+    yield from _past(config, vocabulary)
     if first := _first(config):
         yield from _first_problems(config, first, vocabulary)
     yield from _unused(config.training)
@@ -47,6 +54,13 @@ def _too_short(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str,
         yield schedule.path, f"{schedule.value} is less than one step ({schedule.step})"
     if schedule is not None and (unreached := config.training.unreached_warmup(schedule.steps, schedule.path)):
         yield "training.warmup_steps", unreached
+
+
+def _past(config: RunConfig, vocabulary: int | None) -> Iterator[tuple[str, str]]:
+    """A budget that ends where the training that is gone on from ended, or before."""
+    schedule, start = _schedule(config, vocabulary), resuming(config)
+    if schedule is not None and start is not None and 0 < schedule.steps <= steps_before(config):
+        yield from past_problems(config, resumed_state(start), schedule.steps)
 
 
 def _unused(training: TrainingConfig) -> Iterator[tuple[str, str]]:

@@ -110,7 +110,7 @@ def _prepare(
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            other = [] if found or not judge_made else _other_tokens(runs[-1])
+            other = [] if found or not judge_made else other_tokens(runs[-1])
             unlike.append(other)
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
@@ -154,7 +154,7 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     return None if size is None else int(size)
 
 
-def _other_tokens(run: PreparedRun) -> list[Problem]:
+def other_tokens(run: PreparedRun) -> list[Problem]:
     """A vocabulary that is there already and is not what the checkpoint of the start needs, where it is still to train.
 
     A run that stops before its training takes any.

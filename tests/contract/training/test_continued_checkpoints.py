@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
+from paribus.planning.remarks.judgement import remarks_on_judgement
 from paribus.reporting.fairness.equality import differing, flatten
 from paribus.store.artifact import file_digests
 from paribus.store.code import loaded_code
@@ -237,6 +239,9 @@ def test_other_tokens_are_refused_before_a_corpus_is_encoded_with_them(
     assert failure is not None and failure.failure_class == "configuration"
     assert "start.vocabulary: same, but the vocabularies differ: 268 tokens here, 268 in " in failure.message
     assert made[-1] == "vocabulary" and "tokens" not in made
+    # No stage failed, so there is no log of one to show.
+    (events,) = tmp_path.glob("runs/*/events.jsonl")
+    assert '"logs"' not in events.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("plan", [False, True])
@@ -276,6 +281,9 @@ def test_a_run_whose_made_tokens_are_others_keeps_no_other_run_of_its_sweep(trai
             "result": {"vocab_size": 268},
         }
         write_record(directory, made)
+        remarks = [line for line in remarks_on_judgement(runs, OutputRoot.of(run.job.config)) if "would fail" in line]
+        assert len(remarks) == number + 1
+        assert all(re.search("would fail for continued-bpe-.*start.vocabulary: same, but", line) for line in remarks)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
         prepare(composed)
 

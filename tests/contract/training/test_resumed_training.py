@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from paribus.checks.schedule import unscorable
+from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.packing import ConcatenatePacking
 from paribus.config.groups.start import CheckpointStart, ContinuedStart, ScratchStart
-from paribus.config.groups.tokenization import BytesTokenizer
+from paribus.config.groups.tokenization import BytesTokenizer, LongestFirstEncoder
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.ordering.orders.artifact import write_order
@@ -265,6 +265,21 @@ def test_a_budget_that_ends_too_early_is_refused(half: Path, inputs: dict[str, P
     tokens = HALF * 4 * 16
     with pytest.raises(ConfigurationError, match=message.replace("budget.steps", "budget.tokens")):
         execute(tmp_path, "tokens", inputs, dataclasses.replace(run, budget=EqualTokensBudget(tokens=tokens)))
+
+
+def test_a_budget_of_tokens_that_ends_too_early_is_refused_before_anything_runs(half: Path) -> None:
+    step = CONSTANT.global_batch * MODEL.context_length
+    run = resumed(half)
+    for steps, wrong in ((HALF, True), (HALF + 1, False)):
+        found = dict(impossible_schedule(dataclasses.replace(run, budget=EqualTokensBudget(tokens=steps * step)), 300))
+        assert ("it ends after step 7, and 7 are done" in found.get("budget.tokens", "")) == wrong
+
+
+def test_another_encoder_is_refused_before_anything_runs(half: Path) -> None:
+    ((path, message),) = problems(resumed(half, encoder=LongestFirstEncoder()))
+    assert path == "encoder"
+    assert message.startswith("longest_first, but merge_rank in the training that start.optimizer=resumed goes on with")
+    assert problems(resumed(half, encoder=LongestFirstEncoder(), start={"optimizer": "fresh"})) == []
 
 
 def test_steps_that_are_done_are_counted_where_they_are(half: Path, copy: Path) -> None:

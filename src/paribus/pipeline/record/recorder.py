@@ -201,7 +201,8 @@ def _close(directory: Path, record: dict[str, Any], failure: Failure, events: Ev
     ended = {"status": "interrupted" if interrupted else "failed", "failure": failure.to_json(), "ended": time.time()}
     atomic.write_json(directory / RUN_RECORD, record | ended)
     events.tag(FAILURE_TAG, failure.shown[:5000])
-    if failure.log is not None:
+    # What is refused between stages has no log.
+    if failure.log is not None and (directory / failure.log).is_file():
         events.artifact(directory / failure.log, "logs")
     events.end("KILLED" if interrupted else "FAILED")
 

@@ -19,6 +19,7 @@ from paribus.stage.context import JSON
 from paribus.store.file_digests import FileDigests
 from paribus.store.file_names import METRICS
 from paribus.store.json_file import read_object
+from paribus.tokenization.interchange.existing import SETTINGS
 from paribus.training.start.locate import checkpoint_directory
 from paribus.training.state.file_names import OPTIMIZER, STATE, STATE_DIRECTORY, STEP_NAME
 
@@ -120,6 +121,7 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
     if isinstance(config.budget, EqualStepsBudget):
         yield from past_problems(config, state, config.budget.steps)
         yield from unscored_problems(config, state.step, config.budget.steps)
+    yield from _encoder_problems(config, state)
     ours: dict[str, Any] = {
         f"{group}.{name}": value
         for group in ("training", "model", "packing")
@@ -130,6 +132,18 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
         here, there = ours.get(path), state.fingerprint.get(path)
         if here != there and not (path in _COUNTED and here == 0):
             yield path, f"{here}, but {there} in the training that start.optimizer=resumed goes on with; {reason}"
+
+
+def _encoder_problems(config: RunConfig, state: ResumedState) -> Iterator[tuple[str, str]]:
+    """(config path, both values) of another encoder than the first run's, with which the same text has other tokens."""
+    settings = state.checkpoint / "tokenizer" / SETTINGS
+    theirs = read_object(settings).get("encoder") if settings.is_file() else None
+    if theirs is not None and theirs != config.encoder.kind:
+        yield (
+            "encoder",
+            f"{config.encoder.kind}, but {theirs} in the training that start.optimizer=resumed goes on with, whose "
+            "contexts would be others; take the same, or start.optimizer=fresh",
+        )
 
 
 def told_of(state: ResumedState) -> str:
