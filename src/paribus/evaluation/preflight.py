@@ -20,15 +20,28 @@ from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED,
 from paribus.evaluation.suites.translations import TRANSLATIONS
 
 Problem = tuple[str, str]
+_MOST_ALIKE = 10
+"""Tasks that each have a line of their own where there is no directory."""
 
 
 def problems(config: EvaluationConfig) -> list[Problem]:
     """(config path, what is wrong and what would be right) of every problem; empty when there is none."""
     texts = [name for name in dict.fromkeys(config.texts) if not _wrong_text(config, name)]
     missing = [[("evaluation.include_path", f"{config.include_path} is not a directory")]] if _gone(config) else []
-    missing += [_missing(config, name) for name in config.tasks if _known(config, name)]
+    lacking = [found for name in config.tasks if _known(config, name) for found in _missing(config, name)]
+    missing += [_in_one(config, lacking)]
     missing += [_refused(text_file(name).find, config.data) for name in texts]
     return wrong_names(config) + [each for found in missing for each in found]
+
+
+def _in_one(config: EvaluationConfig, found: list[Problem]) -> list[Problem]:
+    """What tasks lack, the first of many for all where none has a directory to look in."""
+    alike = [each for each in found if each[0] == "evaluation.data"]
+    if config.data is not None or len(alike) <= _MOST_ALIKE:
+        return found
+    path, first = alike[0]
+    more = f"{first}; {len(alike) - 1} other tasks need it too"
+    return [(path, more), *(each for each in found if each not in alike)]
 
 
 def wrong_names(config: EvaluationConfig) -> list[Problem]:

@@ -172,7 +172,11 @@ def test_preflight_passes_what_is_there_and_refuses_what_is_twice(tmp_path: Path
     path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes()))
     assert "keep one" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path)))[0][1]
     told = problems(EvaluationConfig(tasks=("boolq",)))[0][1]
-    assert told.endswith("it is null; evaluation.tasks=[] scores held-out text alone")
+    hints = "evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
+    assert told.endswith(f"it is null; {hints}")
+    every = tuple(dict.fromkeys(("boolq", *BENCHMARKS)))
+    (first,), (many,) = (problems(EvaluationConfig(tasks=names)) for names in (("boolq",), every))
+    assert many == (first[0], f"{first[1]}; {len(every) - 1} other tasks need it too")
     assert "is not a directory" in problems(EvaluationConfig(tasks=("boolq",), data=str(tmp_path / "no")))[0][1]
 
 

@@ -33,10 +33,11 @@ class DataFile:
         """Where it lies; ConfigurationError when `evaluation.data` is null, DataError when that has no such file."""
         if data is None:
             # An experiment's tasks stand whatever group of the evaluation a command chooses.
-            without = "; evaluation.tasks=[] scores held-out text alone" if self.owner.startswith("task ") else ""
+            task = self.owner.startswith("task ")
+            without = "; evaluation.source=hub fetches into it, evaluation.tasks=[] scores held-out text alone"
             raise ConfigurationError(
                 f"evaluation.data: {self.owner} needs the directory that holds {self.directory}/{self.names[0]}[.gz]; "
-                f"it is null{without}"
+                f"it is null{without if task else ''}"
             )
         if not Path(data).is_dir():
             raise DataError(f"evaluation.data: {data} is not a directory ({self.owner} reads it)")
