@@ -19,7 +19,7 @@ PINNED = {
     "tokens": (2, "b318b022d6a0e62f"),
     "order": (2, "648174ae20e15d2b"),
     "contexts": (2, "d926f240aa8db46d"),
-    "tasks": (5, "666d8605e35519b4"),
+    "tasks": (6, "666d8605e35519b4"),
     "prompts": (1, "b017277de1ffac13"),
 }
 UNPINNED = {
