@@ -1,6 +1,7 @@
 """Tasks of a user's directory and of lm-eval: what is found, refused, pinned and stored."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -133,18 +134,46 @@ def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:
     (own / "all.yaml").write_text("group: all_words\ntask: [colours, {task: shapes}]\n")
     command = ["corpus=pydocs_small", "experiment=demo", f"evaluation.include_path={own}", f"root={tmp_path}"]
     command += ["evaluation.tasks=[continuation,all_words,colours,mmlu_stem]"]
-    command += ["+experiment.table.groups={words: [all_words]}"]
+    command += ["+experiment.table.groups={words: [all_words]}", "+evaluation.shots_of={all_words: [1], shapes: [2]}"]
     first = compose_command(parse(command)).jobs[0].config
     tasks = first.evaluation.tasks
     assert tasks is not None
-    assert tasks[:3] == ("continuation", "colours", "shapes")
+    assert tasks[:3] == ("continuation", "shapes", "colours")
     assert len(tasks) == len(set(tasks)) == 3 + 19 and "mmlu_astronomy" in tasks
     assert first.experiment is not None and first.experiment.table is not None
     assert first.experiment.table.groups == {"words": ["colours", "shapes"]}
+    assert first.evaluation.shots_of == {"colours": (1,), "shapes": (2,)}
+
+
+def test_a_task_that_is_named_twice_is_refused_though_groups_are_taken_apart() -> None:
+    data = {"evaluation": {"tasks": ["boolq", "mmlu_stem", "boolq"], "shots_of": None}}
+    tasks = with_tasks_of_groups(data)["evaluation"]["tasks"]
+    assert tasks.count("boolq") == 2
+    assert ("evaluation.tasks", "names boolq 2 times") in wrong_names(config(None, *tasks))
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ("group: words\ntask: [words]\n", r"the group words of .*words.yaml stands in itself"),
+        ("group: words\ntask: [", r"words.yaml: no task that could be read"),
+        ("group: words\ntask: []\n", r"words is a group without tasks; leave it out"),
+        ("group: words\ntask: [colours]\n", r"words is a group of tasks, which stands for colours; name them"),
+    ],
+)
+def test_a_group_that_has_no_tasks_to_take_its_place_is_told(group: str, message: str, tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    (own / "words.yaml").write_text(group)
+    ((path, found),) = problems(config(own, "words"))
+    assert re.search(message, f"{path}: {found}")
+    data = {"evaluation": {"include_path": str(own), "tasks": ["words"], "shots_of": None}}
+    assert with_tasks_of_groups(data)["evaluation"]["tasks"] == (["colours"] if "colours" in group else ["words"])
 
 
 def test_a_directory_that_is_not_there_leaves_groups_as_they_are(tmp_path: Path) -> None:
-    data = {"evaluation": {"include_path": str(tmp_path / "gone"), "tasks": ["all_words", "continuation"]}}
+    data = {
+        "evaluation": {"include_path": str(tmp_path / "gone"), "tasks": ["all_words", "continuation"], "shots_of": None}
+    }
     assert with_tasks_of_groups(data) == data
 
 

@@ -1,12 +1,12 @@
 """From the name of a task that is none of ours to its definition."""
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from paribus.config.groups.evaluation import EvaluationConfig
-from paribus.errors import ConfigurationError
+from paribus.errors import ConfigurationError, DataError
 from paribus.evaluation.borrowed.definition import Definition
 from paribus.evaluation.borrowed.yaml_files import Names, harness_folder, harness_names, names_in, read_yaml
 from paribus.evaluation.suites.registry import is_ours, task_names
@@ -43,9 +43,7 @@ def members(include_path: str | None, name: str) -> list[str]:
     DataError where YAML cannot be read, ConfigurationError where there is no such directory.
     """
     places = [place for place in (_names(include_path), harness_names()) if place]
-    if any(name in place.tasks for place in places):
-        return []
-    return list(dict.fromkeys(task for place in places for task in _members(name, place)))
+    return [] if any(name in place.tasks for place in places) else _within(name, places)
 
 
 def _included(config: EvaluationConfig) -> Names | None:
@@ -71,6 +69,13 @@ def _found(config: EvaluationConfig, name: str) -> Definition | None:
 
 def _unknown(name: str, included: Names | None) -> str:
     places = [place for place in (included, harness_names()) if place]
+    if any(name in place.groups or name in place.tags for place in places):
+        listed = ", ".join(_within(name, places))
+        return (
+            f"{name} is a group of tasks, which stands for {listed}; name them"
+            if listed
+            else f"{name} is a group without tasks; leave it out"
+        )
     ours = task_names()
     known = list(dict.fromkeys([*ours, *(task for place in places for task in place.tasks)]))
     near = difflib.get_close_matches(name, known, n=_NEAREST, cutoff=0.6)
@@ -79,10 +84,16 @@ def _unknown(name: str, included: Names | None) -> str:
     return f"unknown task {name!r}; {hint}known: {', '.join(ours)}, and the tasks of lm-eval by its names{own}"
 
 
-def _members(name: str, names: Names) -> Iterator[str]:
-    """The tasks of a group or tag."""
+def _within(name: str, places: Sequence[Names]) -> list[str]:
+    return list(dict.fromkeys(task for place in places for task in _members(name, place, ())))
+
+
+def _members(name: str, names: Names, above: tuple[str, ...]) -> Iterator[str]:
+    """The tasks of a group or tag; `above` are the groups that it stands in."""
+    if name in above:
+        raise DataError(f"evaluation.tasks: the group {name} of {names.groups[name]} stands in itself")
     if name in names.groups:
-        yield from _listed(read_yaml(names.groups[name]).get("task"), names)
+        yield from _listed(read_yaml(names.groups[name]).get("task"), names, (*above, name))
     elif name in names.tags:
         yield from _tagged(name, names)
 
@@ -97,10 +108,10 @@ def _tagged(tag: str, names: Names) -> Iterator[str]:
                 yield task
 
 
-def _listed(members: Any, names: Names) -> Iterator[str]:
+def _listed(members: Any, names: Names, above: tuple[str, ...]) -> Iterator[str]:
     for member in members if isinstance(members, list) else [members]:
         if isinstance(member, dict) and isinstance(member.get("task"), list):
-            yield from _listed(member["task"], names)
+            yield from _listed(member["task"], names, above)
             continue
         task = str(member.get("task") or member.get("group") if isinstance(member, dict) else member)
-        yield from _members(task, names) if task in names.groups or task in names.tags else (task,)
+        yield from _members(task, names, above) if task in names.groups or task in names.tags else (task,)
