@@ -12,6 +12,7 @@ from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import chosen, digest
 from paribus.config.schema import RunConfig
@@ -94,6 +95,7 @@ def _prepare(
     problems += [Problem(*problem) for problem in impossible_primary([job.config for job in composition.jobs])]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
+    tokens: JudgedTokens = {}
     for job in composition.jobs:
         found = [Problem(*problem) for problem in start_preflight.problems(job.config)]
         found += [Problem(*problem) for problem in destination.problems(job.config.tracking)]
@@ -110,7 +112,7 @@ def _prepare(
             nodes = build_graph(job.config, cache, tolerate_missing=tolerate_missing)
             runs.append(PreparedRun(job, nodes, composition.factors, here))
             vocabulary = made_vocabulary(nodes["vocabulary"], OutputRoot.of(job.config)) or vocabulary
-            other = [] if found or not judge_made else other_tokens(runs[-1])
+            other = [] if found or not judge_made else other_tokens(runs[-1], tokens)
             unlike.append(other)
             problems += other if isinstance(job.config.tokenizer, ExistingTokenizer) else []
             problems += _absent_stage(runs[-1])
@@ -154,14 +156,19 @@ def made_vocabulary(vocabulary: Node, root: OutputRoot) -> int | None:
     return None if size is None else int(size)
 
 
-def other_tokens(run: PreparedRun) -> list[Problem]:
+JudgedTokens = dict[tuple[Path, CheckpointStart], list[Problem]]
+"""What is wrong with vocabularies for checkpoints, of which the runs of a sweep share most."""
+
+
+def other_tokens(run: PreparedRun, judged: JudgedTokens) -> list[Problem]:
     """A vocabulary that is there already and is not what the checkpoint of the start needs, where it is still to train.
 
-    A run that stops before its training takes any.
+    A run that stops before its training takes any. Vocabularies are opened to judge them, each once: `judged` has those
+    of other runs, and gets this one.
     """
-    if "training" not in missing_stages(run):
-        return []
     config, node = run.job.config, run.nodes["vocabulary"]
+    if not isinstance(config.start, CheckpointStart) or "training" not in missing_stages(run):
+        return []
     made = OutputRoot.of(config).store.find(*node.place)
     if made is not None:
         path = made.path
@@ -169,7 +176,10 @@ def other_tokens(run: PreparedRun) -> list[Problem]:
         path = Path(config.tokenizer.path)
     else:
         return []
-    return [Problem(*problem) for problem in start_preflight.token_problems(config, path)]
+    key = path, config.start
+    if key not in judged:
+        judged[key] = [Problem(*problem) for problem in start_preflight.token_problems(config, path)]
+    return judged[key]
 
 
 def _repeated(run: PreparedRun) -> list[Problem]:

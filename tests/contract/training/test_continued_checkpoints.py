@@ -20,7 +20,7 @@ from paribus.config.groups.budget import EqualTokensBudget
 from paribus.config.groups.execution import TrackingConfig
 from paribus.config.groups.model import GPTNeoXModel
 from paribus.config.groups.start import CheckpointStart, ScratchStart
-from paribus.config.groups.tokenization import BPETokenizer
+from paribus.config.groups.tokenization import BPETokenizer, ExistingTokenizer
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.modeling.build import load_model, save_model
@@ -29,7 +29,7 @@ from paribus.pipeline import run as running
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import prepare
+from paribus.pipeline.prepare import JudgedTokens, other_tokens, prepare
 from paribus.pipeline.record.run_record import moved_config
 from paribus.pipeline.show.display import Display
 from paribus.planning.remarks.judgement import remarks_on_judgement
@@ -39,6 +39,7 @@ from paribus.store.code import loaded_code
 from paribus.store.file_digests import FileDigests
 from paribus.store.record import write_record
 from paribus.tokenization import Tokenizer
+from paribus.training.start import preflight as start_preflight
 from paribus.training.start.files import fingerprint
 from paribus.training.start.initial import initial_model
 from paribus.training.start.locate import checkpoint_directory
@@ -286,6 +287,28 @@ def test_a_run_whose_made_tokens_are_others_keeps_no_other_run_of_its_sweep(trai
         assert all(re.search("would fail for continued-bpe-.*start.vocabulary: same, but", line) for line in remarks)
     with pytest.raises(ConfigurationError, match=r"start.vocabulary: same, but the vocabularies differ: 268 tokens"):
         prepare(composed)
+
+
+def test_a_vocabulary_that_runs_share_is_opened_once_and_none_for_a_run_from_scratch(
+    trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Tokenizer.train(OTHER, vocab_size=268, special_tokens=("<|endoftext|>",)).save(tmp_path / "other")
+    opened: list[Path] = []
+    judge = start_preflight.token_problems
+
+    def judged(config: RunConfig, tokenizer: Path) -> list[tuple[str, str]]:
+        opened.append(tokenizer)
+        return judge(config, tokenizer)
+
+    monkeypatch.setattr(start_preflight, "token_problems", judged)
+    tokenizer = ExistingTokenizer(path=str(tmp_path / "other"))
+    start, tokens = CheckpointStart(path=str(trained)), JudgedTokens()
+    runs = [planned_run(tmp_path, seed=seed, start=start, tokenizer=tokenizer) for seed in range(3)]
+    found = [other_tokens(run, tokens) for run in runs]
+    assert [len(problems) for problems in found] == [1, 1, 1]
+    assert opened == [tmp_path / "other"]
+    assert other_tokens(planned_run(tmp_path, tokenizer=tokenizer), tokens) == []
+    assert len(opened) == 1
 
 
 @pytest.mark.parametrize(("size", "hint"), [(270, "vocabulary=added"), (266, "checkpoint's vocabulary")])

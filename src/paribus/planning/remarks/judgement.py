@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from paribus.evaluation.suites.registry import CONTINUATION
 from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import other_tokens, run_name
+from paribus.pipeline.prepare import JudgedTokens, other_tokens, run_name
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import factor_labels
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
@@ -25,8 +25,9 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
     """That rows have too few seeds, that too few documents are held out, for the table or for a task, and which runs
     would fail over the tokens of their checkpoint.
     """
+    judged: JudgedTokens = {}
     for run in runs:
-        if found := other_tokens(run):
+        if found := other_tokens(run, judged):
             yield f"paribus run would fail for {run_name(run.job.config)}: {found[0]}"
     asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
     there = [count for run in asked if (count := _heldout_documents(run, root, ("corpus",))) is not None]
