@@ -85,10 +85,10 @@ def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
     return [
         Segmentation(
             _common(alike, comparison),
-            _index(alike[0], comparison),
+            comparison.place(alike[0]),
             dict(lengths),
             found[lengths].get("frequency_by_rank", ()),
-            _index(alike[0], comparison) if len(alike) == 1 else None,
+            comparison.place(alike[0]) if len(alike) == 1 else None,
         )
         for lengths, alike in groups.items()
     ]
@@ -217,7 +217,7 @@ def _height(lines: int) -> float:
 def _values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
-        index, value = _index(row, comparison), column.factor * (cell.value or 0.0)
+        index, value = comparison.place(row), column.factor * (cell.value or 0.0)
         error = column.factor * cell.half_width if cell.half_width else None
         spread = f" ± {error:.3f}" if error else ""
         told = f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}"
@@ -238,7 +238,7 @@ def _difference(
     axes: Axes, row: ComparisonRow, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
 ) -> None:
     """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
-    cell, index = row.cells[column.key], _index(row, comparison)
+    cell, index = row.cells[column.key], comparison.place(row)
     colour = COLOURS[index % len(COLOURS)]
     alone = (cell.test.low, cell.test.high) if cell.test else None
     drawn = []
@@ -274,7 +274,3 @@ def _point(axes: Axes, value: float, place: int, index: int, error: float | None
 def _common(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:
     shared = [label for index, label in enumerate(rows[0].labels) if all(row.labels[index] == label for row in rows)]
     return " · ".join(map(comparison.name, shared)) or "all rows"
-
-
-def _index(row: ComparisonRow, comparison: Comparison) -> int:
-    return next(index for index, other in enumerate(comparison.rows) if other is row)

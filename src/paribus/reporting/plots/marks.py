@@ -46,7 +46,7 @@ def finish(figure: Figure) -> None:
     for legend in figure.legends:
         for handle, name in zip(legend.legend_handles, legend.get_texts(), strict=True):
             if found := rows.get(label := name.get_text()):
-                mark([name if handle is None else handle, name], label, found.popleft())
+                mark([each for each in (handle, name) if each is not None], label, found.popleft())
     for axes in figure.axes:
         if gid := axes.get_gid():
             axes.set_gid(_gid(_said_by(gid) | _place(axes, figure)))

@@ -105,8 +105,12 @@ class Comparison:
         """A row in a sentence, a legend or on an axis."""
         return " · ".join(map(self.name, row.labels)) or "all runs"
 
+    def place(self, row: ComparisonRow) -> int:
+        """Where a row stands in the table, from 0."""
+        return next(place for place, other in enumerate(self.rows) if other is row)
+
     def places(self) -> dict[str, int]:
-        """Where rows stand in the table, from 0, by their names."""
+        """The same of all rows by their names."""
         return {self.row_name(row): place for place, row in enumerate(self.rows)}
 
 

@@ -120,7 +120,7 @@ def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, s
 
 
 def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> None:
-    index = next(place for place, row in enumerate(comparison.rows) if row is line.row)
+    index = comparison.place(line.row)
     name = comparison.row_name(line.row)
     drawn = panel.plot(
         line.x,
