@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from paribus.config.groups.budget import EqualStepsBudget
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, DataError
 from paribus.store.json_file import read_object_if_any
@@ -53,9 +52,8 @@ def _problems(config: RunConfig, state: ResumedState, run: Run) -> Iterator[tupl
     start = config.start
     yield from disagreements(config.model, state.checkpoint, longer_context=getattr(start, "longer_context", False))
     yield from state_problems(config)
-    if not isinstance(config.budget, EqualStepsBudget):
-        yield from past_problems(config, state, run.budget.steps)
-        yield from unscored_problems(config, state.step, run.budget.steps)
+    yield from past_problems(config, state, run.budget.steps)
+    yield from unscored_problems(config, state.step, run.budget.steps)
 
 
 def _agreeing_shapes(first: Checkpoint, state: ResumedState) -> None:

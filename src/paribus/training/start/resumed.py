@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from paribus.config.checkpoint_steps import checkpoint_steps
-from paribus.config.groups.budget import EqualStepsBudget, amount_path
+from paribus.config.groups.budget import amount_path
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
@@ -118,9 +118,6 @@ def state_problems(config: RunConfig) -> Iterator[tuple[str, str]]:
     except DataError as error:
         yield "start.optimizer", str(error)
         return
-    if isinstance(config.budget, EqualStepsBudget):
-        yield from past_problems(config, state, config.budget.steps)
-        yield from unscored_problems(config, state.step, config.budget.steps)
     yield from _encoder_problems(config, state)
     ours: dict[str, Any] = {
         f"{group}.{name}": value
