@@ -19,7 +19,8 @@ import matplotlib as mpl
 import psutil
 from matplotlib.figure import Figure
 
-from paribus.reporting.plots.picture import COLOURS, style
+from paribus.reporting.plots.looks import COLOURS
+from paribus.reporting.plots.picture import style
 
 COMMAND = ("run", "scale=demo", "budget.tokens=150K", "tracking=none")
 KILLS = {"undisturbed": (), "killed once": (130,), "killed twice": (75, 222)}

@@ -124,6 +124,12 @@ def test_on_the_page_colours_follow_the_theme_and_texts_do_not_change() -> None:
     assert "<style" not in text and "<metadata" not in text  # they would hold for the whole page
 
 
+def test_a_hatched_area_follows_the_theme_too() -> None:
+    text = inline(drawn(lambda figure: figure.subplots().bar([0], [1], color="#D55E00", hatch="//")).svg, "one", "")
+    pattern = text[text.index("<pattern") : text.index("</pattern>")]
+    assert "light-dark(#d55e00, #ff8a3d)" in pattern and 'fill="#' not in pattern
+
+
 @pytest.mark.parametrize("name", ['bpe id="a"', 'bpe style="#222222"', "bpe url(#a)", 'bpe href="#a"'])
 def test_names_that_look_like_attributes_stay_as_they_are(name: str) -> None:
     def draw(figure: Figure) -> None:

@@ -11,8 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from paribus.reporting.order_report import APART, OrderRow, few_documents, write_order_report
+from paribus.reporting.plots.looks import COLOURS
 from paribus.reporting.plots.orders import order_plots
-from paribus.reporting.plots.picture import COLOURS
 
 CURVES = {
     "similarity_inside": [0] * 60 + [3, 5, 2] + [0] * 37,

@@ -1,5 +1,6 @@
 """Scores by the number of examples in the prompt, and by checkpoint."""
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -86,9 +87,23 @@ def test_a_curve_of_too_few_items_has_no_bars_as_the_table_has_none(tmp_path: Pa
 
 
 def test_points_without_a_value_are_left_out() -> None:
-    panel = Panel("score", 100.0, {"row": [(2.0, Cell(0.5, 0.1)), (1.0, Cell(None)), (0.0, Cell(0.25))]})
-    assert panel.points("row") == [(0.0, 25.0, 0.0), (2.0, 50.0, 10.0)]
-    assert panel.points("another") == []
+    panel = Panel("score", 100.0, [[(2.0, Cell(0.5, 0.1)), (1.0, Cell(None)), (0.0, Cell(0.25))], []])
+    assert panel.points(0) == [(0.0, 25.0, 0.0), (2.0, 50.0, 10.0)]
+    assert panel.points(1) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "scored"),
+    [("by_examples", {("sst2", shots): 0.5 for shots in (0, 1, 4)}), ("by_checkpoint", {("sst2", 0): 0.5})],
+    ids=["examples", "checkpoints"],
+)
+def test_rows_that_a_table_names_alike_are_lines_of_their_own(
+    tmp_path: Path, name: str, scored: Mapping[tuple[str, int], float]
+) -> None:
+    table = TableConfig(names={"merge_rank": "BPE", "longest_first": "BPE"})
+    names, page = written(tmp_path, runs(tmp_path, scored, three=name == "by_checkpoint"), table)
+    assert name in names
+    assert set(re.findall(r'data-told="bpe · BPE · standard" data-row="(\d)"', page)) == {"1", "2"}
 
 
 @pytest.mark.parametrize(

@@ -31,13 +31,20 @@ def inline(svg: bytes, name: str, alternative: str) -> str:
         # What is said of a line may look like an address or a colour, and so may a text between tags.
         if kind.startswith("data-"):
             return whole
-        return _NAMING.sub(rf"\1#{name}-\2", _COLOUR.sub(_themed, whole) if kind == "style" else whole)
+        if kind == "fill" and _COLOUR.fullmatch(value):  # of a hatched area, which has no style
+            return f' style="fill: {themed(value)}"'
+        return _NAMING.sub(rf"\1#{name}-\2", _COLOUR.sub(_as_themed, whole) if kind == "style" else whole)
 
     body = _TAG.sub(lambda tag: _ATTRIBUTE.sub(changed, tag[0]), body)
     box = re.search(r' viewBox="[^"]*"', head[0])
     return f'<svg role="img" aria-label="{html.escape(alternative)}"{box[0] if box else ""}>{body}'
 
 
-def _themed(colour: re.Match[str]) -> str:
-    dark = ON_A_DARK_PAGE.get(colour[0].lower())
-    return f"light-dark({colour[0]}, {dark})" if dark else colour[0]
+def themed(colour: str) -> str:
+    """A colour of pictures as CSS that follows the theme of the page."""
+    dark = ON_A_DARK_PAGE.get(colour.lower())
+    return f"light-dark({colour}, {dark})" if dark else colour
+
+
+def _as_themed(colour: re.Match[str]) -> str:
+    return themed(colour[0])

@@ -13,11 +13,12 @@ from markupsafe import Markup
 
 from paribus.reporting.formats.choice import baseline_choice
 from paribus.reporting.formats.document import ReportDocument
-from paribus.reporting.formats.inline import inline
+from paribus.reporting.formats.inline import inline, themed
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import sentence, side_by_side
 from paribus.reporting.plots.factors import NAME as FACTORS
 from paribus.reporting.plots.lines.curves import LEARNING_CURVES
+from paribus.reporting.plots.looks import looks_of
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison
@@ -47,6 +48,7 @@ def page(document: ReportDocument) -> str:
         title=document.title,
         question=document.question,
         tables=[_table(*_folded(table)) for table in document.tables],
+        looks=_looks(comparison),
         choice=baseline_choice(comparison),
         summary=document.summary,
         notes=document.notes,
@@ -58,6 +60,13 @@ def page(document: ReportDocument) -> str:
         script=Markup(script),
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )
+
+
+def _looks(comparison: Comparison) -> dict[int, dict[str, str]]:
+    """What stands before the name of a row, by its number, as it stands for it in the pictures."""
+    looks = looks_of(comparison)
+    found = {number: looks.of(row.labels) for number, row in enumerate(comparison.rows, start=1)}
+    return {number: {"sign": look.sign, "colour": themed(look.colour)} for number, look in found.items()}
 
 
 def _baseline(comparison: Comparison) -> str:

@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 from matplotlib.figure import Figure
 
-from paribus.reporting.plots.picture import COLOURS, Plot, picture
+from paribus.reporting.plots.looks import COLOURS
+from paribus.reporting.plots.picture import Plot, picture
 
 Reals = npt.NDArray[np.float64]
 _MOST_BARS = 64

@@ -1,4 +1,4 @@
-"""Plots of a comparison, as PNG files and as SVG for the page. A row has the same colour and place in every plot."""
+"""Plots of a comparison, as PNG files and as SVG for the page. A row has the same look and place in every plot."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,8 +17,9 @@ from paribus.reporting.plots.lines.checkpoints import checkpoints_plot
 from paribus.reporting.plots.lines.curves import Curve, learning_curves
 from paribus.reporting.plots.lines.examples import examples_plot
 from paribus.reporting.plots.lines.scaling import scaling_plots
+from paribus.reporting.plots.looks import Look, looks_of
 from paribus.reporting.plots.marks import mark
-from paribus.reporting.plots.picture import COLOURS, MARKERS, Plot, picture, style
+from paribus.reporting.plots.picture import Plot, picture, style
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
 from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
 from paribus.reporting.significance.items import CONFIDENCE
@@ -85,7 +86,7 @@ def segmentations(comparison: Comparison, rows: Sequence[ComparisonRow]) -> list
     return [
         Segmentation(
             _common(alike, comparison),
-            comparison.place(alike[0]),
+            looks_of(comparison).of(alike[0].labels),
             dict(lengths),
             found[lengths].get("frequency_by_rank", ()),
             comparison.place(alike[0]) if len(alike) == 1 else None,
@@ -217,11 +218,11 @@ def _height(lines: int) -> float:
 def _values(axes: Axes, rows: Sequence[ComparisonRow], comparison: Comparison, column: Column) -> None:
     for place, row in enumerate(rows):
         cell = row.cells[column.key]
-        index, value = comparison.place(row), column.factor * (cell.value or 0.0)
+        look, value = looks_of(comparison).of(row.labels), column.factor * (cell.value or 0.0)
         error = column.factor * cell.half_width if cell.half_width else None
         spread = f" ± {error:.3f}" if error else ""
         told = f"{heading(column)}, {comparison.row_name(row)}: {value:.3f}{spread}"
-        mark(_point(axes, value, place, index, error), told, index)
+        mark(_point(axes, value, place, look, error), told, comparison.place(row))
     if column.key in comparison.chance:
         level = column.factor * comparison.chance[column.key]
         axes.axvline(level, color="#666666", linestyle=":", linewidth=1.2)
@@ -238,19 +239,17 @@ def _difference(
     axes: Axes, row: ComparisonRow, place: int, comparison: Comparison, column: Column, *, hollow: bool = False
 ) -> None:
     """The effect of a row: thin the interval over seeds and items, thick that over the items of these models alone."""
-    cell, index = row.cells[column.key], comparison.place(row)
-    colour = COLOURS[index % len(COLOURS)]
+    cell, look = row.cells[column.key], looks_of(comparison).of(row.labels)
     alone = (cell.test.low, cell.test.high) if cell.test else None
     drawn = []
     for interval, width in ((cell.interval, 0.9), (alone, 2.4)):
         if interval is not None and math.isfinite(interval[0]):
             ends = [column.factor * bound for bound in interval]
-            drawn += axes.plot(ends, [place, place], color=colour, linewidth=width)
+            drawn += axes.plot(ends, [place, place], color=look.colour, linewidth=width)
     if cell.difference is not None:
-        face, shape = "#ffffff" if hollow else colour, MARKERS[index // len(COLOURS) % len(MARKERS)]
-        middle = [column.factor * cell.difference]
-        drawn += axes.plot(middle, [place], shape, color=colour, markersize=6, markerfacecolor=face)
-    mark(drawn, f"{_told(row, column, comparison)}, difference from {_from(comparison)}", index)
+        face, middle = "#ffffff" if hollow else look.colour, [column.factor * cell.difference]
+        drawn += axes.plot(middle, [place], look.marker, color=look.colour, markersize=6, markerfacecolor=face)
+    mark(drawn, f"{_told(row, column, comparison)}, difference from {_from(comparison)}", comparison.place(row))
 
 
 def _around_zero(axes: Axes, comparison: Comparison) -> None:
@@ -262,13 +261,11 @@ def _around_zero(axes: Axes, comparison: Comparison) -> None:
     axes.grid(axis="y", visible=False)
 
 
-def _point(axes: Axes, value: float, place: int, index: int, error: float | None) -> list[Line2D]:
-    colour = COLOURS[index % len(COLOURS)]
+def _point(axes: Axes, value: float, place: int, look: Look, error: float | None) -> list[Line2D]:
     drawn = []
     if error:
-        drawn += axes.plot([value - error, value + error], [place, place], color=colour, linewidth=1.8)
-    shape = MARKERS[index // len(COLOURS) % len(MARKERS)]
-    return drawn + axes.plot([value], [place], shape, color=colour, markersize=6)
+        drawn += axes.plot([value - error, value + error], [place, place], color=look.colour, linewidth=1.8)
+    return drawn + axes.plot([value], [place], look.marker, color=look.colour, markersize=6)
 
 
 def _common(rows: Sequence[ComparisonRow], comparison: Comparison) -> str:

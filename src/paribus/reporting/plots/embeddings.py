@@ -13,20 +13,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from paribus.reporting.plots.picture import COLOURS, Plot, picture
+from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
 
 TABLE = "embeddings.parquet"
 ALONE = "only here"
 _CLASSES = {
-    "unused": COLOURS[7],
-    "rare": COLOURS[1],
-    "medium": COLOURS[4],
-    "frequent": COLOURS[0],
-    ALONE: COLOURS[2],
+    "unused": "#8C8C8C",
+    "rare": "#DDA6EE",
+    "medium": "#B565D9",
+    "frequent": "#7B2CBF",
+    ALONE: "#C1121F",
 }
-"""Their colours, those below first."""
+"""Their colours, those below first; none is that of a factor's value."""
 _POINTS = 1_500
 """Tokens of a class that a panel has room for."""
 _MOST_PANELS, _COLUMNS = 8, 4

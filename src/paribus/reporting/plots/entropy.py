@@ -12,7 +12,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ft2font import FT2Font
 
-from paribus.reporting.plots.picture import COLOURS, Plot, picture, style
+from paribus.reporting.plots.looks import COLOURS
+from paribus.reporting.plots.picture import Plot, picture, style
 
 _PER_PANEL = 48
 """Characters side by side; a longer line goes on in the panel below."""

@@ -7,8 +7,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from paribus.reporting.notes.summary import Finding
+from paribus.reporting.plots.looks import looks_of
 from paribus.reporting.plots.marks import mark
-from paribus.reporting.plots.picture import COLOURS, Plot, picture
+from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import heading
 from paribus.reporting.table.measures import Column
@@ -16,6 +17,7 @@ from paribus.reporting.table.measures import Column
 NAME = "factors"
 MOST = 24
 """Effects that are drawn, of all measures together."""
+_INK = "#444444"
 _UNITS = {"accuracy": "percentage points", "percent": "points", "perplexity": "bits"}
 
 
@@ -44,13 +46,13 @@ def factors_plot(comparison: Comparison, findings: Sequence[Finding]) -> Plot | 
 
 def _panel(axes: Axes, column: Column, found: Sequence[Finding], comparison: Comparison) -> None:
     for place, finding in enumerate(found):
-        effect, colour = finding.effect, COLOURS[_colour(finding, comparison)]
+        effect, colour = finding.effect, _colour(finding, comparison)
         low, middle, high = (
             column.factor * number for number in (effect.test.low, effect.test.difference, effect.test.high)
         )
         line = axes.plot([low, high], [place, place], color=colour, linewidth=1.8)
         face = "#ffffff" if finding.state in ("undecided", "unjudged") else colour
-        shape = "D" if effect.is_interaction else "o"
+        shape = "d" if effect.is_interaction else "o"
         line += axes.plot([middle], [place], shape, color=colour, markerfacecolor=face)
         mark(line, finding.text)
     axes.axvline(0, color="#444444", linewidth=1, zorder=0)
@@ -72,8 +74,8 @@ def _name(finding: Finding, comparison: Comparison) -> str:
     return f"{value} against {reference}"
 
 
-def _colour(finding: Finding, comparison: Comparison) -> int:
-    """One a factor; grey for what two do together."""
-    if finding.effect.is_interaction:
-        return len(COLOURS) - 1
-    return comparison.factors.index(finding.effect.factors[0]) % (len(COLOURS) - 1)
+def _colour(finding: Finding, comparison: Comparison) -> str:
+    """That of the value, where its factor is the coloured one."""
+    effect = finding.effect
+    of_value = None if effect.is_interaction else looks_of(comparison).colour_of(effect.factors[0], effect.values[0])
+    return of_value or _INK

@@ -8,7 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
+from paribus.reporting.plots.looks import COLOURS, Looks
+from paribus.reporting.plots.picture import Plot, picture
 
 _WIDTH = 2.0 / 100
 """Cosines of one bar of `similarity_inside`, which counts from -1 to 1."""
@@ -65,12 +66,12 @@ def _lines(
     points: Callable[[Sequence[float]], tuple[list[float], list[float]]],
 ) -> Plot:
     def draw(figure: Figure) -> None:
-        axes = figure.subplots()
-        for number, row in enumerate(rows):
-            colour, dashes = COLOURS[number % len(COLOURS)], DASHES[number % len(DASHES)]
+        axes, looks = figure.subplots(), Looks(["row"], [[row.label] for row in rows])
+        for row in rows:
+            look = looks.of([row.label])
             drawstyle = "steps-mid" if curve == "contexts_of_documents" else "default"
-            looks: dict[str, Any] = {"color": colour, "linewidth": 1.6, "drawstyle": drawstyle, "label": row.label}
-            axes.plot(*points(row.curves[curve]), dashes, **looks)
+            options: dict[str, Any] = {"color": look.colour, "linewidth": 1.6, "drawstyle": drawstyle}
+            axes.plot(*points(row.curves[curve]), look.dashes, label=row.label, **options)
         if curve == "similarity_inside":
             label = f"{rows[0].label} in random order"
             axes.plot(*points(rows[0].curves["similarity_shuffled"]), color="#8C8C8C", linewidth=1, label=label)

@@ -1,7 +1,4 @@
-"""One picture of a report: its bytes as PNG for files and SVG for the page, and the style all pictures share.
-
-Colours are those of Okabe and Ito, which colour-blind readers tell apart; lines differ in dashes too.
-"""
+"""One picture of a report: its bytes as PNG for files and SVG for the page, and the style all pictures share."""
 
 import io
 import textwrap
@@ -20,9 +17,6 @@ from matplotlib.ticker import FixedLocator, MaxNLocator
 from paribus.reporting.plots.marks import attributes, finish
 from paribus.store import atomic
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#101010", "#8C8C8C")
-DASHES = ("-", "--", ":", "-.")
-MARKERS = ("o", "s", "^", "D")
 _DPI = 150
 """Of layout and PNG alike, so that texts are measured once."""
 NARROW = 4.4

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from paribus.reporting.plots.looks import Look
 from paribus.reporting.plots.marks import mark, measure
-from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
+from paribus.reporting.plots.picture import Plot, picture
 
 LAST_BUCKET = 16
 """Tokens of this length and more are one bar."""
@@ -25,8 +26,7 @@ class Segmentation:
     """How one tokenizer cut a text."""
 
     name: str
-    index: int
-    """Which colour it has."""
+    look: Look
     token_lengths: Mapping[str, int]
     """Tokens by length in characters: `1-3`, `4-6`, ..."""
     frequency_by_rank: RankCurve = ()
@@ -47,8 +47,10 @@ def token_lengths(segmentations: Sequence[Segmentation], text: str) -> Plot | No
         for place, (part, found) in enumerate(shares):
             left = [position - 0.4 + (place + 0.5) * width for position in range(len(buckets))]
             heights = [100 * found.get(bucket, 0.0) for bucket in buckets]
-            colour = COLOURS[part.index % len(COLOURS)]
-            bars = axes.bar(left, heights, 0.92 * width, color=colour, label=part.name)
+            bars = axes.bar(
+                left, heights, 0.92 * width, label=part.name, color=part.look.colour, hatch=part.look.hatch,
+                edgecolor="#ffffff", linewidth=0,
+            )  # fmt: skip
             for bar, bucket, height in zip(bars, buckets, heights, strict=True):
                 mark([bar], f"{part.name}: {height:.1f} % of tokens have {bucket} characters", part.row)
         axes.set_xticks(range(len(buckets)), buckets)
@@ -76,9 +78,9 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
         panels = figure.subplots(1, 2, sharey=True)
         for panel, part in itertools.product(panels, shown):
             ranks, counts = zip(*part.frequency_by_rank, strict=True)
-            line, colour = DASHES[part.index % len(DASHES)], COLOURS[part.index % len(COLOURS)]
             label = part.name if panel is panels[0] else None
-            mark(panel.plot(ranks, counts, line, color=colour, linewidth=1.6, label=label), part.name, part.row)
+            drawn = panel.plot(ranks, counts, part.look.dashes, color=part.look.colour, linewidth=1.6, label=label)
+            mark(drawn, part.name, part.row)
             panel.set_xlabel("rank of a token by frequency")
             measure(panel, "rank", "occurrences")
         panels[0].set_xscale("log")

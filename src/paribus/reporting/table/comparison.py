@@ -109,10 +109,6 @@ class Comparison:
         """Where a row stands in the table, from 0."""
         return next(place for place, other in enumerate(self.rows) if other is row)
 
-    def places(self) -> dict[str, int]:
-        """The same of all rows by their names."""
-        return {self.row_name(row): place for place, row in enumerate(self.rows)}
-
 
 def compare(
     runs: Sequence[RunRecord],

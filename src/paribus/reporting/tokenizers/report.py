@@ -12,6 +12,7 @@ from paribus.reporting.formats.markdown import markdown, markdown_lines, markdow
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.paper import ABSENT, sentence
 from paribus.reporting.plots.comparison import MOST_ROWS
+from paribus.reporting.plots.looks import Looks
 from paribus.reporting.plots.own_shares import own_shares_plot
 from paribus.reporting.plots.picture import Plot, style
 from paribus.reporting.plots.tokens import Segmentation, token_frequencies, token_lengths
@@ -55,7 +56,7 @@ def write_token_report(
     """Write `statistics.md`, `statistics.csv` and `plots/` into `directory`; the tables for a terminal of `width`."""
     directory.mkdir(parents=True, exist_ok=True)
     found, head = all_numbers(rows), ", ".join(factors) or "tokenizer"
-    plots = _plots(rows, overlap)
+    plots = _plots(rows, factors, overlap)
     for plot in plots:
         plot.write(directory / "plots")
     beside = paper_lines(paper, rows, found, factors) if paper and paper.numbers else []
@@ -88,18 +89,18 @@ def write_token_report(
     return [*shown, *(plain_table(name, lines, width, said.get(name)) for name, lines in narrow.items() if lines)]
 
 
-def _plots(every: Sequence[TokenRow], overlap: OverlapMatrix | None) -> list[Plot]:
+def _plots(every: Sequence[TokenRow], factors: Sequence[str], overlap: OverlapMatrix | None) -> list[Plot]:
     """Pictures of as many rows as they have room for."""
-    rows = every[:MOST_ROWS]
+    rows, looks = every[:MOST_ROWS], Looks(factors, [row.labels for row in every])
     parts = [
-        Segmentation(row.name, place, row.train["token_lengths"], row.train["frequency_by_rank"])
-        for place, row in enumerate(rows)
+        Segmentation(row.name, looks.of(row.labels), row.train["token_lengths"], row.train["frequency_by_rank"])
+        for row in rows
     ]
     with mpl.rc_context(style()):
         made = [
             token_lengths(parts, TEXT),
             token_frequencies(parts, TEXT),
-            own_shares_plot([(row.name, row.statistics["own_shares"]) for row in rows]),
+            own_shares_plot([(row.name, looks.of(row.labels), row.statistics["own_shares"]) for row in rows]),
             overlap_plot(overlap) if overlap else None,
         ]
     return [plot for plot in made if plot is not None]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from paribus.reporting.plots.lines.rows import lines_of
 from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
@@ -18,19 +19,20 @@ def checkpoints_plot(comparison: Comparison, columns: Sequence[Column]) -> Plot 
     """A panel a measure; the amount is the share of its training that a row had behind it."""
     if comparison.checkpoints < FEWEST or not columns:
         return None
-    panels = [_panel(comparison, column) for column in columns]
+    rows = comparison.finished[:_MOST_LINES]
+    panels = [_panel(comparison, rows, column) for column in columns]
     caption = f"{' and '.join(heading(column) for column in columns)} by checkpoint"
-    return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), panels, comparison.places())
+    return series_plot("by_checkpoint", caption, Axis("share of the training (%)"), lines_of(comparison, rows), panels)
 
 
-def _panel(comparison: Comparison, column: Column) -> Panel:
-    lines: dict[str, list[tuple[float, Cell]]] = {}
+def _panel(comparison: Comparison, rows: Sequence[ComparisonRow], column: Column) -> Panel:
+    lines: list[list[tuple[float, Cell]]] = [[] for _ in rows]
     for checkpoint in range(comparison.checkpoints):
         cells = cells_by_column(comparison, [column], checkpoint)
-        for row, by_column in list(zip(comparison.finished, cells, strict=True))[:_MOST_LINES]:
+        for line, row, by_column in zip(lines, rows, cells, strict=False):
             share = _share(comparison, row, checkpoint)
             if share is not None:
-                lines.setdefault(comparison.row_name(row), []).append((share, by_column[column.key]))
+                line.append((share, by_column[column.key]))
     return Panel(heading(column), column.factor, lines)
 
 

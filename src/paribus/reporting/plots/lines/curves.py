@@ -10,8 +10,9 @@ from statistics import fmean
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from paribus.reporting.plots.looks import looks_of
 from paribus.reporting.plots.marks import mark, measure
-from paribus.reporting.plots.picture import COLOURS, DASHES, Plot, picture
+from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.frame import RunRecord
 
@@ -75,7 +76,8 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
 
     told = "in bits per byte of the text read" if names else "in nats per token, not comparable between vocabularies"
     several = any(line.run is None for drawn in lines.values() for line in drawn)
-    what = "one colour a row: its mean over seeds, and thin each of its runs" if several else "one line a run"
+    what = "a row's mean over seeds, and thin each of its runs" if several else "a line a run"
+    what += _looks(comparison)
     caption = f"Training loss {told}, running mean over a tenth of a run; {what}."
     ends = "; ".join(
         f"{comparison.row_name(line.row)} (seed {line.run.seed}) ends at {line.y[-1]:.3f}"
@@ -84,6 +86,14 @@ def learning_curves(comparison: Comparison, rows: Sequence[ComparisonRow], curve
     )
     height = 3.6 + 0.2 * math.ceil(len(rows) / (3 if len(rows) > 4 else 2))
     return picture(LEARNING_CURVES, caption, f"{caption} {ends}.", (9.2, height), draw)
+
+
+def _looks(comparison: Comparison) -> str:
+    """What colours and dashes stand for, where it is not the same."""
+    coloured, shaped = looks_of(comparison).told
+    if coloured is None or not shaped:
+        return ""
+    return f"; colours by {comparison.name(coloured)}, dashes by {' and '.join(map(comparison.name, shaped))}"
 
 
 @dataclass(frozen=True)
@@ -120,19 +130,18 @@ def _lines(shown: Sequence[tuple[ComparisonRow, RunRecord, Curve]], name: str, s
 
 
 def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> None:
-    index = comparison.place(line.row)
-    name = comparison.row_name(line.row)
+    look, name = looks_of(comparison).of(line.row.labels), comparison.row_name(line.row)
     drawn = panel.plot(
         line.x,
         line.y,
-        "-" if line.beside else DASHES[index % len(DASHES)],
-        color=COLOURS[index % len(COLOURS)],
+        "-" if line.beside else look.dashes,
+        color=look.colour,
         linewidth=0.6 if line.beside else 1.6,
         alpha=0.45 if line.beside else None,
         label=name if named and line.first else None,
     )
     whose = "mean over seeds" if line.run is None else f"seed {line.run.seed}, run {line.run.run_id[:8]}"
-    mark(drawn, f"{name}, {whose}", index)
+    mark(drawn, f"{name}, {whose}", comparison.place(line.row))
 
 
 def _read(run: RunRecord) -> Curve | None:

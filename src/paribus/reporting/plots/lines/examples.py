@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
+from paribus.reporting.plots.lines.rows import lines_of
 from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
-from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.comparison import Comparison, cells_by_column
+from paribus.reporting.table.comparison import Comparison, ComparisonRow, cells_by_column
 from paribus.reporting.table.measures import Column, MeasuredTask
 
 FEWEST = 3
@@ -24,12 +24,12 @@ def examples_plot(comparison: Comparison) -> Plot | None:
     shown = [column for column, own in zip(chosen, shots, strict=True) if own == shots[0]][:_MOST_PANELS]
     if not shown:
         return None
-    panels = [_panel(comparison, column, shots[0]) for column in shown]
+    rows = comparison.finished[:_MOST_LINES]
+    panels = [_panel(comparison, rows, column, shots[0]) for column in shown]
     what = " and ".join(panel.label for panel in panels)
     caption = f"{what} by the number of examples in the prompt"
-    return series_plot(
-        "by_examples", caption, Axis("examples in the prompt", ticks=[*map(str, shots[0])]), panels, comparison.places()
-    )
+    axis = Axis("examples in the prompt", ticks=[*map(str, shots[0])])
+    return series_plot("by_examples", caption, axis, lines_of(comparison, rows), panels)
 
 
 def _whole(column: Column) -> Column:
@@ -53,13 +53,12 @@ def _shots(column: Column, numbers: dict[tuple[str, str], tuple[int, ...]]) -> t
     return shots if len(shots) >= FEWEST else ()
 
 
-def _panel(comparison: Comparison, column: Column, shots: Sequence[int]) -> Panel:
-    lines: dict[str, list[tuple[float, Cell]]] = {}
-    for place, number in enumerate(shots):
+def _panel(comparison: Comparison, rows: Sequence[ComparisonRow], column: Column, shots: Sequence[int]) -> Panel:
+    found = []
+    for number in shots:
         own = replace(column, parts=tuple(_at(part, number) for part in column.parts))
-        cells = cells_by_column(comparison, [own])
-        for row, by_column in list(zip(comparison.finished, cells, strict=True))[:_MOST_LINES]:
-            lines.setdefault(comparison.row_name(row), []).append((float(place), by_column[own.key]))
+        found.append([by_column[own.key] for by_column in cells_by_column(comparison, [own])])
+    lines = [[(float(place), cells[line]) for place, cells in enumerate(found)] for line in range(len(rows))]
     return Panel(column.group, column.factor, lines)
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
+from paribus.reporting.plots.lines.series import Axis, Line, Panel, series_plot
+from paribus.reporting.plots.looks import Looks
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
@@ -36,29 +37,28 @@ def scaling_plots(comparison: Comparison, columns: Sequence[Column]) -> list[Plo
 
 
 def _plot(comparison: Comparison, columns: Sequence[Column], axis: _Axis) -> Plot | None:
-    own = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] == axis.group]
-    lines: dict[tuple[str, ...], list[ComparisonRow]] = {}
+    others = [index for index, factor in enumerate(comparison.factors) if factor.split(".")[0] != axis.group]
+    groups: dict[tuple[str, ...], list[ComparisonRow]] = {}
     for row in comparison.finished:
-        lines.setdefault(tuple(label for index, label in enumerate(row.labels) if index not in own), []).append(row)
-    field = next((field for field in axis.fields if any(_varies(rows, field) for rows in lines.values())), None)
-    shown = list(lines.items())[:_MOST_LINES]
-    if not own or field is None or not columns:
+        groups.setdefault(tuple(row.labels[index] for index in others), []).append(row)
+    field = next((field for field in axis.fields if any(_varies(rows, field) for rows in groups.values())), None)
+    if len(others) == len(comparison.factors) or field is None or not columns:
         return None
+    shown = list(groups.items())[:_MOST_LINES]
+    # Of all rows of the table, so that a value has the colour that it has in other pictures.
+    every = [[row.labels[index] for index in others] for row in comparison.rows]
+    looks = Looks([comparison.factors[index] for index in others], every)
+    lines = [Line(" · ".join(map(comparison.name, labels)) or "all rows", looks.of(labels)) for labels, _ in shown]
     panels = [
         Panel(
             heading(column),
             column.factor,
-            {
-                " · ".join(map(comparison.name, labels)) or "all rows": [
-                    (_x(row, field), row.cells[column.key]) for row in rows
-                ]
-                for labels, rows in shown
-            },
+            [[(_x(row, field), row.cells[column.key]) for row in rows] for _, rows in shown],
         )
         for column in columns
     ]
     caption = f"{' and '.join(heading(column) for column in columns)} by {_UNITS[field]}"
-    return series_plot(f"by_{axis.name}", caption, Axis(_UNITS[field], logarithmic=True), panels)
+    return series_plot(f"by_{axis.name}", caption, Axis(_UNITS[field], logarithmic=True), lines, panels)
 
 
 def _varies(rows: Sequence[ComparisonRow], field: str) -> bool:

@@ -1,13 +1,14 @@
 """Lines over an amount, a line a row or several: scores by size, by budget, by examples, by checkpoint."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib.figure import Figure
 
+from paribus.reporting.plots.looks import Look
 from paribus.reporting.plots.marks import mark, measure
-from paribus.reporting.plots.picture import COLOURS, DASHES, MARKERS, Plot, picture
+from paribus.reporting.plots.picture import Plot, picture
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.measures import finite
 
@@ -15,19 +16,29 @@ _BESIDE = 3
 
 
 @dataclass(frozen=True)
+class Line:
+    """What a line is called and looks like, in all panels; names may be equal."""
+
+    name: str
+    look: Look
+    row: int | None = None
+    """Place of its row among those of the comparison, where it is one."""
+
+
+@dataclass(frozen=True)
 class Panel:
-    """One measure: what its axis says, and the points of each line by the line's name."""
+    """One measure: what its axis says, and the points of each line, in the order of the lines."""
 
     label: str
     factor: float
     """What a value is multiplied by to be shown."""
-    lines: Mapping[str, Sequence[tuple[float, Cell]]]
+    lines: Sequence[Sequence[tuple[float, Cell]]]
 
-    def points(self, name: str) -> list[tuple[float, float, float]]:
+    def points(self, line: int) -> list[tuple[float, float, float]]:
         """Amount, value and half width of the points of a line that have a value, by amount."""
         found = [
             (x, self.factor * (cell.value or 0.0), self.factor * (cell.half_width or 0.0))
-            for x, cell in self.lines.get(name, ())
+            for x, cell in self.lines[line]
             if finite(cell.value)
         ]
         return sorted(found)
@@ -43,31 +54,25 @@ class Axis:
     """Names of the amounts 0, 1, 2, ..., where these are places."""
 
 
-def series_plot(
-    name: str, caption: str, axis: Axis, panels: Sequence[Panel], rows: Mapping[str, int] | None = None
-) -> Plot:
-    """Panels over one axis, three beside each other; a line has the same colour in all. `caption` has no full stop.
-
-    `rows` has the places of rows among those of the comparison by the names of lines, where a line is a row.
-    """
-    spread = any(cell.half_width is not None for panel in panels for line in panel.lines.values() for _, cell in line)
+def series_plot(name: str, caption: str, axis: Axis, lines: Sequence[Line], panels: Sequence[Panel]) -> Plot:
+    """Panels over one axis, three beside each other; a line looks the same in all. `caption` has no full stop."""
+    spread = any(cell.half_width is not None for panel in panels for line in panel.lines for _, cell in line)
     caption += "; ± as in the table." if spread else "."
-    names = list(dict.fromkeys(line for panel in panels for line in panel.lines))
     columns = min(_BESIDE, len(panels))
-    lines = math.ceil(len(panels) / columns)
+    below = math.ceil(len(panels) / columns)
 
     def draw(figure: Figure) -> None:
-        axes = figure.subplots(lines, columns, squeeze=False).flatten()
+        axes = figure.subplots(below, columns, squeeze=False).flatten()
         for empty in axes[len(panels) :]:
             empty.set_axis_off()
         for place, (own, panel) in enumerate(zip(axes, panels, strict=False)):
-            for index, line in enumerate(names):
-                x, y, error = zip(*panel.points(line), strict=True) if panel.points(line) else ((), (), ())
+            for index, line in enumerate(lines):
+                x, y, error = zip(*panel.points(index), strict=True) if panel.points(index) else ((), (), ())
                 drawn = own.errorbar(
-                    x, y, yerr=error, fmt=f"{MARKERS[index % len(MARKERS)]}{DASHES[index % len(DASHES)]}", capsize=2,
-                    color=COLOURS[index % len(COLOURS)], label=None if place else line, linewidth=1.4,
+                    x, y, yerr=error, fmt=f"{line.look.marker}{line.look.dashes}", capsize=2,
+                    color=line.look.colour, label=None if place else line.name, linewidth=1.4,
                 )  # fmt: skip
-                mark(drawn.get_children(), line, (rows or {}).get(line))
+                mark(drawn.get_children(), line.name, line.row)
             measure(own, axis.label, panel.label, ticks=axis.ticks)
             if axis.logarithmic:
                 own.set_xscale("log")
@@ -77,20 +82,20 @@ def series_plot(
             own.set_ylabel(f"{panel.label}{' (%)' if panel.factor == 100 else ''}")
         figure.legend(loc="outside lower center", fontsize=9, ncols=2)
 
-    size = (max(6.5, 4.6 * columns), 3.4 * lines + 0.2 + 0.2 * (len(names) // 2))
-    return picture(name, caption, f"{caption} {_told(names, axis, panels)}.", size, draw)
+    size = (max(6.5, 4.6 * columns), 3.4 * below + 0.2 + 0.2 * (len(lines) // 2))
+    return picture(name, caption, f"{caption} {_told(lines, axis, panels)}.", size, draw)
 
 
-def _told(names: Sequence[str], axis: Axis, panels: Sequence[Panel]) -> str:
+def _told(lines: Sequence[Line], axis: Axis, panels: Sequence[Panel]) -> str:
     """Every line in words: its measures at each amount."""
     told = []
-    for line in names:
+    for index, line in enumerate(lines):
         values: dict[float, list[str]] = {}
         for panel in panels:
-            for x, value, _ in panel.points(line):
+            for x, value, _ in panel.points(index):
                 values.setdefault(x, []).append(f"{value:.3f}")
         told += [
-            f"{line} {axis.ticks[int(x)] if axis.ticks else f'{x:.3g}'}: {', '.join(found)}"
+            f"{line.name} {axis.ticks[int(x)] if axis.ticks else f'{x:.3g}'}: {', '.join(found)}"
             for x, found in values.items()
         ]
     return "; ".join(told)
