@@ -6,15 +6,29 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hydra
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from paribus.config.groups.execution import TrackingConfig
 from paribus.tracking.destination import Destination
 from paribus.tracking.mlflow_sink import ensure_store, mlflow_environment
-from support.compositions import compose_once
+from support.compositions import COMPOSING, compose_once
 from support.real_data import SHARED, RealData, real_data
+
+
+class _FilesTogether(LoadFileScheduling):  # type: ignore[misc]
+    """A file stays in one process, and so do those that compose the same: what is composed is kept in a process."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = str(super()._split_scope(nodeid))
+        return "compositions" if file.removeprefix("tests/") in COMPOSING else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return _FilesTogether(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -25,6 +39,8 @@ def pytest_collection() -> None:
 
 def pytest_collection_finish() -> None:
     gc.freeze()
+    # Tests make many small objects and keep few.
+    gc.set_threshold(20_000, 20, 20)
     gc.enable()
 
 
@@ -63,6 +79,14 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with mlflow_environment():
         ensure_store(Destination.resolve(TrackingConfig(kind="mlflow"), root))
     return root / "mlflow.db"
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For what numbers and words are asked of alone: reports have their pictures, and nothing is on them."""
+    from support.pictures import undrawn_pictures
+
+    undrawn_pictures(monkeypatch)
 
 
 @pytest.fixture

@@ -17,6 +17,8 @@ from paribus.store.doctor import examine
 from support.command_line import paribus
 from support.finished_runs import finish
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 Protect = Callable[[Path], None]
 KEY = "f" * 64
 

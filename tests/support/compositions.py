@@ -11,6 +11,16 @@ from omegaconf import DictConfig
 
 from paribus.config.reference.files import configuration_directory
 
+COMPOSING = (
+    "config/test_experiment_files.py",
+    "config/test_compose.py",
+    "unit/test_paper_costs.py",
+    "unit/test_findings.py",
+    "unit/reporting/test_paper_transcription.py",
+    "unit/reporting/test_paper_numbers.py",
+    "unit/commands/test_documentation.py",
+)
+"""Test files that compose most, and much of it the same."""
 hydra_compose = hydra.compose
 _readers: list[ConfigLoader] = []
 """The loader of the first command, which has read the files that the others need."""

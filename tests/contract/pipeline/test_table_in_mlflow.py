@@ -29,6 +29,8 @@ from paribus.tracking.reader import EventReader
 from paribus.tracking.sync import sync
 from support.finished_runs import finish
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SWEEP = ["-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first", "seed=0,1,2"]
 PARTS = {"": "value"} | {f"/{name}": name for name in ("half_width", "difference", "low", "high", "p_value", "p_holm")}
 TRACKING, NO_TRACKING = TrackingConfig(kind="mlflow", patience=60.0), TrackingConfig(kind="none")

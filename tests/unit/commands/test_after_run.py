@@ -14,6 +14,8 @@ from paribus.pipeline.prepared_run import PreparedRun
 from paribus.store.record import read_record, write_record
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 WORDS = ("tokenizer=bpe", "seed=3")
 
 

@@ -17,6 +17,8 @@ from support import finished_runs
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 from support.tables import write_scores
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")
 BOOLQ = "".join(
     json.dumps({"id": f"boolq-{item:04d}", "query": f"Question {item} \x1b[31m?", "choices": ["no", "yes"], "gold": 1})

@@ -13,6 +13,8 @@ from paribus.cli import main
 from paribus.commands.json_output import print_json
 from support.recorded_sweeps import OVERRIDES, finished_sweep
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "json.md"
 SWEEP = ("-m", "training.learning_rate=0.001,0.002", "seed=0,1")
 ARGUMENTS = {

@@ -12,6 +12,8 @@ from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from support.finished_runs import finish
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "tracking=none", "encoder=merge_rank,longest_first")
 PRIMARY = "+experiment.table.primary=[bits_per_byte]"
 

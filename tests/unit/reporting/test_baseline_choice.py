@@ -20,6 +20,8 @@ from paribus.reporting.table.pairs import pair_differences
 from support.browser import CHROMIUM, in_a_browser
 from support.tables import FACTORS, demo_runs, record
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 HOSTILE = '</script><script>alert("1")</script>'
 
 

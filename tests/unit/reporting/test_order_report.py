@@ -59,12 +59,14 @@ def test_a_plot_is_replaced_as_a_whole(tmp_path: Path) -> None:
     assert sorted((tmp_path / "plots").iterdir()) == plots
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_label_in_brackets_is_shown_as_it_is(tmp_path: Path) -> None:
     labels = ("corpus.paths=[/abs/x.jsonl]", "corpus.paths=[rel.jsonl]")
     shown = rendered(write_order_report([row(label) for label in labels], tmp_path))
     assert all(label.removeprefix("corpus.paths=") in shown for label in labels)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_head_says_what_the_labels_are_of(tmp_path: Path) -> None:
     shown = rendered(write_order_report([row("off"), row("minhash", removed=9)], tmp_path, "duplicates"))
     assert "duplicates" in shown and "ordering " not in shown
@@ -72,6 +74,7 @@ def test_the_head_says_what_the_labels_are_of(tmp_path: Path) -> None:
     assert "\n| duplicates | docs |" in (tmp_path / "statistics.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: Path) -> None:
     rows = [row(f"embedder.dimensions={size}", embeddings=str(size)) for size in (4, 32)]
     shown = rendered(write_order_report(rows, tmp_path))
@@ -83,12 +86,14 @@ def test_cosines_of_different_embeddings_are_said_to_be_incomparable(tmp_path: P
     assert any(part.startswith("inside:") and APART in part for part in parts)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_cosines_of_the_same_embeddings_are_compared(tmp_path: Path) -> None:
     rows = [row(name) for name in ("standard", "in_context")]
     assert "cannot be compared" not in rendered(write_order_report(rows, tmp_path))
     assert "cannot be compared" not in (tmp_path / "statistics.md").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize(
     ("documents", "told"),
     [
@@ -133,6 +138,7 @@ def test_what_was_not_measured_is_no_zero(others: list[OrderRow]) -> None:
     assert drawn == [1, *(2 for _ in others)]
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("label", ["standard", "standard packing=concatenate embedder=tfidf_svd"])
 def test_a_terminal_of_80_columns_shows_the_whole_of_what_the_table_says(tmp_path: Path, label: str) -> None:
     differing = {name: 1000.123 * value for name, value in NUMBERS.items()} | {"jumps": 12_000}
