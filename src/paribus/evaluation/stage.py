@@ -128,7 +128,7 @@ EVALUATION = Stage(
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
     "token_statistics",
-    code_version=2,
+    code_version=3,
     inputs=_token_statistics_inputs,
     identity=_segmentations,
     build=_build_token_statistics,

@@ -47,19 +47,22 @@ def overlap_matrix(
 ) -> "OverlapMatrix":
     """The overlap of vocabularies by name, with how often each of their tokens occurs where that was counted."""
     from paribus.reporting.plots.vocabularies import OverlapMatrix
-    from paribus.tokenization.vocabulary.overlap import overlap_shares
+    from paribus.tokenization.vocabulary.overlap import overlap_shares, tokens_of
 
     frequencies = [
         [None if mine is theirs else _frequency(mine, theirs, counted) for theirs in spelled]
         for mine, counted in zip(spelled, counts, strict=True)
     ]
-    return OverlapMatrix(names, [len(mine) for mine in spelled], overlap_shares(spelled), frequencies)
+    return OverlapMatrix(names, [tokens_of(mine) for mine in spelled], overlap_shares(spelled), frequencies)
 
 
 def _alone(spelled: Sequence["Spellings"]) -> list[frozenset[int]]:
     """Of each vocabulary the ids of the tokens that none of the others has."""
     counts = Counter(spelling for mine in spelled for spelling in mine)
-    return [frozenset(identity for spelling, identity in mine.items() if counts[spelling] == 1) for mine in spelled]
+    return [
+        frozenset(identity for spelling, ids in mine.items() if counts[spelling] == 1 for identity in ids)
+        for mine in spelled
+    ]
 
 
 def _counts(path: Path | None, size: int) -> "Counts | None":

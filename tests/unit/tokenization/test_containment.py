@@ -7,6 +7,7 @@ from paribus.tokenization import Tokenizer
 from paribus.tokenization.statistics import count_tokens
 from paribus.tokenization.vocabulary.containment import containing, own_shares
 from paribus.tokenization.vocabulary.overlap import spellings
+from paribus.tokenization.vocabulary.vocabulary import VocabularyEntry
 
 TEXTS = [
     "Arizona and Arizona, a zone of zonal winds",
@@ -15,21 +16,35 @@ TEXTS = [
 ] * 4
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Tokenizer:
-    special = ["<|endoftext|>"]
-    return Tokenizer.train(TEXTS, algorithm="bpe", vocab_size=320, pretokenizer="gpt2", special_tokens=special)
+@pytest.fixture(scope="module", params=["byte", "character"])
+def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
+    size = {"byte": 320, "character": 356}[request.param]
+    return Tokenizer.train(
+        TEXTS, vocab_size=size, pretokenizer="gpt2", special_tokens=["<|endoftext|>"], unit=request.param
+    )
+
+
+def entries(tokenizer: Tokenizer) -> dict[int, VocabularyEntry]:
+    """The tokens by id, special ones out."""
+    return {entry.id: entry for entry in tokenizer.vocabulary if entry.id is not None and entry.kind != "special"}
+
+
+def unused(tokenizer: Tokenizer) -> list[int]:
+    """Ids of bytes that are characters of the vocabulary too."""
+    known = entries(tokenizer)
+    spelled = {entry.bytes for entry in known.values() if entry.kind != "fallback"}
+    return [identity for identity, entry in known.items() if entry.kind == "fallback" and entry.bytes in spelled]
 
 
 def test_shares_are_those_of_the_definition(tokenizer: Tokenizer) -> None:
-    counts = count_tokens(tokenizer, TEXTS).ids
-    spelled = {spelling: identity for (spelling, _), identity in spellings(tokenizer).items()}
+    counts, known = count_tokens(tokenizer, TEXTS).ids, entries(tokenizer)
+    assert not counts[unused(tokenizer)].any()
     found = own_shares(tokenizer, counts)
-    for spelling, identity in spelled.items():
-        total = sum(int(counts[other]) for longer, other in spelled.items() if spelling in longer)
-        expected = int(counts[identity]) / total if total else np.nan
-        assert found[identity] == pytest.approx(expected, nan_ok=True)
-    inside = [spelling for spelling, identity in spelled.items() if found[identity] == 0]
+    for identity in known.keys() - set(unused(tokenizer)):
+        part = known[identity].bytes
+        total = sum(int(counts[other]) for other, longer in known.items() if part in longer.bytes)
+        assert found[identity] == pytest.approx(int(counts[identity]) / total if total else np.nan, nan_ok=True)
+    inside = [entry.bytes for identity, entry in known.items() if found[identity] == 0]
     assert b"zona" in inside or b"izona" in inside
 
 
@@ -42,9 +57,16 @@ def test_the_tokens_that_contain_another_are_told_the_most_frequent_first(tokeni
     assert containing(tokenizer, counts, "没有".encode()) == []
 
 
-def test_special_tokens_have_no_share(tokenizer: Tokenizer) -> None:
-    ordinary = set(spellings(tokenizer).values())
-    special = [identity for identity in range(tokenizer.vocab_size) if identity not in ordinary]
-    assert special
+def test_every_occurrence_belongs_to_what_it_is_spelled(tokenizer: Tokenizer) -> None:
+    counts = count_tokens(tokenizer, TEXTS).ids
+    occurs = {entry.bytes: int(counts[identity]) for identity, entry in entries(tokenizer).items() if counts[identity]}
+    assert b"," in occurs
+    assert {one.token: one.occurrences for one in containing(tokenizer, counts, b"") if one.occurrences} == occurs
+
+
+def test_special_tokens_and_bytes_that_are_never_used_have_no_share(tokenizer: Tokenizer) -> None:
+    ordinary = {identity for ids in spellings(tokenizer).values() for identity in ids}
+    without = {*range(tokenizer.vocab_size)} - ordinary | {*unused(tokenizer)}
+    assert len(without) == 1 + len(unused(tokenizer))
     shares = own_shares(tokenizer, np.ones(tokenizer.vocab_size, np.int64))
-    assert np.isnan(shares[special]).all() and np.isfinite(np.delete(shares, special)).all()
+    assert {*np.flatnonzero(np.isnan(shares)).tolist()} == without

@@ -16,7 +16,7 @@ from paribus.tokenization.statistics import (
     rank_curve,
     renyi_entropy,
 )
-from paribus.tokenization.vocabulary.overlap import only_in, overlap_shares, spellings, vocabulary_overlap
+from paribus.tokenization.vocabulary.overlap import only_in, overlap_shares, spellings, tokens_of, vocabulary_overlap
 from support.real_data import RealData
 
 TEXTS = [
@@ -154,6 +154,18 @@ def test_shares_of_several_vocabularies_are_those_of_each_pair() -> None:
     assert shares == [[1.0, 1.0, 256 / 257], [257 / 259, 1.0, 256 / 259], [1.0, 1.0, 1.0]]
     for i, first in enumerate(toks):
         assert shares[i] == [vocabulary_overlap(first, second).share_of_first for second in toks]
+
+
+def test_shares_are_of_tokens_where_characters_are_bytes_for_what_is_unknown_too() -> None:
+    """Of such a vocabulary, ASCII is spelled twice."""
+    texts = ["abab abab cdcd cdcd", "abcabc abcabc bcdbcd"]
+    first, second = (Tokenizer.train([text] * 3, vocab_size=270, unit="character") for text in texts)
+    (mine, theirs), size = map(spellings, (first, second)), first.vocab_size
+    assert len(mine) < tokens_of(mine) == size
+    gone = only_in(first, second, count_tokens(first, texts).ids)
+    assert gone.tokens > 0 and gone.share == gone.tokens / size
+    assert overlap_shares([mine, theirs])[0] == [1.0, 1 - gone.share]
+    assert vocabulary_overlap(first, second).share_of_first == 1 - gone.share
 
 
 def test_what_replaces_scaffold_tokens_is_more_frequent(real_data: RealData) -> None:

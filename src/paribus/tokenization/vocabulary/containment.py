@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary.overlap import spellings
+from paribus.tokenization.vocabulary.vocabulary import FALLBACK
 
 
 @dataclass(frozen=True)
@@ -26,12 +27,13 @@ class Containing:
 def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """By id, shape (vocab_size,): occurrences of a token over those of all tokens that contain it, itself included.
 
-    `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, and for special tokens. A
-    token counts once for each of its parts, however often it has that part.
+    `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, for special tokens, and for the
+    bytes of a vocabulary of characters that are such a character too, and so never used. A token counts once for each
+    of its parts, however often it has that part.
     """
     spelled: dict[bytes, list[int]] = {}
-    for (spelling, _), identity in spellings(tok).items():
-        spelled.setdefault(spelling, []).append(identity)
+    for (spelling, _), alike in spellings(tok).items():
+        spelled.setdefault(spelling, []).extend(alike)
     shares = np.full(tok.vocab_size, np.nan)
     totals = dict.fromkeys(spelled, 0)
     for spelling, ids in spelled.items():
@@ -42,15 +44,18 @@ def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.
     for spelling, ids in spelled.items():
         if totals[spelling]:
             shares[ids] = int(counts[ids].sum()) / totals[spelling]
+    kinds = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id]
+    twice = [identity for ids in spelled.values() if len(ids) > 1 for identity in ids]
+    shares[[identity for identity in twice if kinds[identity] == FALLBACK]] = np.nan
     return shares
 
 
 def containing(tok: Tokenizer, counts: npt.NDArray[np.int64], part: bytes) -> list[Containing]:
     """The tokens in use that contain `part`, the most frequent first; `counts` as in `own_shares`."""
     found: dict[bytes, int] = {}
-    for (spelling, _), identity in spellings(tok).items():
+    for (spelling, _), ids in spellings(tok).items():
         if part in spelling:
-            found[spelling] = found.get(spelling, 0) + int(counts[identity])
+            found[spelling] = found.get(spelling, 0) + int(counts[list(ids)].sum())
     total = max(sum(found.values()), 1)
     ordered: Sequence[tuple[bytes, int]] = sorted(found.items(), key=lambda item: (-item[1], item[0]))
     return [Containing(spelling, count, count / total) for spelling, count in ordered]

@@ -4,7 +4,7 @@ With BPE first and Scaffold-BPE of the same size second, what only the first has
 the second has replaced them (Scaffold-BPE, section 1 and Figure 5).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,11 @@ import numpy.typing as npt
 from paribus.tokenization.tokenizer import Tokenizer
 from paribus.tokenization.vocabulary.vocabulary import SPECIAL, UNKNOWN
 
-Spellings = dict[tuple[bytes, bool], int]
-"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word."""
+Spellings = dict[tuple[bytes, bool], tuple[int, ...]]
+"""Ids of a vocabulary's tokens in use by what they are spelled: their bytes, and whether they continue a word.
+
+A vocabulary of characters spells ASCII twice: as characters, and as bytes for what it has no character for.
+"""
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,7 @@ class VocabularyOverlap:
     jaccard: float
     """Shared of all spellings that one of them has."""
     share_of_first: float
+    """Of its tokens."""
     share_of_second: float
 
 
@@ -46,14 +50,27 @@ def vocabulary_overlap(first: Tokenizer, second: Tokenizer) -> VocabularyOverlap
     return VocabularyOverlap(
         shared=shared,
         jaccard=shared / max(len(left) + len(right) - shared, 1),
-        share_of_first=shared / max(len(left), 1),
-        share_of_second=shared / max(len(right), 1),
+        share_of_first=_share(left, right),
+        share_of_second=_share(right, left),
     )
 
 
 def overlap_shares(spelled: Sequence[Spellings]) -> list[list[float]]:
     """Of the tokens of vocabulary i, the share that vocabulary j has too, at [i][j]."""
-    return [[len(mine.keys() & theirs.keys()) / max(len(mine), 1) for theirs in spelled] for mine in spelled]
+    return [[_share(mine, theirs) for theirs in spelled] for mine in spelled]
+
+
+def tokens_of(spelled: Spellings) -> int:
+    """How many tokens are spelled."""
+    return _count(spelled.values())
+
+
+def _share(mine: Spellings, theirs: Spellings) -> float:
+    return _count(ids for spelling, ids in mine.items() if spelling in theirs) / max(tokens_of(mine), 1)
+
+
+def _count(ids: Iterable[tuple[int, ...]]) -> int:
+    return sum(map(len, ids))
 
 
 def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> TokenGroup:
@@ -63,19 +80,20 @@ def only_in(tok: Tokenizer, other: Tokenizer, counts: npt.NDArray[np.int64]) -> 
 
 def spelled_only_in(mine: Spellings, theirs: Spellings, counts: npt.NDArray[np.int64]) -> TokenGroup:
     """The same of the spellings of two vocabularies, with the `counts` of the first."""
-    ids = [identity for spelling, identity in mine.items() if spelling not in theirs]
+    ids = [identity for spelling, each in mine.items() if spelling not in theirs for identity in each]
     return TokenGroup(
         tokens=len(ids),
-        share=len(ids) / max(len(mine), 1),
+        share=len(ids) / max(tokens_of(mine), 1),
         mean_frequency=float(counts[ids].mean()) if ids else float("nan"),
     )
 
 
 def spellings(tok: Tokenizer) -> Spellings:
-    """Id of each spelling in use; special tokens and the unknown token are out."""
+    """Ids by spelling, in their order; special tokens and the unknown token are out."""
     columns, ranks = tok.vocabulary.columns, tok.vocabulary.rank_of_id.tolist()
-    return {
-        (columns.spellings[rank], bool(columns.continuations[rank])): identity
-        for identity, rank in enumerate(ranks)
-        if columns.kinds[rank] not in (SPECIAL, UNKNOWN)
-    }
+    found: Spellings = {}
+    for identity, rank in enumerate(ranks):
+        if columns.kinds[rank] not in (SPECIAL, UNKNOWN):
+            spelling = (columns.spellings[rank], bool(columns.continuations[rank]))
+            found[spelling] = (*found.get(spelling, ()), identity)
+    return found
