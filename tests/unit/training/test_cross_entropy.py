@@ -1,5 +1,7 @@
 """The summed cross-entropy that never has the logits of all tokens."""
 
+from collections.abc import Iterator
+
 import pytest
 import torch
 from torch.nn.functional import cross_entropy, linear
@@ -23,6 +25,15 @@ def drawn(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tenso
     targets = torch.randint(0, VOCABULARY, (TOKENS,), generator=generator)
     targets[::7] = -1
     return hidden, output, targets
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    """Sums of several threads are where an order can come in."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
 
 
 def expected(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tensor) -> list[torch.Tensor]:
@@ -96,3 +107,19 @@ def test_a_gpu_adds_products_to_the_sum_without_rounding_them(monkeypatch: pytes
     total = torch.ones(9, 5)
     _add_product(total.as_subclass(OnGPU), difference, states)  # type: ignore[no-untyped-call]
     torch.testing.assert_close(total, 1 + difference.float().T @ states.float())
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_threads_of_a_cpu_give_the_same_bits_each_time(smoothing: float, two_threads: None) -> None:
+    """A resumed training has the bytes of one that was not interrupted only then."""
+    generator = torch.Generator().manual_seed(0)
+    tokens = max(TOKENS, 4 * 32_768 // WIDTH)  # PyTorch divides what has more than 32,768 numbers
+    hidden = torch.randn(tokens, WIDTH, generator=generator).requires_grad_()
+    output = torch.randn(VOCABULARY, WIDTH, generator=generator).requires_grad_()
+    targets = torch.randint(0, VOCABULARY, (tokens,), generator=generator)
+    found = set()
+    for _ in range(10):
+        loss = summed_cross_entropy(hidden, output, targets, smoothing)
+        gradients = torch.autograd.grad(loss, [hidden, output])
+        found.add(b"".join(each.detach().numpy().tobytes() for each in (loss, *gradients)))
+    assert len(found) == 1

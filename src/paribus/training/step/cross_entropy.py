@@ -107,6 +107,8 @@ def _above_mean(hidden: torch.Tensor, output: torch.Tensor, targets: torch.Tenso
     Times ε it is what smoothing adds to the cross-entropy, since ln Σ exp of the logits is part of both its terms.
     """
     matrix = output.float()
-    directions = matrix[targets.clamp(min=0)] - matrix.mean(dim=0)
+    # As indexing; but threads of a CPU add up the gradient of an index in whatever order they come.
+    of_targets = torch.nn.functional.embedding(targets.clamp(min=0), matrix)
+    directions = of_targets - matrix.mean(dim=0)
     above = (hidden.float() * directions).sum(dim=1)
     return above.masked_fill(targets == NO_TARGET, 0.0).sum()
