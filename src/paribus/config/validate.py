@@ -16,6 +16,8 @@ from paribus.config.schema import RunConfig, dataclasses_of, kinds
 from paribus.errors import ConfigurationError
 
 MISSING_VALUE = "???"
+OTHERWISE: Mapping[str, str] = {"scores": "evaluation"}
+"""What a name that is easily thought of is called here."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +164,9 @@ def unknown(name: str, known: Sequence[str]) -> str:
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question for the nearest of the known names, with a space behind it; empty where none is near."""
-    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    names = list(known)
+    meant = [text for text in names if text == OTHERWISE.get(name)]
+    close = meant or difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     return f"did you mean {close[0]!r}? " if close else ""
 
 
