@@ -18,6 +18,7 @@ from paribus.commands.chosen import choose
 from paribus.commands.further.more_seeds import with_more_seeds
 from paribus.commands.json_output import print_json
 from paribus.commands.rest import show_rest
+from paribus.commands.statistics import show_verb_of_table
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -60,6 +61,7 @@ def report_command(command: Command, console: Console) -> int:
         if command.asks_null:
             return compare_arms_with_themselves(chosen.command, composition, runs, console)
         show_rest(chosen.command, composition, runs, console)
+        show_verb_of_table(chosen.command, composition, runs, console)
         show = _print_plain if command.asks_json else None
         return 0 if compare(composition, runs, console, show) else EXIT_INCOMPLETE
 

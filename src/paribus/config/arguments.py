@@ -83,11 +83,11 @@ class Command:
         return tuple(flag.value for flag in self.flags if flag.name == CONFIG_DIR and flag.value is not None)
 
     def typed(self, verb: str, *, multirun: bool) -> str:
-        """As a user types it in a shell, without flags that choose no run."""
+        """As a user types it in a shell, without flags that choose no run; `verb` may have an action behind a space."""
         directories = [word for directory in self.config_directories for word in (CONFIG_DIR, directory)]
         # Without the plus that an experiment is read with.
         overrides = [text.removeprefix("+") if text.startswith("+experiment=") else text for text in self.overrides]
-        return shlex.join(["paribus", verb, *(["-m"] if multirun else []), *directories, *overrides])
+        return shlex.join(["paribus", *verb.split(), *(["-m"] if multirun else []), *directories, *overrides])
 
     @property
     def shows(self) -> bool:

@@ -18,7 +18,8 @@ ABOUT: Mapping[str, str] = {
     "status": "Say what has run, what failed and why, of the sweep that is named or composed; of the last one where "
     "nothing is given.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
-    "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given.",
+    "Markdown, CSV, LaTeX and HTML; of the last sweep where nothing is given. Tables without a model are those of "
+    "`paribus tokens statistics` and `paribus order statistics`.",
     "items": "Say by task in how many items both of two arms are right, only one, or none; with --task list the items "
     "in which arms part, with their texts and what each arm answered; of the last sweep where nothing is given.",
     "doctor": "Compare every artefact with its digests, and clean what killed processes left.",
