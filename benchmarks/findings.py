@@ -17,11 +17,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from claims.claim import DOES_NOT, HOLDS, NOT_SHOWN, Claim, Found, marked, verdict
+from claims.apart import apart
+from claims.claim import DOES_NOT, HOLDS, NOT_RUN, NOT_SHOWN, Claim, Claimed, Found, Untrained, marked, verdict
+from claims.detectable import bounds
 from claims.measured import Store
-from claims.papers import claims
+from claims.papers import ENTROPY, claims, untrained
 from claims.remembered import remembered
-from claims.segmentation import segmentation_rows
+from claims.segmentation import DRAWS, segmentation_claims, segmented
 from peers.table import table
 
 PAGE = """# Findings
@@ -32,11 +34,18 @@ from stored runs: what the papers claim, and what we measured with small models 
 of [segmentation.md](segmentation.md). The papers' models of language have 468M parameters and more, ours 1.4M; that of
 translation has 1.2M. A claim that does not show here may hold there.{versions}
 
+Tokens are counted in what a run trains on, without the twentieth of the documents that it holds out;
+[paper-statistics.md](paper-statistics.md) counts all documents. So its numbers of the same claim, text and size of
+vocabulary differ somewhat from these.
+
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
-counted and not sampled; **not shown here**, where the interval holds 0, and with `not run` where fewer than three seeds
-were trained, which says nothing of the claim. `mde` is the smallest true difference that so many seeds and items would
-show with a power of 80 % ([report.md](report.md)). Bits per byte are lower where a model is better. Intervals are
-of one claim each, not adjusted for how many there are; the tables of the runs adjust.
+counted and not sampled; **not shown here**, where the interval holds 0, where what was measured is not what the claim
+is of, or was not kept (then a line below the table says so), and with `not run` where fewer than three seeds were
+trained, which says nothing of the claim. `mde` is the smallest true difference that so many seeds and items would show
+with a power of 80 % ([report.md](report.md)). What is counted has none; two numbers are the least and the greatest that
+it can be, where of an interval over seeds its ends alone were kept. Bits per byte are lower where a model is better.
+Intervals are of one claim each, not adjusted for how many there are; the tables of the runs adjust. What is `our
+question` is no claim of the paper, and not counted among them.
 """
 VERSIONS = """ Runs that code of an earlier version made
 were read by that code, with the same command, which left what it found in [findings.json](findings.json)."""
@@ -45,50 +54,85 @@ were read by that code, with the same command, which left what it found in [find
 def main(given: argparse.Namespace) -> None:
     """Print the page."""
     store = Store(_overrides(given), given.root)
-    found = remembered(((claim, store.found(claim)) for claim in claims()), given.found)
+    measured = [(claim, store.found(claim)) for claim in claims()]
+    found = apart(remembered([*measured, *segmented(segmentation_claims(), given.pku)], given.found))
     parts = [PAGE.format(arguments=_arguments(given), versions=VERSIONS if given.found else "")]
     parts += sections(found)
-    if given.pku:
-        parts.append(segmentation_rows(given.pku))
     parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
     sys.stdout.write("\n".join(part.rstrip() + "\n" for part in parts))
 
 
-def sections(found: Sequence[tuple[Claim, Found | None]]) -> list[str]:
+def sections(found: Sequence[Claimed]) -> list[str]:
     """Of each paper its claims and what was found."""
     made = []
     for paper in dict.fromkeys(claim.paper for claim, _ in found):
         own = [(claim, measured) for claim, measured in found if claim.paper == paper]
-        made.append(f"## {paper}\n\n{_counts(own)}\n\n{_table(own)}")
+        left = [claim for claim in untrained() if claim.paper == paper]
+        parts = [f"## {paper}", _counts(own, left), _segmentation(own) if paper == ENTROPY else _table(own)]
+        parts += ["\n".join(f"- {note}" for note in notes)] if (notes := _notes(own)) else []
+        parts += [_untrained(left)] if left else []
+        made.append("\n\n".join(part.rstrip() for part in parts) + "\n")
     return made
 
 
-def _table(found: Sequence[tuple[Claim, Found | None]]) -> str:
+def _table(found: Sequence[Claimed]) -> str:
     head = ["where", "what it says", "its size", "measured", "here", "95 % interval", "seeds", "mde", "verdict"]
     return table(head, [_row(*each) for each in found])
 
 
-def _row(claim: Claim, found: Found | None) -> list[str]:
-    told = [claim.where, claim.says, claim.size, f"{claim.measure}, `{claim.experiment}`"]
+def _segmentation(found: Sequence[Claimed]) -> str:
+    told = (
+        "Of Table 1; all its rows and numbers are in [segmentation.md](segmentation.md). The paper's text has lost its "
+        "lambdas: ours, 1, 3, 10 and 100, were chosen since they give its range, and the best of them on these draws, "
+        "so what it gains over entropy alone is optimistic."
+    )
+    head = ["where", "what it says", "its size", "here, points of F1"]
+    head += [f"95 % interval over {DRAWS} draws", "mde", "verdict"]
+    rows = []
+    for claim, one in found:
+        row = _row(claim, one, digits=2)
+        rows.append([*row[:3], *row[4:6], *row[7:]])
+    return f"{told}\n\n{table(head, rows)}"
+
+
+def _untrained(left: Sequence[Untrained]) -> str:
+    head = ["where", "what it says", "its size", "file", "what it takes", "verdict"]
+    verdict_of_all = f"{NOT_SHOWN}: {NOT_RUN}"
+    rows = [
+        [claim.where, claim.says, claim.size, f"`{claim.experiment}`", claim.takes, verdict_of_all] for claim in left
+    ]
+    return f"Never trained here; [costs.md](costs.md) has what it takes in hours:\n\n{table(head, rows)}"
+
+
+def _notes(found: Sequence[Claimed]) -> list[str]:
+    return [note for claim, one in found for note in claim.notes(one)]
+
+
+def _row(claim: Claim, found: Found | None, digits: int = 4) -> list[str]:
+    told = [claim.place, claim.says, claim.size.replace("-", "−"), f"{claim.measure}, `{claim.experiment}`"]
     if found is None:
-        return [*told, "–", "–", "–", "–", marked(NOT_SHOWN, None)]
-    show = partial(_signed, digits=2 if claim.scale != 1 else 4)
+        return [*told, "–", "–", "–", "–", marked(claim, None)]
+    digits = 2 if claim.scale != 1 else digits
+    show = partial(_signed, digits=digits, sign="" if claim.number.endswith("_share") else "+")
     interval = "counted" if found.interval is None else " to ".join(map(show, found.interval))
     seeds = str(found.seeds) if found.seeds else "–"
-    mde = "–" if found.detectable is None else f"{found.detectable:.4f}"
-    return [*told, show(found.difference), interval, seeds, mde, marked(verdict(claim, found), found)]
+    least = dict.fromkeys(f"{bound:.{digits}f}" for bound in bounds(found) or ())
+    mde = " to ".join(least) or "–"
+    interval = "not kept" if found.apart else interval
+    return [*told, show(found.difference), interval, seeds, mde, marked(claim, found)]
 
 
-def _signed(value: float, *, digits: int) -> str:
-    return f"{value:+.{digits}f}".replace("-", "−")
+def _signed(value: float, *, digits: int, sign: str) -> str:
+    return f"{value:{sign}.{digits}f}".replace("-", "−")
 
 
-def _counts(found: Sequence[tuple[Claim, Found | None]]) -> str:
-    verdicts = [verdict(*each) for each in found if each[1] is not None]
+def _counts(found: Sequence[Claimed], left: Sequence[Untrained]) -> str:
+    """Of the paper's claims; questions of ours are none."""
+    own = [each for each in found if not each[0].ours]
+    verdicts = [verdict(*each) for each in own] + [NOT_SHOWN] * len(left)
     counted = [f"{verdicts.count(name)} {name}" for name in (HOLDS, DOES_NOT, NOT_SHOWN) if name in verdicts]
-    if len(verdicts) < len(found):
-        counted.append(f"{len(found) - len(verdicts)} not run")
-    return f"Of {len(found)} claims: {', '.join(counted)}."
+    absent = len(left) + sum(one is None and not claim.lost for claim, one in own)
+    return f"Of {len(verdicts)} claims: {', '.join(counted)}{f' ({absent} of them {NOT_RUN})' if absent else ''}."
 
 
 def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:

@@ -2,11 +2,13 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 
 from scipy.stats import t
 
 from claims.claim import Claim, Found
+from claims.detectable import detectable
 from paribus.checks.command import compose_command
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.arguments import parse
@@ -17,6 +19,7 @@ from paribus.pipeline.prepare import prepare
 from paribus.pipeline.record.records import collect
 from paribus.pipeline.token_rows import count, token_rows
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.significance.quantile import TWO_SIDED
 from paribus.reporting.table.cells import Cell
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.tokenizers.row import Number
@@ -41,7 +44,7 @@ class Store:
         return self._counted(claim)
 
     def _trained(self, claim: Claim) -> Found | None:
-        comparison = self._comparison(claim.experiment)
+        comparison = self._comparison(claim.experiment, tuple(sorted(claim.against.items())))
         if comparison is None:
             return None
         column = next((each for each in comparison.columns if each.key.startswith(claim.number)), None)
@@ -52,13 +55,8 @@ class Store:
             cell, base = row.cells[column.key], None if row.baseline is None else comparison.rows[row.baseline]
             if base is None or cell.seeds < SEEDS_TO_JUDGE or base.cells[column.key].seeds < SEEDS_TO_JUDGE:
                 return None
-            difference, interval = _judged(cell, base.cells[column.key])
-            if difference is None or interval is None:
-                return None
-            scale = column.factor * claim.scale
-            detectable = None if cell.mde is None else scale * cell.mde
-            low, high = sorted(scale * bound for bound in interval)
-            return Found(scale * difference, (low, high), cell.seeds, detectable)
+            found = _judged(cell, base.cells[column.key])
+            return None if found is None else _scaled(found, column.factor * claim.scale)
         return None
 
     def _counted(self, claim: Claim) -> Found | None:
@@ -71,14 +69,18 @@ class Store:
     def _arguments(self, experiment: str) -> list[str]:
         return [f"experiment={experiment}", f"root={self._root}", *self._overrides.get(experiment, ())]
 
-    def _compare(self, experiment: str) -> Comparison | None:
+    def _compare(self, experiment: str, against: tuple[tuple[str, str], ...]) -> Comparison | None:
+        """The table of an experiment; its rows are compared with those that have the labels `against`, if any."""
         composition = compose_command(parse(self._arguments(experiment), "report"))
         runs = prepare(composition, tolerate_missing=True)
         root = OutputRoot.of(composition.jobs[0].config)
         records, missing = collect(runs, composition.factors, root)
         described = composition.jobs[0].config.experiment
+        table = (described.table if described else None) or default_table()
+        if against:
+            table = replace(table, baseline=dict(against))
         try:
-            return compare(records, composition.factors, missing, described.table if described else None)
+            return compare(records, composition.factors, missing, table)
         except ParibusError:
             return None
 
@@ -96,21 +98,29 @@ class Store:
         return list(zip(labels, numbers, strict=True))
 
 
-def _judged(cell: Cell, base: Cell) -> tuple[float | None, tuple[float, float] | None]:
+def _judged(cell: Cell, base: Cell) -> Found | None:
     """The difference of a cell with its interval; of a number that no item has, Welch's over the means of seeds."""
     if cell.difference is not None:
-        return cell.difference, cell.interval
+        return None if cell.interval is None else Found(cell.difference, cell.interval, cell.seeds, cell.mde)
     if cell.value is None or base.value is None or cell.seed_spread is None or base.seed_spread is None:
-        return None, None
+        return None
     variances = [each.seed_spread**2 / each.seeds for each in (cell, base) if each.seed_spread is not None]
     difference, total = cell.value - base.value, sum(variances)
     if not total:
-        return difference, (difference, difference)
+        return Found(difference, (difference, difference), cell.seeds)
     freedom = total**2 / sum(
         variance**2 / (each.seeds - 1) for variance, each in zip(variances, (cell, base), strict=True)
     )
-    half = float(t.ppf(0.975, freedom)) * math.sqrt(total)
-    return difference, (difference - half, difference + half)
+    error = math.sqrt(total)
+    half = float(t.ppf(TWO_SIDED, freedom)) * error
+    return Found(difference, (difference - half, difference + half), cell.seeds, detectable(error, freedom))
+
+
+def _scaled(found: Found, scale: float) -> Found:
+    """In the unit of the page."""
+    low, high = sorted(scale * bound for bound in found.interval or ())
+    least = None if found.detectable is None else abs(scale) * found.detectable
+    return Found(scale * found.difference, (low, high), found.seeds, least)
 
 
 def _with_differences(

@@ -1,31 +1,43 @@
 """The claims of the papers, read from `claims.yaml`, with what the papers print of them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from claims.claim import Claim
+from claims.claim import Claim, Untrained
 from paribus.checks.command import compose_command
 from paribus.config.arguments import parse
 from paribus.reporting.paper.block import Paper
 from paribus.reporting.paper.block import parse as parse_block
 
 FILE = Path(__file__).with_name("claims.yaml")
+SHARES = ("share",)
+"""Columns of papers whose numbers are no changes, and have no sign."""
 ENTROPY = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"
 
 
 def claims() -> list[Claim]:
-    """All of them, in the order of the page."""
+    """Those of which something was measured, or can be at our scale, in the order of the page."""
+    return [Claim(**_read(paper, entry)) for paper, entry in _entries() if "takes" not in entry]
+
+
+def untrained() -> list[Untrained]:
+    """The others."""
+    return [Untrained(**_read(paper, entry)) for paper, entry in _entries() if "takes" in entry]
+
+
+def _entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
     content: Mapping[str, Sequence[Mapping[str, Any]]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    return [_claim(paper, entry) for paper, entries in content.items() for entry in entries]
+    for paper, entries in content.items():
+        yield from ((paper, entry) for entry in entries)
 
 
-def _claim(paper: str, entry: Mapping[str, Any]) -> Claim:
+def _read(paper: str, entry: Mapping[str, Any]) -> dict[str, Any]:
     rest = {name: value for name, value in entry.items() if name not in ("printed", "unit")}
-    return Claim(paper=paper, size=" ".join(filter(None, [_printed(entry["printed"]), entry["unit"]])), **rest)
+    return {"paper": paper, "size": " ".join(filter(None, [_printed(entry["printed"]), entry["unit"]])), **rest}
 
 
 def _printed(given: str | Sequence[str]) -> str:
@@ -38,7 +50,7 @@ def _printed(given: str | Sequence[str]) -> str:
     numbers = dict(zip(labels, paper.numbers or (), strict=True))
     if other in headings:
         (value,) = (numbers[row][headings.index(other)],)
-        return _signed(float(value or 0), str(value))
+        return str(value) if other in SHARES else _signed(float(value or 0), str(value))
     pairs = zip(headings, numbers[row], numbers[other], strict=True)
     differences = [
         new - old

@@ -4,25 +4,31 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from pathlib import Path
 
-from claims.claim import Claim, Found
+from claims.claim import Claim, Claimed, Found
 from paribus.store import atomic
 from paribus.store.json_file import read_object
 
 
-def remembered(found: Iterable[tuple[Claim, Found | None]], file: Path | None) -> list[tuple[Claim, Found | None]]:
+def remembered(found: Iterable[Claimed], file: Path | None) -> list[Claimed]:
     """`found`, and what `file` has of claims without runs; the file then has all of it. None remembers nothing."""
     if file is None:
         return list(found)
     before = read_object(file) if file.is_file() else {}
     both = [(claim, now or _read(before.get(_name(claim)))) for claim, now in found]
-    kept = {_name(claim): asdict(one) for claim, one in both if one is not None}
+    kept = {_name(claim): _written(one) for claim, one in both if one is not None}
     atomic.write_json(file, before | kept)
     return both
 
 
+def _written(found: Found) -> dict[str, object]:
+    return {name: value for name, value in asdict(found).items() if name != "apart"}
+
+
 def _name(claim: Claim) -> str:
-    row = ", ".join(f"{factor}={label}" for factor, label in sorted(claim.row.items()))
-    return f"{claim.paper}: {claim.where}: {claim.says}: {claim.number} in {claim.experiment}, {row}"
+    """What was measured, whatever a paper says of it."""
+    rows = [claim.row, claim.against] if claim.against else [claim.row]
+    told = [", ".join(f"{factor}={label}" for factor, label in sorted(row.items())) for row in rows]
+    return f"{claim.number} in {claim.experiment}, {' against '.join(told)}"
 
 
 def _read(value: dict[str, object] | None) -> Found | None:
