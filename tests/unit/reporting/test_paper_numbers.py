@@ -107,6 +107,11 @@ def test_a_unit_that_there_is_not_is_refused() -> None:
         parse({**BLOCK, "unit": "bytes"})
 
 
+def test_decimals_that_are_none_are_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"paper.decimals is '2'; it must be a whole number from 0 to 10"):
+        parse({**BLOCK, "decimals": "2"})
+
+
 def test_a_choice_that_no_factor_names_must_be_the_paper_s_too(tmp_path: Path) -> None:
     found, (reason,) = told(ours(tmp_path, **LIKE, tokenizer="scaffold_bpe"))
     assert found is None

@@ -1,8 +1,8 @@
 """The numbers of the experiment files are the papers': compared with the tables as they were typed a second time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 import yaml
@@ -11,6 +11,7 @@ from paribus.reporting.paper.block import parse
 from paribus.reporting.paper.setting import Setting, parse_setting
 from support.experiments import paper_block, with_numbers
 
+T = TypeVar("T")
 TYPED = Path(__file__).resolve().parents[2] / "data" / "papers"
 TABLES = {
     f"{path.stem}/{name}": table
@@ -55,11 +56,11 @@ METHODS: Mapping[str, Mapping[str, str]] = {
 }
 """What a paper calls a row, and the choices that it is here."""
 
-Cells = dict[tuple[frozenset[tuple[str, str]], Setting, str], float]
-"""Numbers by the choices of their model, what it was trained with, and the heading of their column."""
+Cell = tuple[frozenset[tuple[str, str]], Setting, str]
+"""The choices of a model, what it was trained with, and the heading of a column."""
 
 
-def typed(table: Mapping[str, Any]) -> Cells:
+def typed(table: Mapping[str, Any], number_of: Callable[[str], T]) -> dict[Cell, T]:
     """The cells of a table as it was typed, whichever way the paper prints it."""
     lines = [line.split() for line in table["lines"].splitlines()]
     if "tasks" in table:
@@ -75,13 +76,13 @@ def typed(table: Mapping[str, Any]) -> Cells:
                 model | ({"vocabulary": vocabularies[task]} if vocabularies else {}), table, "", required=True
             ),
             task,
-        ): float(number)
+        ): number_of(number)
         for task, model, number in named
         if number != "—"
     }
 
 
-def entered(name: str) -> Iterator[tuple[tuple[frozenset[tuple[str, str]], Setting, str], float]]:
+def entered(name: str) -> Iterator[tuple[Cell, float]]:
     """The cells of an experiment file."""
     paper = parse(paper_block(name))
     assert paper.numbers is not None
@@ -98,12 +99,25 @@ def test_every_table_with_numbers_was_typed_twice() -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_the_numbers_of_an_experiment_file_are_those_that_were_typed_from_the_paper(name: str) -> None:
     cells = list(entered(name))
-    assert dict(cells) == typed(TABLES[name])
+    assert dict(cells) == typed(TABLES[name], float)
     assert len(dict(cells)) == len(cells)
 
 
+@pytest.mark.parametrize("name", TABLES)
+def test_numbers_are_shown_with_the_digits_that_the_paper_prints(name: str) -> None:
+    paper = parse(paper_block(name))
+    shown = {
+        (frozenset(row.factors.items()), row.setting, column.label): paper.printed(number, place)
+        for row, numbers in zip(paper.rows, paper.numbers or (), strict=True)
+        for place, (column, number) in enumerate(zip(paper.columns, numbers, strict=True))
+        if number is not None and number < 1e9
+    }
+    printed = typed(TABLES[name], lambda number: number.removeprefix("+").replace("-", "−"))
+    assert shown == {cell: number for cell, number in printed.items() if "e" not in number}
+
+
 def test_a_wrong_number_or_a_row_in_another_s_place_is_found() -> None:
-    cells, right = dict(entered("scaffold_bpe/table_3")), typed(TABLES["scaffold_bpe/table_3"])
+    cells, right = dict(entered("scaffold_bpe/table_3")), typed(TABLES["scaffold_bpe/table_3"], float)
     one, other, *_ = cells
     assert cells == right
     assert {**cells, one: cells[one] + 0.01} != right

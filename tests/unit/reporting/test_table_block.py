@@ -1,5 +1,6 @@
 """The block `experiment.table`: columns, groups, rows, baseline, names, decimals, bold, the paper beside."""
 
+import io
 import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from rich.console import Console
 from scipy import stats
 
 from paribus.config.groups.experiment import TableConfig, default_table
@@ -267,6 +269,15 @@ def test_the_paper_s_number_and_our_difference_stand_beside_ours_on_request(tmp_
     text = report.files["report.md"].read_text(encoding="utf-8")
     assert rf"\[60.5, {ours - 60.5:+.1f}\]".replace("-", "−") in text
     assert "[60.5" in report.files["tables.tex"].read_text(encoding="utf-8")
+
+
+def test_a_paper_s_number_keeps_its_zeros_in_every_form_of_the_report(tmp_path: Path) -> None:
+    report = write(tmp_path, paper=True, columns=("boolq",), shots="mean")
+    for name in ("report.md", "report.html", "report.tex", "tables.tex"):
+        assert "[50.0, " in report.files[name].read_text(encoding="utf-8").replace("\\[", "["), name
+    console = Console(width=160, record=True, file=io.StringIO())
+    console.print(report.terminal)
+    assert "[50.0, " in console.export_text()
 
 
 @pytest.mark.skipif(which("pdflatex") is None, reason="no LaTeX here")

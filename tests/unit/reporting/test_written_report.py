@@ -415,7 +415,7 @@ def test_the_paper_s_numbers_stand_beside_ours(demo: Report) -> None:
     assert f"| BPE (bpe · merge\\_rank · standard) {beside}" in read(demo, "report.md")
     lines = [line for line in read(demo, "report.md").splitlines() if line.startswith("| BPE (")]
     assert len(lines) == len([row for row in demo.comparison.rows if row.labels[1] == "merge_rank"]) > 1
-    assert "| something else | 52 | — | — | 53 |" in read(demo, "report.md")
+    assert "| something else | 52.00 | — | — | 53 |" in read(demo, "report.md")
     assert "51.25" in read(demo, "report.html")
     assert "51.25" in text_of(demo)
 

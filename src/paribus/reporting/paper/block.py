@@ -2,10 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from paribus.errors import ConfigurationError
 from paribus.reporting.paper.setting import KEYS, Setting, parse_setting
+
+_POWER = 1e7
+"""From here on papers write a number as a power of ten."""
+_MOST_DIGITS = 10
+"""After the point."""
 
 
 @dataclass(frozen=True)
@@ -16,6 +22,8 @@ class PaperColumn:
 
     label: str
     task: str
+    decimals: int = 0
+    """Digits after the point of its numbers, where these have no more."""
 
 
 @dataclass(frozen=True)
@@ -38,22 +46,37 @@ class Paper:
     rows: tuple[PaperRow, ...]
     numbers: tuple[tuple[float | None, ...], ...] | None
 
+    def decimals(self, place: int) -> int:
+        """Digits after the point that the paper prints in a column: as it says, or those of the number that has most.
+
+        A zero at the end of a number is lost where it is entered.
+        """
+        numbers = [row[place] for row in self.numbers or ()]
+        return max([self.columns[place].decimals, *(_decimals(number) for number in numbers if number is not None)])
+
+    def printed(self, number: float, place: int) -> str:
+        """A number as the paper prints it in that column."""
+        shown = f"{number:g}" if abs(number) >= _POWER else f"{number:.{self.decimals(place)}f}"
+        return shown.replace("-", "−")
+
 
 def parse(block: Mapping[str, Any]) -> Paper:
-    """Check and read the block: title, source, note, columns, rows, numbers (rows x columns, in its units).
+    """Check and read the block: title, source, note, columns, rows, numbers (rows x columns, in its units), decimals.
 
     A column is a name or {label, task}, a row a name or {label, factors, parameters, vocabulary, budget, unit}; what
-    rows share of the last four the block may say itself. Numbers may be null, whole or cell by cell.
+    rows share of the last four the block may say itself. Numbers may be null, whole or cell by cell; they are shown
+    with `decimals` digits after the point at least, and all of a column with the digits of that which has most.
 
     Raises:
         ConfigurationError: an unknown or missing key, or numbers that do not fit rows and columns, by its path.
     """
-    known = {"title", "source", "note", "columns", "rows", "numbers", *KEYS}
+    known = {"title", "source", "note", "columns", "rows", "numbers", "decimals", *KEYS}
     if unknown := sorted(set(block) - known):
         raise ConfigurationError(f"paper.{unknown[0]} is unknown; a paper has {', '.join(sorted(known))}")
     if not block.get("title"):
         raise ConfigurationError("paper.title is missing: say which table of which paper this is")
-    columns = tuple(_column(item, path) for path, item in _items(block, "columns"))
+    decimals = _digits(block.get("decimals", 0))
+    columns = tuple(_column(item, path, decimals) for path, item in _items(block, "columns"))
     rows = tuple(_row(item, block, path) for path, item in _items(block, "rows"))
     numbers = _numbers(block.get("numbers"), len(rows), len(columns))
     return Paper(
@@ -83,11 +106,11 @@ def _items(block: Mapping[str, Any], name: str) -> list[tuple[str, Any]]:
     return [(f"paper.{name}[{index}]", item) for index, item in enumerate(items)]
 
 
-def _column(item: Any, path: str) -> PaperColumn:
+def _column(item: Any, path: str, decimals: int) -> PaperColumn:
     entry: Mapping[str, Any] = {"label": item} if isinstance(item, str) else _mapping(item, path)
     if unknown := sorted(set(entry) - {"label", "task"}):
         raise ConfigurationError(f"{path}.{unknown[0]} is unknown; a column has label, task")
-    return PaperColumn(entry["label"], str(entry.get("task") or entry["label"].lower()))
+    return PaperColumn(entry["label"], str(entry.get("task") or entry["label"].lower()), decimals)
 
 
 def _row(item: Any, block: Mapping[str, Any], path: str) -> PaperRow:
@@ -106,6 +129,17 @@ def _mapping(item: Any, path: str) -> Mapping[str, Any]:
     if not isinstance(item, Mapping) or not isinstance(item.get("label"), str):
         raise ConfigurationError(f"{path} is {item!r}; it must be a name or a mapping with `label`")
     return item
+
+
+def _digits(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_DIGITS:
+        raise ConfigurationError(f"paper.decimals is {value!r}; it must be a whole number from 0 to {_MOST_DIGITS}")
+    return value
+
+
+def _decimals(number: float) -> int:
+    exponent = Decimal(repr(number)).normalize().as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
 
 
 def _numbers(numbers: Any, rows: int, columns: int) -> tuple[tuple[float | None, ...], ...] | None:

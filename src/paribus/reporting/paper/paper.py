@@ -18,6 +18,8 @@ class Published:
     """A paper's number for one of our cells, in the paper's unit."""
 
     number: float
+    text: str
+    """The number as the paper prints it."""
     parameters: int | None = None
     """Of the paper's model; None where the paper's row is of any size."""
 
@@ -39,7 +41,8 @@ def beside(paper: Paper, comparison: Comparison) -> Beside:
         for position, column in enumerate(paper.columns) if index is not None else ():
             number = paper.numbers[index][position] if paper.numbers and index is not None else None
             if number is not None and index is not None and (key := _key(column, known)):
-                found[place, key] = Published(number, paper.rows[index].setting.parameters)
+                text = paper.printed(number, position)
+                found[place, key] = Published(number, text, paper.rows[index].setting.parameters)
     return found
 
 
@@ -78,8 +81,8 @@ def side_by_side(paper: Paper, comparison: Comparison) -> list[list[str]]:
         for ours in each:
             label = f"{row.label} ({comparison.row_name(ours)})" if ours and len(alike) > 1 else row.label
             line = [label]
-            for number, column in zip(numbers, paper.columns, strict=True):
-                line.append(ABSENT if number is None else f"{number:g}")
+            for position, (number, column) in enumerate(zip(numbers, paper.columns, strict=True)):
+                line.append(ABSENT if number is None else paper.printed(number, position))
                 if key := _key(column, columns):
                     line += _ours(ours, columns[key], number)
             lines.append(line)

@@ -268,7 +268,7 @@ class _Maker:
             mark=mark_of(cell.p_holm),
             best=cell.best,
             href=self.links[place],
-            paper="" if paper is None else f"{paper.number:g}",
+            paper="" if paper is None else paper.text,
             gap="" if paper is None else signed(cell.value - paper.number / column.factor, column),
             sort=cell.value if math.isfinite(cell.value) else None,
         )

@@ -21,17 +21,17 @@ def paper_lines(
     where the paper says it, unit. Of several of ours that fit one of theirs each has its lines.
     """
     lines = [["", "", "paper", "ours", "difference"]]
-    decimals = [_decimals([row[place] for row in paper.numbers or ()]) for place in range(len(paper.columns))]
     for wanted, printed in zip(paper.rows, paper.numbers or (), strict=False):
         alike = [place for place, row in enumerate(rows) if _fits(wanted, row, factors)]
         places: list[int | None] = [*alike] or [None]
         for place in places:
             label = wanted.label if place is None or len(alike) < 2 else f"{wanted.label} ({rows[place].name})"
-            for number, column, digits in zip(printed, paper.columns, decimals, strict=True):
+            for position, (number, column) in enumerate(zip(printed, paper.columns, strict=True)):
                 if number is not None:
                     ours = None if place is None else found[place].get(column.task)
                     scale = 100 if column.task.endswith(_PERCENT) else 1
-                    lines.append([label, column.label, *_cells(number, ours, scale, digits)])
+                    compared = _cells(number, ours, scale, paper.decimals(position))
+                    lines.append([label, column.label, paper.printed(number, position), *compared])
     return lines
 
 
@@ -42,17 +42,7 @@ def _fits(wanted: PaperRow, row: TokenRow, factors: Sequence[str]) -> bool:
 
 
 def _cells(printed: float, ours: Number, scale: int, digits: int) -> list[str]:
-    theirs = (f"{printed:.{digits}f}" if digits <= _MOST_DIGITS else f"{printed:g}").replace("-", "−")
     if ours is None:
-        return [theirs, ABSENT, ABSENT]
+        return [ABSENT, ABSENT]
     value = scale * float(ours)
-    return [theirs, *(text.replace("-", "−") for text in (f"{value:.{digits}f}", f"{value - printed:+.{digits}f}"))]
-
-
-_MOST_DIGITS = 6
-"""After the point; more is a large number written as a power of ten."""
-
-
-def _decimals(printed: Sequence[float | None]) -> int:
-    """Digits after the point of the number of a column that has most."""
-    return max((len(f"{number:g}".partition(".")[2]) for number in printed if number is not None), default=0)
+    return [text.replace("-", "−") for text in (f"{value:.{digits}f}", f"{value - printed:+.{digits}f}")]
