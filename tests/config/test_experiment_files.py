@@ -189,13 +189,18 @@ def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
 
 def test_no_draw_of_bpe_dropout_is_read_twice_at_the_papers_size_of_translation() -> None:
     """A pair is read once an epoch; the epochs are of the pairs that are not held out, which are fewer."""
-    lines = header_commands(DIRECTORY / "scaffold_bpe" / "table_5.yaml")
+    path, whole = DIRECTORY / "scaffold_bpe" / "table_5.yaml", set()
+    lines = header_commands(path)
     for line, pairs in zip((line for line in lines if "scale=paper" in line), (4.5e6, 36e6), strict=True):
         for config in (job.config for job in composition_of(*overrides_of(words_of(line))).jobs):
             if config.encoder.kind == "dropout":
                 assert isinstance(config.budget, EqualStepsBudget)
                 read = config.budget.steps * config.training.global_batch
-                assert draws_of(config.encoder) >= math.ceil(read / (pairs * (1 - config.corpus.heldout)))
+                epochs = read / (pairs * (1 - config.corpus.heldout))
+                assert draws_of(config.encoder) >= math.ceil(epochs)
+                whole.add(round(epochs))
+    (said,) = re.findall(r"some (\d+) and (\d+) epochs", " ".join(header(path)).replace("# ", ""))
+    assert sorted(map(int, said)) == sorted(whole)
 
 
 def test_the_papers_models_of_translation_have_one_size_in_both_files() -> None:
