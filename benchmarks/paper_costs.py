@@ -71,9 +71,10 @@ def tokenized(paper: str, folder: str, larger: str, more: str, text: str) -> Ite
 
 def ordered(title: str, name: str, size: str, overrides: str = "") -> Experiment:
     """One of In-Context Pretraining's, at a size."""
-    extra = f"{overrides} " if overrides else ""
     scale = f"scale=in_context_{size} {CONTEXTS} {CRAWL} {ENCODER}"
-    return Experiment(f"In-Context, {title}, {size.upper()}", f"experiment=in_context/{name} {extra}{scale}")
+    # Of an option that is given twice the later counts, so an experiment's own stand after those of all.
+    words = filter(None, (f"experiment=in_context/{name}", scale, overrides))
+    return Experiment(f"In-Context, {title}, {size.upper()}", " ".join(words))
 
 
 EXPERIMENTS = (
@@ -118,7 +119,7 @@ def plan_of(experiment: Experiment) -> Plan:
 
 def row(experiment: Experiment, plan: Plan) -> str:
     """A line of the table."""
-    length, run = plan.runs[0].length, plan.runs[0]
+    run = plan.runs[0]
     hours, wall = plan.device_hours, plan.wall_hours
     assert hours is not None
     assert wall is not None
@@ -126,7 +127,7 @@ def row(experiment: Experiment, plan: Plan) -> str:
     cells = (
         experiment.title,
         str(len(plan.trainings)),
-        at_most + format_count(length.tokens),
+        at_most + " and on to ".join(format_count(each.length.tokens) for each in (*plan.firsts[:1], run)),
         format_count(run.parameters),
         f"{plan.flops:.2e}",
         at_most + format_hours(hours.value),
@@ -141,7 +142,7 @@ def total(plans: Sequence[Plan]) -> str:
     """All of them, a training that several share once."""
     unique = {run.training.key: run for plan in plans for run in plan.trainings}
     hours = sum(run.hours.value for run in unique.values() if run.hours is not None)
-    flops = sum(run.length.flops for run in unique.values())
+    flops = sum(run.length.flops_left for run in unique.values())
     shared = sum(len(plan.trainings) for plan in plans) - len(unique)
     return (
         f"All of them: {len(unique)} trainings ({shared} more are shared and counted once), {flops:.3g} FLOPs, "
@@ -193,6 +194,7 @@ node, of which there are 16 copies (`{NODES}`). A pass has 8,192 tokens or more.
   total: sentences have some 30. The numbers of its steps are ours, as the paper's own are not known here.
 - The number of tokens of In-Context's ablation is not known either: here it is that of the other runs. The sizes of
   In-Context's models are those of [models.md](models.md).
+- Models of 300B tokens go on from their own training of 100B, whose FLOPs and hours are counted once.
 - LBPE's models that go on start from the 100B-token BPE model of its first row.
 - Tables that score the same models share their trainings: at 7B all of In-Context's are the three of its first row of
   that size.

@@ -1,6 +1,7 @@
 """The bills of the papers' experiments in the documentation are those that `paribus plan` gives."""
 
 import importlib
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -45,6 +46,30 @@ def test_a_bill_is_what_a_hand_reckons(costs: ModuleType) -> None:
     assert plan.device_hours.value == pytest.approx(hours)
     assert plan.wall_hours == pytest.approx(hours / 128)
     assert f"| {hours:,.0f} | {hours / 128:.2g} |" in costs.row(experiment, plan)
+
+
+def test_the_total_keeps_to_the_formula_and_counts_the_first_steps_of_a_continued_training_once(
+    costs: ModuleType,
+) -> None:
+    chosen = [each for each in costs.EXPERIMENTS if each.title in ("LBPE, 468M", "LBPE, 468M, 300B tokens")]
+    once, longer = plans = [costs.plan_of(experiment) for experiment in chosen]
+    said = costs.total(plans)
+    assert said.startswith("All of them: 4 trainings (2 more are shared and counted once), ")
+    (flops,) = map(float, re.findall(r", (\S+) FLOPs", said))
+    (hours,) = (float(found.replace(",", "")) for found in re.findall(r"\*\*(\S+) device-hours", said))
+    assert flops == pytest.approx(hours * 3600 * 0.4 * 989e12, rel=2e-3)
+    assert flops == pytest.approx(3 * once.flops, rel=2e-3)
+    assert "| 4 | 100.0B and on to 300.0B |" in costs.row(chosen[1], longer)
+
+
+def test_the_ablation_without_removal_of_near_duplicates_is_a_training_of_its_own(costs: ModuleType) -> None:
+    keys = {
+        experiment.title: {run.training.key for run in costs.plan_of(experiment).trainings}
+        for experiment in costs.EXPERIMENTS
+        if " 1.5B" in experiment.title
+    }
+    (kept,) = keys.pop("In-Context, ablation: near duplicates kept, 1.5B")
+    assert len(keys) == 2 and all(kept not in others for others in keys.values())
 
 
 def test_every_experiment_for_which_a_paper_trains_models_has_a_bill(costs: ModuleType) -> None:
