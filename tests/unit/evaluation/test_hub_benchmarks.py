@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,12 +15,14 @@ import pytest
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.preflight import problems
+from paribus.evaluation.suites.classification import MIXED
 from paribus.evaluation.suites.files import read_benchmark
 from paribus.evaluation.suites.registry import BENCHMARKS
 from paribus.evaluation.suites.translations import TRANSLATIONS, read_translations
 from paribus.store.file_digests import FileDigests
 from support.benchmark_records import RECORDS
 from support.borrowed_tasks import CHOICES, write_records, write_tasks
+from support.experiments import composition_of
 
 HELLASWAG = BENCHMARKS["hellaswag"]
 
@@ -55,6 +58,79 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     shutil.rmtree(place / "Rowan")
     assert problems(hub) == []
     assert fingerprint(hub, FileDigests(place / "digests")) == before
+
+
+def test_a_training_split_is_fetched_where_the_scored_one_is_there(place: Path) -> None:
+    scored = place / "data" / "hellaswag" / "validation.jsonl"
+    scored.parent.mkdir(parents=True)
+    scored.write_text(json.dumps(RECORDS["hellaswag"]) + "\n")
+    before = scored.read_bytes()
+    assert problems(config(place / "data", "hellaswag")) == []
+    assert scored.read_bytes() == before
+    assert len(read_benchmark(scored.with_name("train.jsonl"), HELLASWAG)) == 2
+
+
+def test_the_tasks_of_in_context_pretraining_have_examples_of_training_data() -> None:
+    for name in ("table_1", "table_2", "figure_4", "figure_6"):
+        evaluation = composition_of(f"experiment=in_context/{name}").jobs[0].config.evaluation
+        for task in evaluation.tasks:
+            hub = BENCHMARKS[task].hub
+            assert hub is not None and hub.train, task
+
+
+def test_a_training_split_of_gigabytes_is_read_as_far_as_examples_need_it(place: Path) -> None:
+    amazon = place / "fancyzhx" / "amazon_polarity"
+    amazon.mkdir(parents=True)
+    for split, number in (("test", 30), ("train", MIXED + 10)):
+        records = [RECORDS["amazon"] | {"content": f"{split} {i}", "label": i % 2} for i in range(number)]
+        (amazon / f"{split}.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records))
+    assert problems(config(place / "data", "amazon")) == []
+    files = {path.name: path for path in (place / "data" / "amazon").iterdir()}
+    assert sorted(files) == ["test.jsonl", "train.jsonl"]
+    assert len(read_benchmark(files["test.jsonl"], BENCHMARKS["amazon"])) == 30
+    assert files["train.jsonl"].read_text().splitlines() == (amazon / "train.jsonl").read_text().splitlines()[:MIXED]
+    assert not list((place / "cache").rglob("*.arrow"))
+
+
+def test_what_is_streamed_is_had_from_the_cache_too(place: Path) -> None:
+    yelp = place / "fancyzhx" / "yelp_polarity"
+    yelp.mkdir(parents=True)
+    for split in ("test", "train"):
+        (yelp / f"{split}.jsonl").write_text(json.dumps({"text": split, "label": 1}) + "\n")
+    datasets.load_dataset("fancyzhx/yelp_polarity")
+    (place / "cache" / "yelp_polarity").rename(place / "cache" / "fancyzhx___yelp_polarity")
+    shutil.rmtree(place / "fancyzhx")
+    assert problems(config(place / "data", "yelp")) == []
+    assert sorted(path.name for path in (place / "data" / "yelp").iterdir()) == ["test.jsonl", "train.jsonl"]
+
+
+def test_a_stream_that_breaks_off_is_named_and_leaves_nothing(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken() -> Iterator[dict[str, object]]:
+        yield RECORDS["amazon"]
+        raise ConnectionError("reset")
+
+    monkeypatch.setattr(
+        datasets, "load_dataset", lambda *arguments, **options: {"test": [RECORDS["amazon"]], "train": broken()}
+    )
+    ((path, message),) = problems(config(place / "data", "amazon"))
+    assert path == "evaluation.source"
+    assert "task amazon needs the hub's fancyzhx/amazon_polarity" in message and "(reset)" in message
+    assert list((place / "data" / "amazon").iterdir()) == []
+
+
+def test_examples_of_race_high_are_of_the_data_set_that_has_its_training_split(place: Path) -> None:
+    alone = {"article": "Ann ran.", "question": "Who?", "options": list("abcd"), "answer": "B"}
+    for owner, split, record in (("EleutherAI", "test", RECORDS["race_high"]), ("ehovy", "train", alone)):
+        directory = place / owner / "race"
+        (directory / "high").mkdir(parents=True)
+        (directory / "high" / f"{split}.jsonl").write_text(json.dumps(record) + "\n")
+        files = f"  data_files:\n  - split: {split}\n    path: high/{split}.jsonl"
+        (directory / "README.md").write_text(f"---\nconfigs:\n- config_name: high\n{files}\n---\n")
+    assert problems(config(place / "data", "race_high")) == []
+    folder = place / "data" / "race_high"
+    assert len(read_benchmark(folder / "test.jsonl", BENCHMARKS["race_high"])) == 1
+    (example,) = read_benchmark(folder / "train.jsonl", BENCHMARKS["race_high"])
+    assert "Who?" in str(example)
 
 
 def test_only_the_test_split_of_a_translation_set_is_fetched(place: Path) -> None:
@@ -106,6 +182,8 @@ def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> Non
     files = sorted((place / "data" / "colours").iterdir())
     assert [path.name for path in files] == ["test.jsonl", "train.jsonl"]
     before = fingerprint(evaluation, FileDigests(place / "digests"))
+    files[1].unlink()
+    assert problems(evaluation) == [] and files[1].is_file()
     shutil.rmtree(place / "own")
     assert problems(evaluation) == []
     assert fingerprint(evaluation, FileDigests(place / "digests")) == before

@@ -36,21 +36,21 @@ def split_files(config: EvaluationConfig, task: Definition) -> SplitFiles:
 
 
 def fetch_records(config: EvaluationConfig, task: Definition) -> None:
-    """Write the splits of the task's data set below `evaluation.data`, unless the scored one is there.
+    """Write the splits of the task's data set below `evaluation.data` where they are not there.
 
     Raises DataError where they can be had neither from the hub nor from the Hugging Face cache.
     """
     if config.data is None or _named_files(task) is not None:
         return
     data, split = Path(config.data), task.scored_split
-    if split_file(data, task.name, split) is not None:
+    wanted = [task.fewshot_split] if task.fewshot_split else []
+    if all(split_file(data, task.name, each) is not None for each in (split, *wanted)):
         return
     path, name = task.config.get("dataset_path"), task.config.get("dataset_name")
     if not path:
         raise DataError(f"evaluation.source: task {task.name} names no data set (dataset_path)")
     options = {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
     named = f"{path} ({name})" if name else str(path)
-    wanted = [task.fewshot_split] if task.fewshot_split else []
     found = load(named, task.name, path, name, **options)
     write_splits(data, task.name, (found, named), split, wanted)
 

@@ -37,7 +37,11 @@ class Hub:
     name: str | None = None
     """The data set's configuration."""
     train: bool = True
-    """Whether its training split is fetched too; not where that is many times larger than what is scored."""
+    """Whether there is a training split, which is fetched too."""
+    train_path: str | None = None
+    """owner/name of the data set that has it, where that is another one."""
+    examples: int | None = None
+    """How many records at its begin, which must be mixed, are fetched where it is very large; None for all of it."""
     files: str | None = None
     """Pattern of the files of a `{split}`, where the others are too large to be fetched beside it."""
 

@@ -5,7 +5,9 @@ So an item is the same wherever its record comes from, and what was fetched once
 
 import json
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +21,25 @@ Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 
 
 def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
-    """Write the scored split, and the training split where it is used, below `data`, unless the scored one is there.
+    """Write the scored split, and the training split that examples come from, below `data` where they are not there.
 
     Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
     """
-    if _is_there(data, benchmark):
-        return
     if benchmark.hub is None:
+        if _is_there(data, benchmark, benchmark.split):
+            return
         expected = data / benchmark.directory / f"{benchmark.split}.jsonl"
         raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
-    found = _load(benchmark.hub, benchmark.name, benchmark.split)
-    examples = [FEWSHOT_SPLIT] if benchmark.hub.train else []
-    write_splits(data, benchmark.directory, (found, benchmark.hub.path), benchmark.split, examples)
+    for hub, (first, *others) in _sources(benchmark.hub, benchmark.split):
+        if not all(_is_there(data, benchmark, split) for split in (first, *others)):
+            write_splits(data, benchmark.directory, (_load(hub, benchmark.name, first), hub.path), first, others)
+
+
+def _sources(hub: Hub, scored: str) -> list[tuple[Hub, tuple[str, ...]]]:
+    """Data sets with the splits that are had from each."""
+    if hub.train_path is None:
+        return [(hub, (scored, FEWSHOT_SPLIT) if hub.train else (scored,))]
+    return [(hub, (scored,)), (replace(hub, path=hub.train_path), (FEWSHOT_SPLIT,))]
 
 
 def write_splits(
@@ -44,7 +53,7 @@ def write_splits(
     if scored not in splits:
         known = ", ".join(map(str, splits))
         raise DataError(f"evaluation.source: {named} has no split {scored} for task {directory}; it has {known}")
-    for split in (*(split for split in examples if split in splits), scored):  # where the scored one is, all is there
+    for split in (*(split for split in examples if split in splits), scored):
         if split_file(data, directory, split) is None:
             _write(data / directory / f"{split}.jsonl", splits[split])
 
@@ -59,10 +68,10 @@ def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
         _write(data / directory / f"{split}.jsonl", found)
 
 
-def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
+def _is_there(data: Path, benchmark: Benchmark | TranslationSet, split: str) -> bool:
     if isinstance(benchmark, TranslationSet):
         return benchmark.file.find_in(data) is not None
-    return split_file(data, benchmark.directory, benchmark.split) is not None
+    return split_file(data, benchmark.directory, split) is not None
 
 
 def _load(hub: Hub, task: str, split: str) -> Splits:
@@ -70,8 +79,12 @@ def _load(hub: Hub, task: str, split: str) -> Splits:
     options: dict[str, Any] = {}
     if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
         options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
-    found: Splits = load(name, task, hub.path, hub.name, **options)
-    return found
+    if hub.examples is None:
+        found: Splits = load(name, task, hub.path, hub.name, **options)
+        return found
+    found = load(name, task, hub.path, hub.name, streaming=True, **options)
+    most = {FEWSHOT_SPLIT: hub.examples}
+    return {part: _streamed(islice(records, most.get(part)), name, task) for part, records in found.items()}
 
 
 def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
@@ -80,17 +93,36 @@ def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
 
     try:
         return datasets.load_dataset(*arguments, **options)
-    except (OSError, ValueError, RuntimeError, ImportError) as error:
-        raise DataError(
-            f"evaluation.source: task {task} needs the hub's {named}, which is neither reachable nor in the Hugging "
-            f"Face cache; connect once, or give its files with evaluation.source=files ({error})"
-        ) from error
+    except _UNREACHABLE as error:
+        raise _out_of_reach(named, task, error) from error
+
+
+_UNREACHABLE = (OSError, ValueError, RuntimeError, ImportError)
+"""What `datasets` raises where a data set cannot be had."""
+
+
+def _out_of_reach(named: str, task: str, error: Exception) -> DataError:
+    return DataError(
+        f"evaluation.source: task {task} needs the hub's {named}, which is neither reachable nor in the Hugging "
+        f"Face cache; connect once, or give its files with evaluation.source=files ({error})"
+    )
+
+
+def _streamed(records: Iterable[Mapping[str, Any]], named: str, task: str) -> Iterator[Mapping[str, Any]]:
+    """Records that are downloaded as they are read."""
+    try:
+        yield from records
+    except _UNREACHABLE as error:
+        raise _out_of_reach(named, task, error) from error
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
-    with aside.open("w", encoding="utf-8", newline="\n") as file:
-        for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
-    aside.replace(path)
+    try:
+        with aside.open("w", encoding="utf-8", newline="\n") as file:
+            for record in records:
+                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)

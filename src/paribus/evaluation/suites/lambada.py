@@ -20,5 +20,5 @@ LAMBADA_OPENAI = Benchmark(
     "test",
     item,
     BenchmarkPrompt("LAMBADA test, prompt of lm-eval lambada_openai", target_delimiter=""),
-    Hub("EleutherAI/lambada_openai", "default"),
+    Hub("EleutherAI/lambada_openai", "default", train=False),
 )

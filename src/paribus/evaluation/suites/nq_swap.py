@@ -15,6 +15,6 @@ NQ_SWAP = Benchmark(
     "dev",
     item,
     BenchmarkPrompt("NQ-Swap, the changed passage before the question"),
-    Hub("pminervini/NQ-Swap"),
+    Hub("pminervini/NQ-Swap", train=False),
     Generation(("\n",), "squad"),
 )

@@ -45,7 +45,7 @@ RACE_HIGH = Benchmark(
     "test",
     item,
     BenchmarkPrompt("RACE-High test, prompt of lm-eval race"),
-    Hub("EleutherAI/race", "high", train=False),
+    Hub("EleutherAI/race", "high", train_path="ehovy/race"),
 )
 RACE_MIDDLE = Benchmark(
     "race_middle",

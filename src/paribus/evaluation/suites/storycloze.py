@@ -18,5 +18,5 @@ STORYCLOZE = Benchmark(
     "test",
     item,
     BenchmarkPrompt("StoryCloze 2016 test, prompt of lm-eval storycloze_2016"),
-    Hub("LSDSem/story_cloze", "2016"),
+    Hub("LSDSem/story_cloze", "2016", train=False),
 )
