@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.report import write_report
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
@@ -199,7 +200,9 @@ def test_prompts_that_rows_cut_otherwise_and_few_that_fit_allow_no_inference(tmp
     for key in ("piqa/mean", "piqa/0_shot"):
         if (cell := found.rows[1].cells.get(key)) is not None:
             assert (cell.p_value, cell.p_holm, cell.half_width, cell.best) == (None, None, None, False)
-    assert "piqa 0-shot (20)" in line(found, "Too few items for")
+    assert "piqa 0-shot (20 whose prompt fits every run)" in line(found, "Too few items for")
+    (reason,) = verdict(found, warned=False)
+    assert "since the prompts that fit every run are those of 20 items and a judgement takes 30" in reason
 
 
 def test_sources_that_were_cut_are_counted(tmp_path: Path) -> None:

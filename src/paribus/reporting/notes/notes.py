@@ -263,13 +263,14 @@ def _primary(comparison: Comparison) -> str:
 
 def _few_items(comparison: Comparison) -> list[str]:
     """Which measures are of so few items that they allow no inference."""
-    few: dict[str, int] = {}
+    few: dict[str, Cell] = {}
     for _, column, cell in _cells(comparison):
         if too_few_items(column, cell):
-            few[heading(column)] = min(cell.fewest, few.get(heading(column), cell.fewest))
+            few[heading(column)] = min(cell, few.get(heading(column), cell), key=lambda each: each.fewest)
     if not few:
         return []
-    named = ", ".join(f"{name} ({items})" for name, items in few.items())
+    fits = {True: " whose prompt fits every run", False: ""}
+    named = ", ".join(f"{name} ({cell.fewest}{fits[cell.fitting]})" for name, cell in few.items())
     return [
         f"Too few items for an interval, a test or a best number, which take {ITEMS_TO_JUDGE} (of a mean, in its "
         f"smallest task): {named}."

@@ -99,10 +99,12 @@ class _Measure:
             return ", since no row that is compared with another has a finished run"
         if not any(finite(base.cells[key].value) for base in bases if base.runs):
             return ", since the row that others are compared with has no score there"
-        if few := [cell.fewest for cell in cells if too_few_items(self.column, cell)]:
+        if few := [cell for cell in cells if too_few_items(self.column, cell)]:
             more = "a larger corpus, corpus.heldout or evaluation.heldout_text" if not self.column.parts else ""
             more = f" (more with {more})" if more else ""
-            return f", since its scores are of {min(few):,} items and a judgement takes {ITEMS_TO_JUDGE}{more}"
+            fewest = min(few, key=lambda cell: cell.fewest)
+            fits = "the prompts that fit every run are those" if fewest.fitting else "its scores are"
+            return f", since {fits} of {fewest.fewest} items and a judgement takes {ITEMS_TO_JUDGE}{more}"
         if self.column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells):
             return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row"
         return ""

@@ -36,6 +36,8 @@ class Cell:
     items: int = 0
     fewest: int = 0
     """Items of the smallest task of a mean; of all else `items`."""
+    fitting: bool = False
+    """Whether `fewest` counts the items alone whose prompt fits every run; all are scored."""
     seeds: int = 0
     start: str | None = None
     """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""

@@ -223,10 +223,13 @@ def _with_fewest(
     for row, by_column in zip(rows, found, strict=True):
         for column in columns:
             known = [fewest_items(column, scores[run.run_id]) for run in row.runs if run.run_id in scores]
-            known += [out.whole(part.shots) for part in column.parts if (out := left_out.get(part.task)) and out.kept]
-            sizes = [size for size in known if size is not None]
+            sizes = [(size, False) for size in known if size is not None]
+            sizes += [
+                (out.whole(part.shots), True) for part in column.parts if (out := left_out.get(part.task)) and out.kept
+            ]
             if sizes and by_column[column.key].value is not None:
-                by_column[column.key] = replace(by_column[column.key], fewest=min(sizes))
+                fewest, fits = min(sizes)
+                by_column[column.key] = replace(by_column[column.key], fewest=fewest, fitting=fits)
     return found
 
 
