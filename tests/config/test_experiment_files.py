@@ -11,7 +11,7 @@ from paribus.checks.command import compose_command
 from paribus.commands.tokens.verb import refuse
 from paribus.config.arguments import parse
 from paribus.config.checkpoint_steps import checkpoint_steps
-from paribus.config.groups.budget import EqualStepsBudget
+from paribus.config.groups.budget import EqualStepsBudget, EqualTokensBudget
 from paribus.config.groups.corpus import FilesCorpus
 from paribus.config.groups.embedding import TransformersEmbedder
 from paribus.config.groups.tokenization import draws_of
@@ -21,6 +21,7 @@ from paribus.pipeline.graph import build_graph
 from paribus.pipeline.prepare import prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.plan import Plan, make_plan
+from paribus.training.step.schedule import warmup_steps
 from support.experiments import (
     ACTIONS,
     DIRECTORY,
@@ -174,6 +175,19 @@ def test_the_scales_of_in_context_pretraining_have_its_batch_context_and_tokens(
     assert config.model.context_length == 8192
     assert run.length.tokens == pytest.approx(300e9, rel=1e-4)
     assert run.parameters == pytest.approx(parameters, rel=0.1)
+
+
+@pytest.mark.parametrize("name", ["lbpe/table_5", "scaffold_bpe/table_4"])
+def test_the_warm_up_of_300b_tokens_at_once_is_told_and_can_be_the_papers(name: str) -> None:
+    at_once = (f"experiment={name}", "evaluation.data=DIR", "start=scratch", "~start.tokens", "scale=paper")
+    said = re.findall(r"budget.tokens=300B ([\d,]+) steps", " ".join(header(DIRECTORY / f"{name}.yaml")))
+    found = []
+    for more in ((), ("training.warmup_steps=2000",)):
+        config = composition_of(*at_once, "budget.tokens=300B", *more).jobs[0].config
+        assert isinstance(config.budget, EqualTokensBudget)
+        steps = -(-config.budget.tokens // (config.training.global_batch * config.model.context_length))
+        found.append(warmup_steps(config.training, steps))
+    assert found == [int(said[0].replace(",", "")), 2000]
 
 
 def test_every_vocabulary_of_lbpe_and_scaffold_bpe_is_of_characters() -> None:
