@@ -258,6 +258,21 @@ def test_in_context_pretraining_is_given_its_own_encoder_and_files_at_its_scales
                 assert config.corpus.text_field == "raw_content"
 
 
+def test_the_settings_of_in_context_pretrainings_figures_are_those_of_its_files() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
+    (shots,) = re.findall(r"in_context/figure_6`: `evaluation.shots=(\S+) evaluation.shots_of=null`", page)
+    (number,) = re.findall(r"in_context/figure_4`: .* at its scale (\d+), 50B tokens apart", page)
+    scale = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null")
+    of_examples, over_time = (
+        composition_of(f"experiment=in_context/{name}", *scale).jobs[0].config for name in ("figure_6", "figure_4")
+    )
+    assert (of_examples.evaluation.shots, of_examples.evaluation.shots_of) == (tuple(yaml.safe_load(shots)), None)
+    assert isinstance(over_time.budget, EqualTokensBudget)
+    assert over_time.budget.tokens == int(number) * 50_000_000_000
+    assert over_time.training.checkpoints == over_time.training.keep_checkpoints == int(number)
+    assert over_time.evaluation.last_checkpoints == int(number)
+
+
 def test_trainings_of_the_tables_and_figures_of_one_size_are_shared() -> None:
     """A curve over checkpoints takes no training of its own."""
     overrides = ("scale=in_context_7b", "budget=tokens_300b", "corpus.sample=null", "evaluation.data=DIR")
