@@ -2,15 +2,19 @@
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from matplotlib.figure import Figure
+from rich.cells import cell_len
 
 from paribus.reporting.plots.picture import ON_DARK, ON_LIGHT, Plot, picture
 
 _DARK = 0.6
 """Share from which on the text in a cell is white."""
+_BESIDE, _LINE = 13, 24
+"""Characters of names that fit beside each other below their squares, and of a line of a name."""
 _LABEL_LENGTH = 90
 """Characters of a vocabulary's name in that of a metric: two of them and what is between fit in MLflow's 250."""
 
@@ -49,7 +53,10 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
     """A square for each pair of vocabularies."""
     names = overlap.shown or overlap.names
     count = len(names)
-    labels = [f"{name}\n{size:,} tokens" for name, size in zip(names, overlap.sizes, strict=True)]
+    below = [_in_lines(name) for name in names]
+    labels = [f"{name}\n{size:,} tokens" for name, size in zip(below, overlap.sizes, strict=True)]
+    longest = max(cell_len(line) for name in labels for line in name.split("\n"))
+    turned = longest > _BESIDE or count > 3
 
     def draw(figure: Figure) -> None:
         axes = figure.subplots()
@@ -60,7 +67,7 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
                 frequency = overlap.frequencies[row][column]
                 text = f"{100 * share:.1f}" + ("" if frequency is None else f"\nothers: {frequency:.1f}")
                 axes.text(column, row, text, ha="center", va="center", color=colour)
-        axes.set_xticks(range(count), names, rotation=30 if count > 3 else 0, ha="right" if count > 3 else "center")
+        axes.set_xticks(range(count), below, rotation=30 if turned else 0, ha="right" if turned else "center")
         axes.set_yticks(range(count), labels)
         axes.set_xlabel("are in the vocabulary of")
         axes.set_ylabel("% of the tokens of")
@@ -75,8 +82,18 @@ def overlap_plot(overlap: OverlapMatrix) -> Plot:
         for j, second in enumerate(names)
         if i != j
     )
-    size = (3.2 + 1.1 * count, 1.6 + 0.9 * count)
+    most = max(name.count("\n") for name in labels)
+    size = (2.4 + 0.09 * longest + 1.1 * count, 1.2 + (0.05 * longest if turned else 0) + (0.9 + 0.1 * most) * count)
     return picture("vocabulary_overlap", caption, f"{caption} {told}.", size, draw, foldable=False)
+
+
+def _in_lines(name: str) -> str:
+    """A name with its parts below each other, and long ones in several lines."""
+    lines = []
+    for part in name.split(" · "):
+        wide = cell_len(part) / max(len(part), 1)  # 2 of characters as wide as they are high
+        lines += textwrap.wrap(part, int(_LINE / max(wide, 1))) or [part]
+    return "\n".join(lines)
 
 
 def _told(frequency: float | None) -> str:
