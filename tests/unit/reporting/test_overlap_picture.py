@@ -20,6 +20,7 @@ NAMES = (
 )
 
 
+@pytest.mark.filterwarnings("ignore:Glyph .* missing from font")
 @pytest.mark.parametrize("names", NAMES, ids=len)
 def test_names_stand_in_the_picture_and_beside_each_other(
     names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
