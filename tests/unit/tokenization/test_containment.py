@@ -29,23 +29,30 @@ def entries(tokenizer: Tokenizer) -> dict[int, VocabularyEntry]:
     return {entry.id: entry for entry in tokenizer.vocabulary if entry.id is not None and entry.kind != "special"}
 
 
-def unused(tokenizer: Tokenizer) -> list[int]:
-    """Ids of bytes that are characters of the vocabulary too."""
-    known = entries(tokenizer)
-    spelled = {entry.bytes for entry in known.values() if entry.kind != "fallback"}
-    return [identity for identity, entry in known.items() if entry.kind == "fallback" and entry.bytes in spelled]
+def fallbacks(tokenizer: Tokenizer) -> list[int]:
+    """Ids of the bytes of a vocabulary of characters."""
+    return [identity for identity, entry in entries(tokenizer).items() if entry.kind == "fallback"]
 
 
 def test_shares_are_those_of_the_definition(tokenizer: Tokenizer) -> None:
     counts, known = count_tokens(tokenizer, TEXTS).ids, entries(tokenizer)
-    assert not counts[unused(tokenizer)].any()
     found = own_shares(tokenizer, counts)
-    for identity in known.keys() - set(unused(tokenizer)):
-        part = known[identity].bytes
-        total = sum(int(counts[other]) for other, longer in known.items() if part in longer.bytes)
+    whole = {identity: entry for identity, entry in known.items() if identity not in fallbacks(tokenizer)}
+    for identity, part in whole.items():
+        total = sum(int(counts[other]) for other, longer in whole.items() if part.bytes in longer.bytes)
         assert found[identity] == pytest.approx(int(counts[identity]) / total if total else np.nan, nan_ok=True)
     inside = [entry.bytes for identity, entry in known.items() if found[identity] == 0]
     assert b"zona" in inside or b"izona" in inside
+
+
+def test_a_byte_of_an_unknown_character_is_part_of_no_character() -> None:
+    tokenizer = Tokenizer.train(TEXTS, vocab_size=356, pretokenizer="gpt2", unit="character")
+    counts = count_tokens(tokenizer, ["亚利桑那 ş"]).ids
+    used = [identity for identity in fallbacks(tokenizer) if counts[identity]]
+    assert [entries(tokenizer)[identity].bytes for identity in used] == [b"\x9f", b"\xc5"]
+    shares = own_shares(tokenizer, counts)
+    assert {*shares[used].tolist()} == {1.0}
+    assert np.isnan(shares[[identity for identity in fallbacks(tokenizer) if identity not in used]]).all()
 
 
 def test_the_tokens_that_contain_another_are_told_the_most_frequent_first(tokenizer: Tokenizer) -> None:
@@ -64,9 +71,9 @@ def test_every_occurrence_belongs_to_what_it_is_spelled(tokenizer: Tokenizer) ->
     assert {one.token: one.occurrences for one in containing(tokenizer, counts, b"") if one.occurrences} == occurs
 
 
-def test_special_tokens_and_bytes_that_are_never_used_have_no_share(tokenizer: Tokenizer) -> None:
+def test_special_tokens_have_no_share(tokenizer: Tokenizer) -> None:
     ordinary = {identity for ids in spellings(tokenizer).values() for identity in ids}
-    without = {*range(tokenizer.vocab_size)} - ordinary | {*unused(tokenizer)}
-    assert len(without) == 1 + len(unused(tokenizer))
+    special = {*range(tokenizer.vocab_size)} - ordinary
+    assert len(special) == 1
     shares = own_shares(tokenizer, np.ones(tokenizer.vocab_size, np.int64))
-    assert {*np.flatnonzero(np.isnan(shares)).tolist()} == without
+    assert {*np.flatnonzero(np.isnan(shares)).tolist()} == special

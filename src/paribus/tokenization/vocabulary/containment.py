@@ -27,14 +27,16 @@ class Containing:
 def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """By id, shape (vocab_size,): occurrences of a token over those of all tokens that contain it, itself included.
 
-    `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, for special tokens, and for the
-    bytes of a vocabulary of characters that are such a character too, and so never used. A token counts once for each
-    of its parts, however often it has that part.
+    `counts` are occurrences by id, shape (vocab_size,). NaN where none of them occurs, and for special tokens. A token
+    counts once for each of its parts, however often it has that part. In a vocabulary of characters, a byte of what is
+    no character there is part of no other token.
     """
+    fallback = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id] == FALLBACK
     spelled: dict[bytes, list[int]] = {}
     for (spelling, _), alike in spellings(tok).items():
-        spelled.setdefault(spelling, []).extend(alike)
-    shares = np.full(tok.vocab_size, np.nan)
+        if ids := [identity for identity in alike if not fallback[identity]]:
+            spelled.setdefault(spelling, []).extend(ids)
+    shares = np.where(fallback & (counts > 0), 1.0, np.nan)
     totals = dict.fromkeys(spelled, 0)
     for spelling, ids in spelled.items():
         occurrences = int(counts[ids].sum())
@@ -44,9 +46,6 @@ def own_shares(tok: Tokenizer, counts: npt.NDArray[np.int64]) -> npt.NDArray[np.
     for spelling, ids in spelled.items():
         if totals[spelling]:
             shares[ids] = int(counts[ids].sum()) / totals[spelling]
-    kinds = tok.vocabulary.columns.kinds[tok.vocabulary.rank_of_id]
-    twice = [identity for ids in spelled.values() if len(ids) > 1 for identity in ids]
-    shares[[identity for identity in twice if kinds[identity] == FALLBACK]] = np.nan
     return shares
 
 
