@@ -46,11 +46,12 @@ def test_where_one_factor_varies_shapes_differ_with_the_colours() -> None:
     assert looks.told == ("tokenizer", ())
 
 
-@pytest.mark.parametrize(("values", "others"), [(24, 1), (12, 2), (10, 3)])
+@pytest.mark.parametrize(("values", "others"), [(24, 1), (12, 2), (10, 3), (8, 8)])
 def test_more_values_than_colours_still_look_unlike(values: int, others: int) -> None:
     rows = list(itertools.product(map(str, range(values)), map(str, range(others))))
     looks = Looks(("ordering", "encoder"), rows)
-    assert len({(looks.of(row).colour, looks.of(row).marker) for row in rows}) == len(rows)
+    for shown in ("marker", "sign", "dashes", "hatch"):
+        assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
 
 
 def test_a_row_alone_and_a_comparison_without_factors_have_a_look() -> None:

@@ -10,8 +10,12 @@ COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#1
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 SIGNS = ("●", "■", "▲", "◆", "▼", "✚", "✖", "★")
 """The markers as characters, for a text."""
-DASHES = ("-", "--", ":", "-.")
-HATCHES = ("", "///", "...", "xxx")
+Dashes = str | tuple[int, tuple[int, ...]]
+"""Of a line, as matplotlib takes it: a name, or where it begins in lengths of lines and gaps."""
+DASHES: tuple[Dashes, ...] = (
+    "-", "--", ":", "-.", (0, (7, 1, 1, 1, 1, 1)), (0, (1, 4)), (0, (9, 4)), (0, (4, 1, 2, 1)),
+)  # fmt: skip
+HATCHES = ("", "///", "...", "xxx", "\\\\\\", "|||", "---", "OO")
 _AMOUNTS = ("model", "budget")
 """Groups of factors that pictures have along an axis, so that lines run over their values."""
 
@@ -34,7 +38,7 @@ class Look:
         return SIGNS[self.shape % len(SIGNS)]
 
     @property
-    def dashes(self) -> str:
+    def dashes(self) -> Dashes:
         """Of a line."""
         return DASHES[self.shape % len(DASHES)]
 

@@ -71,7 +71,7 @@ def _lines(
             look = looks.of([row.label])
             drawstyle = "steps-mid" if curve == "contexts_of_documents" else "default"
             options: dict[str, Any] = {"color": look.colour, "linewidth": 1.6, "drawstyle": drawstyle}
-            axes.plot(*points(row.curves[curve]), look.dashes, label=row.label, **options)
+            axes.plot(*points(row.curves[curve]), linestyle=look.dashes, label=row.label, **options)
         if curve == "similarity_inside":
             label = f"{rows[0].label} in random order"
             axes.plot(*points(rows[0].curves["similarity_shuffled"]), color="#8C8C8C", linewidth=1, label=label)

@@ -22,7 +22,7 @@ def own_shares_plot(rows: Sequence[tuple[str, Look, Sequence[int]]]) -> Plot | N
         for name, look, counts in shown:
             middles = [100 * (number + 0.5) / len(counts) for number in range(len(counts))]
             heights = [100 * count / sum(counts) for count in counts]
-            axes.plot(middles, heights, look.dashes, color=look.colour, linewidth=1.6, marker=".", label=name)
+            axes.plot(middles, heights, linestyle=look.dashes, color=look.colour, linewidth=1.6, marker=".", label=name)
         axes.set_xlabel("occurrences of a token among those of all tokens that contain it (%)")
         axes.set_ylabel("share of tokens (%)")
         axes.set_xlim(0, 100)

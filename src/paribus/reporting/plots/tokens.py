@@ -6,6 +6,7 @@ They take numbers, so that they serve a comparison of runs and a table of tokeni
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
@@ -79,7 +80,8 @@ def token_frequencies(segmentations: Sequence[Segmentation], text: str) -> Plot 
         for panel, part in itertools.product(panels, shown):
             ranks, counts = zip(*part.frequency_by_rank, strict=True)
             label = part.name if panel is panels[0] else None
-            drawn = panel.plot(ranks, counts, part.look.dashes, color=part.look.colour, linewidth=1.6, label=label)
+            looks: dict[str, Any] = {"linestyle": part.look.dashes, "color": part.look.colour}
+            drawn = panel.plot(ranks, counts, linewidth=1.6, label=label, **looks)
             mark(drawn, part.name, part.row)
             panel.set_xlabel("rank of a token by frequency")
             measure(panel, "rank", "occurrences")

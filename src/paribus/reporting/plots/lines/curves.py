@@ -134,7 +134,7 @@ def _draw(panel: Axes, line: _Line, comparison: Comparison, *, named: bool) -> N
     drawn = panel.plot(
         line.x,
         line.y,
-        "-" if line.beside else look.dashes,
+        linestyle="-" if line.beside else look.dashes,
         color=look.colour,
         linewidth=0.6 if line.beside else 1.6,
         alpha=0.45 if line.beside else None,

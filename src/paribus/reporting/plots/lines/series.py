@@ -69,7 +69,7 @@ def series_plot(name: str, caption: str, axis: Axis, lines: Sequence[Line], pane
             for index, line in enumerate(lines):
                 x, y, error = zip(*panel.points(index), strict=True) if panel.points(index) else ((), (), ())
                 drawn = own.errorbar(
-                    x, y, yerr=error, fmt=f"{line.look.marker}{line.look.dashes}", capsize=2,
+                    x, y, yerr=error, marker=line.look.marker, linestyle=line.look.dashes, capsize=2,
                     color=line.look.colour, label=None if place else line.name, linewidth=1.4,
                 )  # fmt: skip
                 mark(drawn.get_children(), line.name, line.row)
