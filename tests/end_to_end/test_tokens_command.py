@@ -293,6 +293,7 @@ def test_a_token_of_chinese_text_and_one_that_is_nowhere(compared: Path) -> None
         ),
         (("containing", "tokenizer.vocab_size=300"), "tokenizer.vocab_size=300 sets a field"),
         (("entropy",), "which text?"),
+        (("entropy", "one line", "another"), "'another': what is asked about is one argument"),
         (("candidates", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
         (("entropy", "a", "-m", "tokenizer=bpe,bytes"), "2 configurations are too many"),
         (("candidates", "pretokenizer=gpt2"), "pretokenizer.kind: 'gpt2' has no candidates; give pretokenizer=spans"),

@@ -42,6 +42,10 @@ def split_subject(arguments: Sequence[str]) -> tuple[str | None, Sequence[str]]:
             f"{arguments[0]} sets a field, where what is asked about should stand; give that first, or this very text "
             "after --"
         )
+    if len(arguments) > 1 and not arguments[1].startswith(("-", "~")) and "=" not in arguments[1]:
+        raise ConfigurationError(
+            f"{arguments[1]!r}: what is asked about is one argument; put all of it between quotes, lines too"
+        )
     return arguments[0], arguments[1:]
 
 

@@ -19,7 +19,7 @@ SAMPLE_DOC = (
     "Training documents that are kept, chosen by a hash of the text: a share of them (0.25), or as many as have this "
     "much text (500MB, of pairs that of the targets; `${budget.text}` with budget=equal_text), so that a budget "
     "reads the same documents in every order; null keeps all. It is a random sample of the whole source, not its "
-    "beginning."
+    "beginning. Held-out documents that move to training, as near copies of it, come on top."
 )
 SAMPLE_SEED_DOC = (
     "Of the hash by which corpus.sample chooses: another seed is another sample, for every run of a sweep."
