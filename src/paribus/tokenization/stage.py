@@ -55,7 +55,7 @@ def _facts_of_tokens(result: Mapping[str, Any]) -> list[str]:
 
 VOCABULARY = Stage(
     "vocabulary",
-    code_version=4,
+    code_version=5,
     inputs=lambda config: () if isinstance(config.tokenizer, ExistingTokenizer) else ("corpus",),
     identity=together(fields("pretokenizer"), fields("tokenizer")),
     build=_build_vocabulary,

@@ -33,7 +33,7 @@ class EncodingTables:
         self._set(layout.ENCODER, encoder)
         pattern = settings.pretokenizer if settings.pretokenizer in layout.PATTERNS else "none"
         self._set(layout.PATTERN, layout.PATTERNS.index(pattern))
-        self._set(layout.CLASSES, class_table())
+        self._set(layout.CLASSES, class_table(pattern))
         units = unit_table(vocabulary)
         self._set_units(units, UNKNOWN_RULES[settings.unknown])
         self._set_children(vocabulary, settings)

@@ -85,7 +85,7 @@ def count_pretokens(texts: Iterable[str | bytes], pretokenizer: PreTokenPieces, 
     """How often each pre-token occurs in `texts`, strings or UTF-8; the same for any number of threads."""
     name = getattr(pretokenizer, "name", None)
     if name in layout.PATTERNS:
-        return count_words(texts, layout.PATTERNS.index(name), class_table(), threads=threads)
+        return count_words(texts, layout.PATTERNS.index(name), class_table(name), threads=threads)
     pieces = (piece for text in texts for piece in pretokenizer.pieces(decoded(text)))
     return count_words(pieces, layout.NONE, class_table(), threads=threads)
 

@@ -25,7 +25,7 @@ PATTERNS: dict[str, str] = {
     "whitespace": r"\s\S*|\S+",
     "stripped": r"\S+",
     "none": r"(?s:.+)",
-    "punctuation": r"[^\p{L}\p{N}][\p{L}\p{N}]*|[\p{L}\p{N}]+",
+    "punctuation": r"[^\p{L}\p{M}\p{N}][\p{L}\p{M}\p{N}]*|[\p{L}\p{M}\p{N}]+",
 }
 """What the compiled scanners match, as regular expressions of the `regex` module."""
 
@@ -33,7 +33,7 @@ PATTERNS: dict[str, str] = {
 class Pretokenizer:
     """One of `PATTERNS` by name: `gpt2`, `gpt2_digits` (a digit a piece), `gpt4` (cl100k), `whitespace`
     (every whitespace character begins a piece), `stripped` (the words between whitespace, which is lost) `none`
-    (the document is one piece) or `punctuation` (every character that is neither letter nor number begins a piece).
+    (the document is one piece) or `punctuation` (every character that is no letter, mark or number begins a piece).
 
     Raises ConfigurationError for another name.
     """
@@ -59,7 +59,7 @@ class Pretokenizer:
             address(source),
             size,
             self._code,
-            address(class_table()),
+            address(class_table(self.name)),
             address(masks),
             stride,
             address(starts),

@@ -27,7 +27,7 @@ def reference(texts: Iterable[str], name: str) -> Counter[bytes]:
 
 
 def counted(texts: Iterable[str | bytes], name: str, threads: int = 1) -> dict[bytes, int]:
-    words = count_words(texts, NAMES.index(name), class_table(), threads=threads)
+    words = count_words(texts, NAMES.index(name), class_table(name), threads=threads)
     listed = dict(words)
     assert len(listed) == len(words)
     return listed

@@ -40,6 +40,11 @@ def test_punctuation_is_split_before_too_and_belongs_to_what_follows() -> None:
     assert pieces("punctuation", "It's (fun), 2x!") == ["It", "'s", " ", "(fun", ")", ",", " 2x", "!"]
 
 
+def test_marks_belong_to_words_where_punctuation_is_split_before() -> None:
+    assert pieces("punctuation", "हिन्दी में पढ़ना।") == ["हिन्दी", " में", " पढ़ना", "।"]
+    assert pieces("punctuation", "cafe\u0301s, na\u0303o") == ["cafe\u0301s", ",", " na\u0303o"]
+
+
 def test_none_keeps_the_document_whole() -> None:
     assert pieces("none", "a b\nc") == ["a b\nc"]
     assert pieces("none", "") == []
@@ -83,6 +88,7 @@ def test_the_pinned_classes_are_those_of_this_python_where_it_knows_the_characte
         if category != "Cn":
             assert (table[code] == 1) == category.startswith("L")
             assert (table[code] == 2) == category.startswith("N")
+            assert (class_table("punctuation")[code] == 1) == category.startswith(("L", "M"))
 
 
 def test_a_lone_surrogate_is_refused_by_name() -> None:

@@ -302,9 +302,9 @@ def distinct_names(entries: Sequence[dict[str, Any]], *, in_bytes: bool) -> list
 
 def pattern(name: str, classes: dict[str, list[list[int]]]) -> re.Pattern[str]:
     """What matches the pre-tokens; letters, numbers and spaces are those of the version of Unicode in `classes`."""
-    letters, numbers, space = (
+    letters, numbers, marks, space = (
         "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in classes[kind])
-        for kind in ("letters", "numbers", "spaces")
+        for kind in ("letters", "numbers", "marks", "spaces")
     )
     word, other = f"[{letters}]+", f"[^{space}{letters}{numbers}]+"
     contractions, spaces = "'s|'t|'re|'ve|'m|'ll|'d", f"[{space}]+(?![^{space}])|[{space}]+"
@@ -316,7 +316,7 @@ def pattern(name: str, classes: dict[str, list[list[int]]]) -> re.Pattern[str]:
         "whitespace": f"[{space}][^{space}]*|[^{space}]+",
         "stripped": f"[^{space}]+",
         "none": "(?s:.+)",
-        "punctuation": f"[^{letters}{numbers}][{letters}{numbers}]*|[{letters}{numbers}]+",
+        "punctuation": f"[^{letters}{marks}{numbers}][{letters}{marks}{numbers}]*|[{letters}{marks}{numbers}]+",
     }
     return re.compile(patterns[name])
 
