@@ -28,6 +28,7 @@ from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, labels, prepare
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prompt_examples import fetch_prompt_examples
 from paribus.pipeline.record.failure import RETRIED
 from paribus.pipeline.record.listed_run import tell_origin
 from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
@@ -55,6 +56,9 @@ def run_command(command: Command, console: Console) -> int:
     loaded_code()
     started = time.time()
     composition = compose_command(command)
+    fetch_prompt_examples(
+        composition.jobs, partial(console.print, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    )
     runs = prepare(composition)
     if unfair := undeclared(runs):
         raise unfair

@@ -14,6 +14,7 @@ import pytest
 
 from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.evaluation.fingerprint import fingerprint
+from paribus.evaluation.missing_examples import fetch_missing, missing_examples
 from paribus.evaluation.preflight import problems
 from paribus.evaluation.suites.classification import MIXED
 from paribus.evaluation.suites.files import read_benchmark
@@ -60,14 +61,54 @@ def test_records_of_the_hub_become_the_files_and_items_of_a_directory(place: Pat
     assert fingerprint(hub, FileDigests(place / "digests")) == before
 
 
-def test_a_training_split_is_fetched_where_the_scored_one_is_there(place: Path) -> None:
+def scored_alone(place: Path) -> Path:
+    """HellaSwag's scored file, in a directory without examples."""
     scored = place / "data" / "hellaswag" / "validation.jsonl"
     scored.parent.mkdir(parents=True)
-    scored.write_text(json.dumps(RECORDS["hellaswag"]) + "\n")
+    scored.write_text("".join(json.dumps(RECORDS["hellaswag"] | {"ctx_b": f"own {i}"}) + "\n" for i in range(8)))
+    return scored
+
+
+def fetched(evaluation: EvaluationConfig) -> list[str | None]:
+    """What is said of each file of examples that is asked for."""
+    return [fetch_missing(evaluation, each) for each in missing_examples(evaluation)]
+
+
+def test_a_training_split_is_fetched_where_the_scored_one_is_there_and_prompts_have_examples(place: Path) -> None:
+    scored = scored_alone(place)
     before = scored.read_bytes()
-    assert problems(config(place / "data", "hellaswag")) == []
+    hub = config(place / "data", "hellaswag")
+    for without in (
+        replace(hub, shots=(0,)),
+        replace(hub, shots_of={"hellaswag": (0,)}),
+        replace(hub, source="files"),
+    ):
+        assert fetched(without) == [] and problems(without) == []
+        assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
+    assert fetched(replace(hub, shots=(0,), shots_of={"hellaswag": (0, 1)})) == [None]
     assert scored.read_bytes() == before
     assert len(read_benchmark(scored.with_name("train.jsonl"), HELLASWAG)) == 2
+    assert fetched(hub) == []
+
+
+def test_examples_that_cannot_be_had_are_split_off_and_said_to_be(place: Path) -> None:
+    scored = scored_alone(place)
+    shutil.rmtree(place / "Rowan")
+    hub = replace(config(place / "data", "hellaswag"), shots=(2,))
+    (line,) = fetched(hub)
+    assert line is not None and "\n" not in line
+    assert f"{scored.with_name('train.jsonl')} is not there and cannot be fetched" in line
+    assert "examples of task hellaswag are split off its scored file: task hellaswag needs the hub's Rowan" in line
+    assert problems(hub) == []
+    found = fingerprint(hub, FileDigests(place / "digests"))["hellaswag"]
+    assert isinstance(found, dict) and found["fewshot"] is None
+
+
+def test_a_data_set_without_the_training_split_is_no_error(place: Path) -> None:
+    scored = scored_alone(place)
+    (place / "Rowan" / "hellaswag" / "train.jsonl").unlink()
+    assert fetched(replace(config(place / "data", "hellaswag"), shots=(2,))) == [None]
+    assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
 
 
 def test_the_tasks_of_in_context_pretraining_have_examples_of_training_data() -> None:
@@ -183,7 +224,9 @@ def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> Non
     assert [path.name for path in files] == ["test.jsonl", "train.jsonl"]
     before = fingerprint(evaluation, FileDigests(place / "digests"))
     files[1].unlink()
-    assert problems(evaluation) == [] and files[1].is_file()
+    assert problems(replace(evaluation, shots=(0,))) == fetched(replace(evaluation, shots=(0,))) == []
+    assert not files[1].is_file()
+    assert fetched(evaluation) == [None] and files[1].is_file()
     shutil.rmtree(place / "own")
     assert problems(evaluation) == []
     assert fingerprint(evaluation, FileDigests(place / "digests")) == before

@@ -11,7 +11,7 @@ from paribus.errors import DataError
 from paribus.evaluation.borrowed.definition import Definition
 from paribus.evaluation.suites.benchmark import Record
 from paribus.evaluation.suites.files import DataFile, read_lines, split_file
-from paribus.evaluation.suites.hub import load, write_splits
+from paribus.evaluation.suites.hub import Splits, load, write_some, write_splits
 
 
 @dataclass(frozen=True)
@@ -36,23 +36,44 @@ def split_files(config: EvaluationConfig, task: Definition) -> SplitFiles:
 
 
 def fetch_records(config: EvaluationConfig, task: Definition) -> None:
-    """Write the splits of the task's data set below `evaluation.data` where they are not there.
+    """Write the splits of the task's data set below `evaluation.data`, unless the scored one is there.
 
     Raises DataError where they can be had neither from the hub nor from the Hugging Face cache.
     """
     if config.data is None or _named_files(task) is not None:
         return
     data, split = Path(config.data), task.scored_split
-    wanted = [task.fewshot_split] if task.fewshot_split else []
-    if all(split_file(data, task.name, each) is not None for each in (split, *wanted)):
+    if split_file(data, task.name, split) is not None:
         return
-    path, name = task.config.get("dataset_path"), task.config.get("dataset_name")
-    if not path:
+    wanted = [task.fewshot_split] if task.fewshot_split else []
+    write_splits(data, task.name, (_load(task), _data_set(task)), split, wanted)
+
+
+def lacks_examples(data: Path, task: Definition) -> bool:
+    """Whether the hub may have the split of the task's examples, which is not below `data`."""
+    fetched = task.fewshot_split is not None and bool(task.config.get("dataset_path")) and _named_files(task) is None
+    return fetched and split_file(data, task.name, str(task.fewshot_split)) is None
+
+
+def fetch_examples(data: Path, task: Definition) -> None:
+    """Write the split of the task's examples alone, where its data set has it; DataError where that cannot be had."""
+    write_some(data, task.name, _load(task), [str(task.fewshot_split)])
+
+
+def _load(task: Definition) -> Splits:
+    if not task.config.get("dataset_path"):
         raise DataError(f"evaluation.source: task {task.name} names no data set (dataset_path)")
     options = {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
-    named = f"{path} ({name})" if name else str(path)
-    found = load(named, task.name, path, name, **options)
-    write_splits(data, task.name, (found, named), split, wanted)
+    found: Splits = load(
+        _data_set(task), task.name, task.config["dataset_path"], task.config.get("dataset_name"), **options
+    )
+    return found
+
+
+def _data_set(task: Definition) -> str:
+    """What messages call it."""
+    path, name = task.config.get("dataset_path"), task.config.get("dataset_name")
+    return f"{path} ({name})" if name else str(path)
 
 
 def read_split(path: Path, task: Definition) -> list[dict[str, Any]]:

@@ -5,7 +5,7 @@ So an item is the same wherever its record comes from, and what was fetched once
 
 import json
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -21,31 +21,40 @@ Splits = Mapping[str, Iterable[Mapping[str, Any]]]
 
 
 def fetch(data: Path, benchmark: Benchmark | TranslationSet) -> None:
-    """Write the scored split, and the training split that examples come from, below `data` where they are not there.
+    """Write the scored split, and the training split that examples come from, below `data`, unless the scored is there.
 
     Raises DataError where the benchmark is on no hub, or its data set neither there nor in the Hugging Face cache.
     """
-    if benchmark.hub is None:
-        if _is_there(data, benchmark, benchmark.split):
-            return
-        expected = data / benchmark.directory / f"{benchmark.split}.jsonl"
+    if _is_there(data, benchmark):
+        return
+    hub, scored, directory = benchmark.hub, benchmark.split, benchmark.directory
+    if hub is None:
+        expected = data / directory / f"{scored}.jsonl"
         raise DataError(f"evaluation.source: task {benchmark.name} is on no hub data set known here; give {expected}")
-    for hub, (first, *others) in _sources(benchmark.hub, benchmark.split):
-        if not all(_is_there(data, benchmark, split) for split in (first, *others)):
-            write_splits(data, benchmark.directory, (_load(hub, benchmark.name, first), hub.path), first, others)
+    elsewhere = hub.train and hub.train_path is not None
+    if elsewhere and isinstance(benchmark, Benchmark) and lacks_training(data, benchmark):
+        fetch_training(data, benchmark)
+    examples = [FEWSHOT_SPLIT] if hub.train and not elsewhere else []
+    write_splits(data, directory, (_load(hub, benchmark.name, scored), hub.path), scored, examples)
 
 
-def _sources(hub: Hub, scored: str) -> list[tuple[Hub, tuple[str, ...]]]:
-    """Data sets with the splits that are had from each."""
-    if hub.train_path is None:
-        return [(hub, (scored, FEWSHOT_SPLIT) if hub.train else (scored,))]
-    return [(hub, (scored,)), (replace(hub, path=hub.train_path), (FEWSHOT_SPLIT,))]
+def lacks_training(data: Path, benchmark: Benchmark) -> bool:
+    """Whether the hub has a training split of the benchmark that is not below `data`."""
+    trained = benchmark.hub is not None and benchmark.hub.train
+    return trained and split_file(data, benchmark.directory, FEWSHOT_SPLIT) is None
+
+
+def fetch_training(data: Path, benchmark: Benchmark) -> None:
+    """Write the training split alone, where the data set has one; DataError where that cannot be had."""
+    if benchmark.hub is not None:
+        hub = replace(benchmark.hub, path=benchmark.hub.train_path or benchmark.hub.path)
+        write_some(data, benchmark.directory, _load(hub, benchmark.name, FEWSHOT_SPLIT), [FEWSHOT_SPLIT])
 
 
 def write_splits(
     data: Path, directory: str, found: tuple[Splits, str], scored: str, examples: Sequence[str] = ()
 ) -> None:
-    """Write the scored split of a data set, and those of examples that it has, where they are not there.
+    """Write the scored split of a data set, and before it those of examples that it has, where they are not there.
 
     `found` has the name of the data set beside it. DataError where it has no such split.
     """
@@ -53,8 +62,13 @@ def write_splits(
     if scored not in splits:
         known = ", ".join(map(str, splits))
         raise DataError(f"evaluation.source: {named} has no split {scored} for task {directory}; it has {known}")
-    for split in (*(split for split in examples if split in splits), scored):
-        if split_file(data, directory, split) is None:
+    write_some(data, directory, splits, [*examples, scored])
+
+
+def write_some(data: Path, directory: str, splits: Splits, wanted: Collection[str]) -> None:
+    """Write those of the wanted splits that a data set has, where they are not there."""
+    for split in wanted:
+        if split in splits and split_file(data, directory, split) is None:
             _write(data / directory / f"{split}.jsonl", splits[split])
 
 
@@ -68,10 +82,10 @@ def fetch_archive(data: Path, directory: str, split: str, address: str) -> None:
         _write(data / directory / f"{split}.jsonl", found)
 
 
-def _is_there(data: Path, benchmark: Benchmark | TranslationSet, split: str) -> bool:
+def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
     if isinstance(benchmark, TranslationSet):
         return benchmark.file.find_in(data) is not None
-    return split_file(data, benchmark.directory, split) is not None
+    return split_file(data, benchmark.directory, benchmark.split) is not None
 
 
 def _load(hub: Hub, task: str, split: str) -> Splits:
