@@ -1,17 +1,22 @@
 """Files of examples that prompts ask for and that are not beside the scored file: had from the hub, or done without."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from paribus.config.groups.evaluation import EvaluationConfig
+from paribus.config.identity import digest
 from paribus.errors import DataError, ParibusError
 from paribus.evaluation.borrowed.lookup import definition
-from paribus.evaluation.borrowed.records import fetch_examples, lacks_examples
+from paribus.evaluation.borrowed.records import asked_for, fetch_examples, lacks_examples
 from paribus.evaluation.preflight import wrong_names
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
-from paribus.evaluation.suites.hub import fetch_training, lacks_training
+from paribus.evaluation.suites.hub import fetch_training, lacks_training, training_set
 from paribus.evaluation.suites.registry import BENCHMARKS, is_ours
+from paribus.store import atomic
+from paribus.store.file_digests import is_writable
 
 
 @dataclass(frozen=True)
@@ -19,8 +24,12 @@ class MissingExamples:
     """Those of one task, whose scored file is there."""
 
     task: str
-    data: Path
-    include_path: str | None
+    directory: Path
+    split: str
+    data_set: str
+    """The hub's, with all that decides which splits it has."""
+    fetch: Callable[[], None] = field(compare=False)
+    """Writes the split where the data set has one; DataError where that cannot be had."""
 
 
 def missing_examples(config: EvaluationConfig) -> Iterator[MissingExamples]:
@@ -28,40 +37,44 @@ def missing_examples(config: EvaluationConfig) -> Iterator[MissingExamples]:
     if config.source != "hub" or config.data is None or wrong_names(config):
         return
     for name in config.tasks:
-        if any(config.task_shots(name)) and _missing(config, Path(config.data), name):
-            yield MissingExamples(name, Path(config.data), config.include_path)
+        with suppress(ParibusError):  # two files of one split, which are refused elsewhere
+            if any(config.task_shots(name)) and (found := _missing(config, Path(config.data), name)):
+                yield found
 
 
-def _missing(config: EvaluationConfig, data: Path, name: str) -> bool:
-    """False also where there is more than one file of a split, which is refused elsewhere."""
+def _missing(config: EvaluationConfig, data: Path, name: str) -> MissingExamples | None:
+    if not is_ours(name):
+        task = definition(config, name)
+        if split_file(data, name, task.scored_split) is None or not lacks_examples(data, task):
+            return None
+        fetch = partial(fetch_examples, data, task)
+        return MissingExamples(name, data / name, str(task.fewshot_split), asked_for(task), fetch)
+    ours = BENCHMARKS.get(name)
+    if ours is None or split_file(data, ours.directory, ours.split) is None or not lacks_training(data, ours):
+        return None
+    fetch = partial(fetch_training, data, ours)
+    return MissingExamples(name, data / ours.directory, FEWSHOT_SPLIT, training_set(ours), fetch)
+
+
+def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
+    """Write the file; where it cannot be had, or not be written, a line that says so and what is taken instead.
+
+    A data set without such a split has none to give. That is no error, and remembered in `cache`, so that it is not
+    asked for again.
+    """
+    absent = cache / f"{digest([missing.data_set, missing.split])[:32]}.absent"
+    if absent.is_file():
+        return None
     try:
-        if not is_ours(name):
-            task = definition(config, name)
-            return split_file(data, name, task.scored_split) is not None and lacks_examples(data, task)
-        found = BENCHMARKS.get(name)
-        there = found is not None and split_file(data, found.directory, found.split) is not None
-        return found is not None and there and lacks_training(data, found)
-    except ParibusError:
-        return False
-
-
-def fetch_missing(config: EvaluationConfig, missing: MissingExamples) -> str | None:
-    """Write the file; where it cannot be had, or not be written, a line that says so and what is taken instead."""
-    name = missing.task
-    benchmark = BENCHMARKS.get(name)
-    try:
-        if benchmark is not None:
-            directory, split = benchmark.directory, FEWSHOT_SPLIT
-            fetch_training(missing.data, benchmark)
-        else:
-            task = definition(config, name)
-            directory, split = name, str(task.fewshot_split)
-            fetch_examples(missing.data, task)
+        missing.fetch()
     except (DataError, OSError) as error:
         why = " ".join(str(error).removeprefix("evaluation.source: ").split())
-        path = missing.data / directory / f"{split}.jsonl"
         return (
-            f"evaluation.data: {path} is not there and cannot be fetched, so examples of task {name} are split off its "
-            f"scored file: {why}"
+            f"evaluation.data: {missing.directory / missing.split}.jsonl is not there and cannot be fetched, so "
+            f"examples of task {missing.task} are split off its scored file: {why}"
         )
+    if split_file(missing.directory.parent, missing.directory.name, missing.split) is None and is_writable(cache):
+        with suppress(OSError):  # what cannot be remembered is found again
+            cache.mkdir(parents=True, exist_ok=True)
+            atomic.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")
     return None

@@ -15,12 +15,13 @@ def fetch_prompt_examples(jobs: Sequence[Job], say: Callable[[str], None]) -> No
     They decide what is scored in all jobs, so they are fetched before the first is judged, and not where all artefacts
     of all jobs are stored: these were made without.
     """
-    configs = [job.config.evaluation for job in jobs]
-    missing = {each: config for config in configs for each in missing_examples(config)}
+    missing = {
+        each: OutputRoot.of(job.config).cache for job in jobs for each in missing_examples(job.config.evaluation)
+    }
     if not missing or all(map(_is_stored, jobs)):
         return
-    for each, config in missing.items():
-        if line := fetch_missing(config, each):
+    for each, cache in missing.items():
+        if line := fetch_missing(each, cache):
             say(line)
 
 

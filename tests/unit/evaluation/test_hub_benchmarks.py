@@ -26,6 +26,7 @@ from support.borrowed_tasks import CHOICES, write_records, write_tasks
 from support.experiments import composition_of
 
 HELLASWAG = BENCHMARKS["hellaswag"]
+FILES = {"data_files": {"test": "test.jsonl", "train": "more.jsonl"}}
 
 
 @pytest.fixture
@@ -70,8 +71,8 @@ def scored_alone(place: Path) -> Path:
 
 
 def fetched(evaluation: EvaluationConfig) -> list[str | None]:
-    """What is said of each file of examples that is asked for."""
-    return [fetch_missing(evaluation, each) for each in missing_examples(evaluation)]
+    """What is said of each file of examples that is asked for, with a memory in the working directory."""
+    return [fetch_missing(each, Path("memory")) for each in missing_examples(evaluation)]
 
 
 def test_a_training_split_is_fetched_where_the_scored_one_is_there_and_prompts_have_examples(place: Path) -> None:
@@ -104,11 +105,33 @@ def test_examples_that_cannot_be_had_are_split_off_and_said_to_be(place: Path) -
     assert isinstance(found, dict) and found["fewshot"] is None
 
 
-def test_a_data_set_without_the_training_split_is_no_error(place: Path) -> None:
+def test_a_data_set_without_the_training_split_is_no_error_and_looked_at_once(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scored = scored_alone(place)
     (place / "Rowan" / "hellaswag" / "train.jsonl").unlink()
-    assert fetched(replace(config(place / "data", "hellaswag"), shots=(2,))) == [None]
+    write_records(place / "own" / "words" / "test.jsonl", 6, seed=1)
+    tasks = write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": None})
+    write_records(place / "data" / "colours" / "test.jsonl", 6, seed=1)
+    evaluation = replace(config(place / "data", "hellaswag", "colours"), include_path=str(tasks), shots=(1,))
+    loaded: list[object] = []
+    load = datasets.load_dataset
+
+    def counted(*arguments: object, **options: object) -> object:
+        loaded.append(arguments[0])
+        return load(*arguments, **options)
+
+    monkeypatch.setattr(datasets, "load_dataset", counted)
+    for _ in range(3):
+        assert fetched(evaluation) == [None, None]
+        assert problems(evaluation) == []
+    assert loaded == ["Rowan/hellaswag", "own/words"]
     assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
+    assert [path.name for path in (place / "data" / "colours").iterdir()] == ["test.jsonl"]
+    write_records(place / "own" / "words" / "more.jsonl", 5, seed=2)
+    write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": FILES})
+    assert fetched(evaluation) == [None, None]
+    assert (place / "data" / "colours" / "train.jsonl").is_file(), "other files of a data set have other splits"
 
 
 def test_the_tasks_of_in_context_pretraining_have_examples_of_training_data() -> None:
@@ -224,7 +247,8 @@ def test_records_of_a_task_that_is_not_ours_are_fetched_once(place: Path) -> Non
     assert [path.name for path in files] == ["test.jsonl", "train.jsonl"]
     before = fingerprint(evaluation, FileDigests(place / "digests"))
     files[1].unlink()
-    assert problems(replace(evaluation, shots=(0,))) == fetched(replace(evaluation, shots=(0,))) == []
+    without = replace(evaluation, shots=(0,))
+    assert problems(without) == [] and fetched(without) == []
     assert not files[1].is_file()
     assert fetched(evaluation) == [None] and files[1].is_file()
     shutil.rmtree(place / "own")

@@ -63,11 +63,18 @@ def fetch_examples(data: Path, task: Definition) -> None:
 def _load(task: Definition) -> Splits:
     if not task.config.get("dataset_path"):
         raise DataError(f"evaluation.source: task {task.name} names no data set (dataset_path)")
-    options = {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
-    found: Splits = load(
-        _data_set(task), task.name, task.config["dataset_path"], task.config.get("dataset_name"), **options
-    )
+    path, name = task.config["dataset_path"], task.config.get("dataset_name")
+    found: Splits = load(_data_set(task), task.name, path, name, **_arguments(task))
     return found
+
+
+def asked_for(task: Definition) -> str:
+    """The data set with the arguments that it is loaded with."""
+    return f"{_data_set(task)} {json.dumps(_arguments(task), sort_keys=True, default=str)}"
+
+
+def _arguments(task: Definition) -> dict[str, Any]:
+    return {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
 
 
 def _data_set(task: Definition) -> str:

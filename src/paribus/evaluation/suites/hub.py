@@ -47,8 +47,17 @@ def lacks_training(data: Path, benchmark: Benchmark) -> bool:
 def fetch_training(data: Path, benchmark: Benchmark) -> None:
     """Write the training split alone, where the data set has one; DataError where that cannot be had."""
     if benchmark.hub is not None:
-        hub = replace(benchmark.hub, path=benchmark.hub.train_path or benchmark.hub.path)
-        write_some(data, benchmark.directory, _load(hub, benchmark.name, FEWSHOT_SPLIT), [FEWSHOT_SPLIT])
+        found = _load(_training_hub(benchmark.hub), benchmark.name, FEWSHOT_SPLIT)
+        write_some(data, benchmark.directory, found, [FEWSHOT_SPLIT])
+
+
+def training_set(benchmark: Benchmark) -> str:
+    """The data set that has the training split, by name and configuration; nothing for a benchmark on no hub."""
+    return _named(_training_hub(benchmark.hub)) if benchmark.hub is not None else ""
+
+
+def _training_hub(hub: Hub) -> Hub:
+    return replace(hub, path=hub.train_path or hub.path)
 
 
 def write_splits(
@@ -89,7 +98,7 @@ def _is_there(data: Path, benchmark: Benchmark | TranslationSet) -> bool:
 
 
 def _load(hub: Hub, task: str, split: str) -> Splits:
-    name = f"{hub.path} ({hub.name})" if hub.name else hub.path
+    name = _named(hub)
     options: dict[str, Any] = {}
     if hub.files:  # what the hub knows of the whole data set does not hold for a split of it
         options = {"data_files": {split: hub.files.format(split=split)}, "verification_mode": "no_checks"}
@@ -99,6 +108,10 @@ def _load(hub: Hub, task: str, split: str) -> Splits:
     found = load(name, task, hub.path, hub.name, streaming=True, **options)
     most = {FEWSHOT_SPLIT: hub.examples}
     return {part: _streamed(islice(records, most.get(part)), name, task) for part, records in found.items()}
+
+
+def _named(hub: Hub) -> str:
+    return f"{hub.path} ({hub.name})" if hub.name else hub.path
 
 
 def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
