@@ -250,6 +250,11 @@ def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_t
         assert section in page
 
 
+def test_what_is_counted_is_kept_with_all_its_digits() -> None:
+    found = [one for _, one in all_found(ROOT / "docs/findings.json") if one and one.interval is None and not one.apart]
+    assert found and [one.difference for one in found if one.difference == round(one.difference, 6)] == []
+
+
 Rows = list[list[str]]
 
 
