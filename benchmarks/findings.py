@@ -41,11 +41,11 @@ vocabulary differ somewhat from these.
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
 counted and not sampled; **not shown here**, where the interval holds 0, where what was measured is not what the claim
 is of, or was not kept (then a line below the table says so), and with `not run` where fewer than three seeds were
-trained, which says nothing of the claim. `mde` is the smallest true difference that so many seeds and items would show
-with a power of 80 % ([report.md](report.md)). What is counted has none; two numbers are the least and the greatest that
-it can be, where of an interval over seeds its ends alone were kept. Bits per byte are lower where a model is better.
-Intervals are of one claim each, not adjusted for how many there are; the tables of the runs adjust. What is `our
-question` is no claim of the paper, and not counted among them.
+trained or nothing was counted, which says nothing of the claim. `mde` is the smallest true difference that so many
+seeds and items would show with a power of 80 % ([report.md](report.md)). What is counted has none; two numbers are the
+least and the greatest that it can be, where of an interval over seeds its ends alone were kept. Bits per byte are lower
+where a model is better. Intervals are of one claim each, not adjusted for how many there are; the tables of the runs
+adjust. What is `our question` is no claim of the paper, and not counted among them.
 """
 VERSIONS = """ Runs that code of an earlier version made
 were read by that code, with the same command, which left what it found in [findings.json](findings.json)."""
@@ -101,7 +101,8 @@ def _untrained(left: Sequence[Untrained]) -> str:
     rows = [
         [claim.where, claim.says, claim.size, f"`{claim.experiment}`", claim.takes, verdict_of_all] for claim in left
     ]
-    return f"Never trained here; [costs.md](costs.md) has what it takes in hours:\n\n{table(head, rows)}"
+    told = "Neither trained nor counted here; [costs.md](costs.md) has what trainings take in hours:"
+    return f"{told}\n\n{table(head, rows)}"
 
 
 def _notes(found: Sequence[Claimed]) -> list[str]:
@@ -143,7 +144,7 @@ def _overrides(given: argparse.Namespace) -> Mapping[str, Sequence[str]]:
     own: dict[str, Sequence[str]] = dict.fromkeys(named, text)
     own["findings/translation"] = pairs
     own["findings/continual"] = [*text, f"start.run={given.start}"] if given.start else text
-    own["scaffold_bpe/figure_5"] = [*text, "tokenizer.vocab_size=32K"]
+    own["lbpe/table_6"] = [*text, "tokenizer.vocab_size=64K,128K"]
     return own
 
 

@@ -21,18 +21,19 @@ ENTROPY = "Entropy-Driven Pre-Tokenization (arXiv 2506.15889)"
 
 def claims() -> list[Claim]:
     """Those of which something was measured, or can be at our scale, in the order of the page."""
-    return [Claim(**_read(paper, entry)) for paper, entry in _entries() if "takes" not in entry]
+    return [Claim(**_read(paper, entry)) for paper, entry in entries() if "takes" not in entry]
 
 
 def untrained() -> list[Untrained]:
     """The others."""
-    return [Untrained(**_read(paper, entry)) for paper, entry in _entries() if "takes" in entry]
+    return [Untrained(**_read(paper, entry)) for paper, entry in entries() if "takes" in entry]
 
 
-def _entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
+def entries() -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Paper and claim, as the file has them."""
     content: Mapping[str, Sequence[Mapping[str, Any]]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))
-    for paper, entries in content.items():
-        yield from ((paper, entry) for entry in entries)
+    for paper, own in content.items():
+        yield from ((paper, entry) for entry in own)
 
 
 def _read(paper: str, entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,7 +46,8 @@ def _printed(given: str | Sequence[str]) -> str:
     if isinstance(given, str):
         return given
     experiment, row, other, *columns = given
-    paper = _paper(experiment)
+    paper = read_paper(experiment)
+    assert paper is not None
     labels, headings = [each.label for each in paper.rows], [column.label for column in paper.columns]
     numbers = dict(zip(labels, paper.numbers or (), strict=True))
     if other in headings:
@@ -63,10 +65,11 @@ def _printed(given: str | Sequence[str]) -> str:
 
 
 @cache
-def _paper(experiment: str) -> Paper:
+def read_paper(experiment: str) -> Paper | None:
+    """What the experiment file has of a paper's numbers; None where it prints none."""
     composed = compose_command(parse([f"experiment={experiment}"])).jobs[0].config.experiment
-    assert composed is not None and composed.paper is not None
-    return parse_block(composed.paper)
+    assert composed is not None
+    return None if composed.paper is None else parse_block(composed.paper)
 
 
 def _signed(value: float, text: str) -> str:

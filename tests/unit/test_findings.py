@@ -187,6 +187,42 @@ def test_what_papers_print_is_read_from_the_experiment_files() -> None:
     assert found["Table 5", "and better translations"] == "+0.45 BLEU"
     assert found["Table II", "tokens of 1-3 characters become rarer"] == "−0.97 %"
     assert found["Table 8", "and less redundancy"] == "−0.0004"
+    assert found["Table VI", "and of 128K"] == "+0.0007 bytes a token"
+    assert found["Figure 5", "and of 128K"] == "+58.99 %"
+    left = {(each.where, each.experiment, each.says): each.size for each in module("claims.papers").untrained()}
+    assert left["Table I", "lbpe/table_1", "and at 6.7B"] == "+0.63 to +1.60 points of accuracy"
+    assert left["Table 1", "scaffold_bpe/table_1", "also at 1.2B parameters"] == "+0.48 to +1.41 points of accuracy"
+    assert left["Table 6", "scaffold_bpe/table_6", "and in English and French"] == "+0.030 bytes a token"
+
+
+def test_every_row_of_a_papers_own_method_is_in_a_claim() -> None:
+    papers = module("claims.papers")
+    printed = [entry["printed"] for _, entry in papers.entries() if not isinstance(entry["printed"], str)]
+    claimed = {(experiment, label) for experiment, *labels in printed for label in labels}
+    methods = {"lbpe": "LBPE", "scaffold_bpe": "Scaffold-BPE", "in_context": "In-Context Pretraining"}
+    own = []
+    for folder, method in methods.items():
+        for file in sorted((ROOT / "experiments" / folder).glob("[!_]*.yaml")):
+            name = f"{folder}/{file.stem}"
+            paper = papers.read_paper(name)
+            own += [(name, row.label) for row in paper.rows if row.label.startswith(method)] if paper else []
+    again = {("lbpe/table_8", "LBPE")}  # with BPE at 468M, which Table I has
+    assert len(own) == 36 and sorted(set(own) - claimed - again) == []
+
+
+@pytest.mark.parametrize("experiment", ["lbpe/table_1", "scaffold_bpe/table_1"])
+def test_what_larger_models_take_is_what_the_page_of_costs_has(experiment: str) -> None:
+    page = (ROOT / "docs/costs.md").read_text(encoding="utf-8")
+    untrained = [each for each in module("claims.papers").untrained() if each.experiment == experiment]
+    assert len(untrained) == 2
+    for each in untrained:
+        told = re.fullmatch(r"(\d) trainings of (\d+)B tokens at (\S+) parameters", each.takes)
+        assert told is not None
+        trainings, tokens, parameters = told.groups()
+        (name,) = re.findall(
+            rf"^- (.*?): `paribus plan experiment={experiment} scale=paper_{parameters.lower()} ", page, re.M
+        )
+        assert f"| {name} | {trainings} | {tokens}.0B | {parameters} |" in page
 
 
 def test_every_claim_names_an_experiment_and_a_row_of_it() -> None:
