@@ -38,8 +38,9 @@ COMPARED = (
 )
 """What the paper says, and which method's F1 is compared with which; of the last it has no row."""
 NOTE = (
-    "the language model of predictive entropy is no GPT-2 of 24 layers: it has two, and was trained here for minutes. "
-    "Its difference is that of segmentation.md, and mde is reckoned from the interval there."
+    "the paper's predictive entropy is that of GPT-2, of 24 layers. What was measured is that of a model of two, "
+    "trained here for minutes, which does not judge that. Its difference is that of segmentation.md, and mde is reckoned "
+    "from the interval there."
 )
 
 
@@ -61,6 +62,7 @@ def _claim(says: str, method: str, other: str) -> Claim:
         row={"method": method},
         against={"method": other},
         ours=not known,
+        stands_in=PREDICTIVE in (method, other),
         note=NOTE if PREDICTIVE in (method, other) else "",
     )
 
