@@ -39,8 +39,8 @@ COMPARED = (
 """What the paper says, and which method's F1 is compared with which; of the last it has no row."""
 NOTE = (
     "the paper's predictive entropy is that of GPT-2, of 24 layers. What was measured is that of a model of two, "
-    "trained here for minutes, which does not judge that. Its difference is that of segmentation.md, and mde is reckoned "
-    "from the interval there."
+    "trained here for minutes, which does not judge that. Its difference is that of segmentation.md, and mde is "
+    "reckoned from the interval there."
 )
 
 
