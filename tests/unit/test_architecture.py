@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from paribus.pipeline.stages import STAGES
+from support.compositions import COMPOSING
 
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = ROOT / "src" / "paribus"
@@ -209,3 +210,7 @@ def test_a_benchmark_imports_what_is_there(path: Path) -> None:
             # A package may give names of its modules when they are asked for.
             lazy = "__getattr__" in names
             assert lazy or {alias.name for alias in node.names} <= names, node.module
+
+
+def test_files_that_are_named_to_share_a_process_are_there() -> None:
+    assert [name for name in COMPOSING if not (ROOT / "tests" / name).is_file()] == []
