@@ -155,6 +155,12 @@ def test_every_problem_is_reported_at_once_by_its_path() -> None:
     assert "388GiB" in found["corpus.limit"]
 
 
+def test_a_problem_of_the_command_and_of_its_jobs_is_told_once() -> None:
+    with pytest.raises(ConfigurationError) as refused:
+        compose_command(parse(["experiment.table.baseline={tokenizer: bpe}"]))
+    assert str(refused.value).count("Could not override") == 1
+
+
 @pytest.mark.parametrize("override", ["+model._target_=os.system", "+corpus.extra=1", "+anything={a: 1}"])
 def test_appended_keys_are_refused(override: str) -> None:
     assert len(problems(override)) == 1

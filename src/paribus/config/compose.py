@@ -76,7 +76,8 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
-        raise refuse(list(dict.fromkeys(problems)))
+        # Those of the whole command and of a job differ at most in the spaces with which Hydra tells an override.
+        raise refuse(list({"".join(str(problem).split()): problem for problem in problems}.values()))
     configured = [job for job in composed if job is not None]
     declared = (factor for job in configured for factor in job.config.factors)
     return Composition(tuple(configured), tuple(dict.fromkeys((*factors, *declared))), multirun, launcher)
