@@ -11,8 +11,7 @@ from paribus.config.arguments import parse
 from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.texts import HELDOUT_CLEAN, HELDOUT_CONCATENATED
 from paribus.pipeline.prepare import prepare
-from paribus.reporting.table.columns import AVERAGE
-from paribus.reporting.table.measures import BITS_PER_BYTE, HELDOUT_SETS
+from paribus.reporting.table.column import AVERAGE, BITS_PER_BYTE, HELDOUT_SETS
 
 SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "encoder=merge_rank,longest_first")
 TASKS = "evaluation.tasks=[continuation,squad]"

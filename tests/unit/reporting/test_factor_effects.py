@@ -12,9 +12,9 @@ from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.effects import Effect, effects
 from paribus.reporting.table.cells import Cell, Values
+from paribus.reporting.table.column import BITS_PER_BYTE
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.measures import BITS_PER_BYTE
 from support.bits_tables import rows as bits_rows
 from support.tables import config_of, record
 

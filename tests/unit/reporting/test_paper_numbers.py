@@ -14,9 +14,9 @@ from paribus.reporting.paper import paper as papers
 from paribus.reporting.paper.block import Paper, parse
 from paribus.reporting.paper.setting import PaperBudget, Setting
 from paribus.reporting.report import write_report
+from paribus.reporting.table.column import BESIDE
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import RunRecord
-from paribus.reporting.table.measures import BESIDE
 from support.experiments import experiment_of, of_tokenizers, paper_block, with_numbers
 from support.tables import config_of, record, with_texts
 

@@ -5,8 +5,8 @@ import io
 from rich.console import Console
 
 from paribus.reporting.formats.terminal import terminal_table
+from paribus.reporting.table.column import BITS_PER_BYTE, Column, of_texts
 from paribus.reporting.table.layout import TableEntry, TableLayout, TableLine
-from paribus.reporting.table.measures import BITS_PER_BYTE, Column, of_texts
 
 TASK = Column("continuation/0_shot", "continuation", "0-shot", "accuracy", "higher")
 SETS = [of_texts(name, "") for name in ("heldout_concatenated", "heldout_clean")]

@@ -13,10 +13,10 @@ from paribus.reporting.notes.notes import notes as all_notes
 from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.report import write_report
 from paribus.reporting.significance.crossed import LEVEL, crossed_tests, pooled_variance
+from paribus.reporting.table.column import BITS_PER_BYTE, Column
 from paribus.reporting.table.comparison import Comparison, compare
 from paribus.reporting.table.frame import MissingRun
 from paribus.reporting.table.layout import size
-from paribus.reporting.table.measures import BITS_PER_BYTE, Column
 from support.bits_tables import FACTORS, rows
 from support.tables import notes
 

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import change, readable
-from paribus.reporting.table.measures import Column
 from paribus.reporting.table.pairs import Difference, Place, pair_count, pair_differences
 
 MOST_DIFFERENCES = 3_000

@@ -21,9 +21,9 @@ from paribus.reporting.plots.lines.curves import LEARNING_CURVES
 from paribus.reporting.plots.looks import looks_of
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import TableLayout, TableLine, change, heading, link
-from paribus.reporting.table.measures import Column
 
 TEMPLATE, SCRIPT = "page.html.j2", "page.js"
 _MOST_TESTS = 2_000

@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from paribus.reporting.notes.summary import Finding, State
+from paribus.reporting.table.column import HELDOUT_SETS
 from paribus.reporting.table.layout import TableEntry, TableLayout
-from paribus.reporting.table.measures import HELDOUT_SETS
 
 _NARROW, _LONGEST_LABEL, _LONGEST_TABLE = 80, 16, 60
 _STYLE: Mapping[str, Any] = MappingProxyType({"box": SIMPLE_HEAD, "show_edge": False, "padding": (0, 1, 0, 0)})

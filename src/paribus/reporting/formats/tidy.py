@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 
 from paribus.reporting.paper.paper import Beside, Published
 from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.measures import Column
 
 _TEXT, _NUMBER, _COUNT = pa.string(), pa.float64(), pa.int64()
 _FIELDS: tuple[tuple[str, pa.DataType], ...] = (

@@ -6,7 +6,7 @@ from paribus.reporting.items.answers import Answers
 from paribus.reporting.items.item_text import NO_TEXT
 from paribus.reporting.items.listed import ListedItem, Overview
 from paribus.reporting.items.scored import Scored
-from paribus.reporting.table.measures import PERCENT
+from paribus.reporting.table.column import PERCENT
 
 _BITS = {
     "choice_bits": "Bits are minus log2 of the right choice's share of the choices' probabilities.",

@@ -9,10 +9,10 @@ import numpy as np
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
+from paribus.reporting.table.column import BITS_PER_BYTE, METRICS, Column
 from paribus.reporting.table.columns import columns_of
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.frame import RunRecord
-from paribus.reporting.table.measures import BITS_PER_BYTE, METRICS, Column
 from paribus.reporting.table.score_lines import Remembered
 from paribus.reporting.table.scores import Heldout, RunScores, load
 

@@ -13,8 +13,8 @@ from paribus.reporting.formats.shown_text import beginning, end
 from paribus.reporting.items.listed import ListedItem, Overview, RowOfItem
 from paribus.reporting.items.pairs import Pair
 from paribus.reporting.items.scored import Kind, Scored
+from paribus.reporting.table.column import PERCENT
 from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.measures import PERCENT
 
 _INDENT = 3
 _LINES_OF_TEXT = 3

@@ -12,10 +12,10 @@ from paribus.reporting.notes.trainings import averaged_weights, goes_on_otherwis
 from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.columns import AVERAGE, cut_alike
+from paribus.reporting.table.column import AVERAGE, CONCATENATED, HELDOUT_SETS, Column
+from paribus.reporting.table.columns import cut_alike
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import EXPLORATORY, heading, size, spread_shows
-from paribus.reporting.table.measures import CONCATENATED, HELDOUT_SETS, Column
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from paribus.config.units import format_size
+from paribus.reporting.table.column import BATCH_BYTES, CONTEXT_BYTES, STEPS, Column
 from paribus.reporting.table.columns import unequal
 from paribus.reporting.table.comparison import Comparison
-from paribus.reporting.table.measures import BATCH_BYTES, CONTEXT_BYTES, STEPS, Column
 
 _WORDS: tuple[tuple[Column, str, Callable[[float], str]], ...] = (
     (STEPS, "steps", "{:,.0f}".format),

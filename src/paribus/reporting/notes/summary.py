@@ -10,9 +10,9 @@ from paribus.reporting.notes.verdict import verdict
 from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.effects import Effect
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import change, heading, readable, unit_of
-from paribus.reporting.table.measures import Column
 
 State = Literal["better", "worse", "different", "undecided", "unjudged"]
 _SHORT_COMMIT = 9

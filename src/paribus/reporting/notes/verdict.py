@@ -8,9 +8,10 @@ from paribus.reporting.significance.crossed import LEVEL
 from paribus.reporting.significance.judgement import too_few_items
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import change, heading, readable, size, unit_of
-from paribus.reporting.table.measures import Column, finite
+from paribus.reporting.table.measures import finite
 
 _BEGINNING = "What these numbers allow one to say: "
 

@@ -7,8 +7,8 @@ from typing import Any
 from paribus.reporting.notes.prompts import some
 from paribus.reporting.paper.block import Paper, PaperColumn, PaperRow
 from paribus.reporting.paper.setting import Setting, described
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.measures import Column
 
 ABSENT = "—"
 

@@ -24,10 +24,10 @@ from paribus.reporting.plots.tokens import Segmentation, token_frequencies, toke
 from paribus.reporting.plots.vocabularies import OverlapMatrix, overlap_plot
 from paribus.reporting.significance.items import CONFIDENCE
 from paribus.reporting.table.cells import Cell
-from paribus.reporting.table.columns import AVERAGE
+from paribus.reporting.table.column import AVERAGE, Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
-from paribus.reporting.table.measures import Column, finite
+from paribus.reporting.table.measures import finite
 
 MOST_ROWS = 24
 """Rows that a picture has room for."""

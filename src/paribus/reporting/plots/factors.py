@@ -10,9 +10,9 @@ from paribus.reporting.notes.summary import Finding
 from paribus.reporting.plots.looks import looks_of
 from paribus.reporting.plots.marks import mark
 from paribus.reporting.plots.picture import Plot, picture
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison
 from paribus.reporting.table.layout import heading
-from paribus.reporting.table.measures import Column
 
 NAME = "factors"
 MOST = 24

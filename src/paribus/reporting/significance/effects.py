@@ -19,7 +19,8 @@ from paribus.reporting.significance.judgement import by_seed, pooled_by_row, too
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.significance.quantile import Quantile
 from paribus.reporting.table.cells import Cell, Values
-from paribus.reporting.table.measures import Column, finite
+from paribus.reporting.table.column import Column
+from paribus.reporting.table.measures import finite
 
 MOST_EFFECTS = 60
 """Contrasts of one measure; of more values than that a table says enough by its rows."""

@@ -10,7 +10,8 @@ from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, cr
 from paribus.reporting.significance.items import Matrix, Vector, holm, paired_tests, unpaired_t_test
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell, Cells, Values, seed_means
-from paribus.reporting.table.measures import Column, finite
+from paribus.reporting.table.column import Column
+from paribus.reporting.table.measures import finite
 
 
 def tested(

@@ -16,9 +16,10 @@ from paribus.reporting.notes.trainings import held_seeds
 from paribus.reporting.significance.judgement import tested, too_few_items
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Values, cells_of, item_averages
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading, size
-from paribus.reporting.table.measures import Column, measure
+from paribus.reporting.table.measures import measure
 
 DRAWS = 1_000
 FEWEST_RUNS = 2 * SEEDS_TO_JUDGE

@@ -9,7 +9,8 @@ import numpy as np
 
 from paribus.reporting.significance.crossed import CrossedTest, SeedVariance, half_width, within_rows
 from paribus.reporting.significance.items import Matrix, PairedTest, Vector, standard_errors
-from paribus.reporting.table.measures import Column, finite, perplexity
+from paribus.reporting.table.column import Column
+from paribus.reporting.table.measures import finite, perplexity
 
 Values = Mapping[int, Matrix]
 """By seed: shape (checkpoints, items)."""

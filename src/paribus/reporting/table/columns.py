@@ -7,13 +7,16 @@ from typing import Any
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.validate import unknown
 from paribus.errors import ConfigurationError
-from paribus.reporting.table.measures import (
+from paribus.reporting.table.column import (
+    AVERAGE,
     BATCH_BYTES,
     BESIDE,
     BITS_PER_BYTE,
     CONCATENATED,
     CONTEXT_BYTES,
+    FIXED,
     HELDOUT_SETS,
+    MEASURES,
     METRICS,
     PERCENT,
     STATISTICS,
@@ -26,15 +29,13 @@ from paribus.reporting.table.measures import (
     choose_metric,
     of_texts,
     perplexity_of_texts,
-    share,
 )
+from paribus.reporting.table.measures import share
 from paribus.reporting.table.scores import RunScores
 
-AVERAGE = "average"
 PERPLEXITY = "perplexity"
 ALIKE = 1.01
 """How many times the smallest of some sizes the largest may be."""
-_FIXED = (BITS_PER_BYTE, *STATISTICS, UNIFORMITY, *TRAINING)
 Available = Mapping[str, Mapping[str, tuple[int, ...]]]
 """Task -> metric -> numbers of shots, of all runs together."""
 
@@ -103,7 +104,7 @@ class _Maker:
 
     def named(self, name: str) -> list[Column]:
         """What an entry of `table.columns` stands for."""
-        fixed = {column.key: column for column in _FIXED} | self.texts
+        fixed = {column.key: column for column in FIXED} | self.texts
         fixed |= {f"{texts}:{PERPLEXITY}": perplexity_of_texts(column) for texts, column in self.texts.items()}
         if name in fixed:
             return [fixed[name]]
@@ -131,7 +132,7 @@ class _Maker:
         """A name that is no measure is taken for a task that nobody has scored yet, unless it looks like a slip."""
         import difflib
 
-        known = [*self.available, *self.texts, *self.groups, AVERAGE, *(column.key for column in _FIXED)]
+        known = [*self.available, *self.texts, *self.groups, *MEASURES]
         if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
             raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 

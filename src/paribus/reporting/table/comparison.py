@@ -15,10 +15,11 @@ from paribus.reporting.significance.effects import Effect, effects
 from paribus.reporting.significance.judgement import tested, with_best, without_inference
 from paribus.reporting.table.arrangement import Labels, baselines, factors_of, ordered
 from paribus.reporting.table.cells import Cell, Cells, Values, cells_of, item_averages, shown
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.columns import columns_of, primary_of
 from paribus.reporting.table.fitting import LeftOut, cut_alike, fitting
 from paribus.reporting.table.frame import MissingRun, RunRecord
-from paribus.reporting.table.measures import Column, fewest_items, measure
+from paribus.reporting.table.measures import fewest_items, measure
 from paribus.reporting.table.score_lines import Remembered
 from paribus.reporting.table.scores import RunScores, load
 

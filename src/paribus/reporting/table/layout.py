@@ -13,8 +13,8 @@ from paribus.reporting.paper.paper import ABSENT, Beside
 from paribus.reporting.significance.judgement import most_seeds
 from paribus.reporting.significance.least import SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.column import Column, Kind
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
-from paribus.reporting.table.measures import Column, Kind
 
 _ROUNDING = 1e-9
 _FORMATS: Mapping[Kind, Callable[[float], str]] = MappingProxyType(

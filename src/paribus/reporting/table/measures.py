@@ -1,200 +1,15 @@
-"""The columns a table can have, and each run's values for them."""
+"""Each run's values for the columns of a table."""
 
 import math
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from paribus.reporting.significance.items import Matrix, Vector
+from paribus.reporting.table.column import UNIFORMITY, Column, MeasuredTask
 from paribus.reporting.table.scores import RunScores
-
-Kind = Literal[
-    "accuracy", "percent", "bits_per_byte", "perplexity", "score", "ratio", "count", "size", "flops", "hours", "loss"
-]  # fmt: skip
-"""`accuracy` is a share, shown in %; `percent` one of a whole corpus, whose items have linearised values; `perplexity`
-is measured and tested in bits, and shown as 2 to their mean; `score` is any other number that items have."""
-Better = Literal["higher", "lower"]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """A metric that tasks are reported by."""
-
-    better: Better
-    family: str
-    """Metrics of one family measure alike: the average over tasks is of one."""
-    source: str = ""
-    """The metric of items that it is computed from, where that has another name."""
-
-
-METRICS: Mapping[str, Metric] = MappingProxyType(
-    {
-        "acc": Metric("higher", "accuracy"),
-        "exact_match": Metric("higher", "exact match"),
-        "em": Metric("higher", "exact match"),
-        "f1": Metric("higher", "F1"),
-        "acc_norm": Metric("higher", "accuracy"),
-        "acc_bytes": Metric("higher", "accuracy"),
-        "precision": Metric("higher", "precision"),
-        "recall": Metric("higher", "recall"),
-        "mcc": Metric("higher", "Matthews correlation"),
-        "bleu": Metric("higher", "BLEU"),
-        "tokenized_bleu": Metric("higher", "tokenized BLEU"),
-        "chrf": Metric("higher", "chrF"),
-        "rouge_geometric_mean": Metric("higher", "ROUGE"),
-        "rouge1": Metric("higher", "ROUGE-1"),
-        "rouge2": Metric("higher", "ROUGE-2"),
-        "rougeL": Metric("higher", "ROUGE-L"),
-        "bits_per_byte": Metric("lower", "bits per byte"),
-        "choice_bits": Metric("lower", "bits of the right choice"),
-        "target_bits": Metric("lower", "bits of the target"),
-        "perplexity": Metric("lower", "perplexity", source="target_bits"),
-        "word_f1": Metric("higher", "F1 of words"),
-        "word_precision": Metric("higher", "precision of words"),
-        "word_recall": Metric("higher", "recall of words"),
-    }
-)
-"""Known metrics, those that a task is rather reported by first."""
-
-
-PERCENT: Mapping[str, str] = MappingProxyType(
-    {
-        "bleu": "BLEU",
-        "tokenized_bleu": "tokenized BLEU",
-        "rouge_geometric_mean": "ROUGE",
-        "word_precision": "precision",
-        "word_recall": "recall",
-        "word_f1": "F1",
-    }
-)
-"""Metrics of a whole corpus, and the labels of their columns."""
-WORDS = ("word_precision", "word_recall", "word_f1")
-"""What a segmented corpus is reported by: none says much alone."""
-BESIDE: Mapping[str, str] = MappingProxyType({"bleu": "tokenized_bleu"})
-"""What a task is reported by beside the metric that it is rather reported by."""
-
-
-@dataclass(frozen=True)
-class MeasuredTask:
-    """One task of a column: the shot counts and the metric that enter it."""
-
-    task: str
-    shots: tuple[int, ...]
-    metric: str
-
-    @property
-    def scored(self) -> str:
-        """The metric of items that its values are."""
-        known = METRICS.get(self.metric)
-        return known.source if known and known.source else self.metric
-
-    @property
-    def family(self) -> str:
-        """What its metric measures, in words."""
-        known = METRICS.get(self.metric)
-        return known.family if known else self.metric
-
-    @property
-    def better(self) -> Better | None:
-        """Which direction of its metric is better; None where nobody said."""
-        known = METRICS.get(self.metric)
-        return known.better if known else None
-
-
-@dataclass(frozen=True)
-class Column:
-    """One measure: where its values come from, how they read, and which direction is better."""
-
-    key: str
-    group: str
-    label: str
-    kind: Kind
-    better: Better | None = None
-    parts: tuple[MeasuredTask, ...] = ()
-    field: str = ""
-    """Key of a training's result or an evaluation's statistics; of bits per byte the set of texts, none of held-out."""
-    main: bool = True
-    """Whether it stays where there is little room."""
-    decimals: int | None = None
-    """Digits after the point; None for those of its kind."""
-
-    @property
-    def scored(self) -> bool:
-        """Whether it is a mean over items or documents, so that it has a standard error and a test."""
-        return self.kind in ("accuracy", "percent", "bits_per_byte", "perplexity", "score")
-
-    @property
-    def of_model(self) -> bool:
-        """Whether it is of trained models, so that another seed would change it."""
-        if self.parts:
-            return any(part.metric not in WORDS for part in self.parts)
-        return self.scored or self.kind == "loss" or self.key == UNIFORMITY.key
-
-    @property
-    def factor(self) -> float:
-        """What a value is multiplied by to be shown."""
-        return 100.0 if self.kind in ("accuracy", "percent") else 1.0
-
-    @property
-    def families(self) -> tuple[str, ...]:
-        """What its tasks are reported by, in words."""
-        return tuple(dict.fromkeys(part.family for part in self.parts))
-
-
-BITS_PER_BYTE = Column("bits_per_byte", "Held-out text", "bits / byte", "bits_per_byte", "lower")
-
-
-HELDOUT_SETS: Mapping[str, str] = MappingProxyType({"heldout_clean": "clean", "heldout_concatenated": "concatenated"})
-"""Sets of texts that are held-out documents of the corpus, and the labels of their columns."""
-
-
-CONCATENATED = "_concatenated"
-"""Ends the name of a set of texts that stand end to end in random order."""
-_PERPLEXITY = "perplexity"
-
-
-def of_texts(name: str, named: Mapping[str, str]) -> Column:
-    """The column of a set of texts, in bits a byte; `named` has what sets are called."""
-    if name in HELDOUT_SETS:
-        return replace(BITS_PER_BYTE, key=f"{name}/bits_per_byte", label=HELDOUT_SETS[name], field=name)
-    whole = name.removesuffix(CONCATENATED)
-    label = "bits / byte" if whole == name else "end to end"
-    return Column(f"{name}/bits_per_byte", named.get(whole, whole), label, "bits_per_byte", "lower", field=name)
-
-
-def perplexity_of_texts(texts: Column) -> Column:
-    """The same in perplexity a token, which only rows that cut the texts alike share."""
-    return replace(texts, key=f"{texts.field}/{_PERPLEXITY}", label=_PERPLEXITY, kind="perplexity")
-
-
-STATISTICS = (
-    Column("bytes_per_token", "Text", "bytes / token", "ratio", "higher", field="bytes_per_token"),
-    Column("tokens_per_word", "Text", "tokens / word", "ratio", "lower", field="tokens_per_word", main=False),
-    Column("entropy", "Text", "entropy", "ratio", field="entropy", main=False),
-    Column("redundancy", "Text", "redundancy", "ratio", field="redundancy", main=False),
-    Column("renyi_efficiency", "Text", "Rényi efficiency", "ratio", field="renyi_efficiency", main=False),
-    Column("unused_tokens", "Text", "unused tokens", "count", field="unused_tokens", main=False),
-)
-UNIFORMITY = Column("uniformity", "Embeddings", "uniformity", "ratio", main=False)
-STEPS = Column("steps", "Training", "steps", "count", field="steps", main=False)
-BATCH_BYTES = Column("batch_bytes", "Training", "text / step", "size", field="batch_bytes", main=False)
-CONTEXT_BYTES = Column("context_bytes", "Training", "text / context", "size", field="context_bytes", main=False)
-TRAINING = (
-    Column("tokens", "Training", "tokens", "count", field="tokens"),
-    Column("text_bytes", "Training", "text", "size", field="text_bytes"),
-    Column("final_loss", "Training", "final loss", "loss", field="final_loss"),
-    Column("epochs", "Training", "epochs", "ratio", field="epochs", main=False),
-    STEPS,
-    BATCH_BYTES,
-    CONTEXT_BYTES,
-    Column("parameters", "Training", "parameters", "count", field="parameters"),
-    Column("flops", "Training", "FLOPs", "flops", field="flops"),
-    Column("device_hours", "Training", "device-hours", "hours", field="device_hours", main=False),
-)
 
 
 def measure(column: Column, training: Mapping[str, Any], scores: RunScores | None) -> Matrix | None:
@@ -267,11 +82,6 @@ def share(values: Sequence[Matrix]) -> bool:
     """Whether these scores are shares of one, so that they read as percentages."""
     finite = [value[np.isfinite(value)] for value in values]
     return all(not len(value) or (value.min() >= 0 and value.max() <= 1) for value in finite)
-
-
-def choose_metric(available: Sequence[str]) -> str:
-    """The metric a task is reported by: accuracy where it has one, as the papers do."""
-    return next((metric for metric in METRICS if metric in available), min(available))
 
 
 def finite(value: float | None) -> bool:

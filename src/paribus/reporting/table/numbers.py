@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paribus.config.groups.experiment import default_table
+from paribus.reporting.table.column import METRICS, Column
 from paribus.reporting.table.columns import columns_of
-from paribus.reporting.table.measures import METRICS, Column, measure, perplexity
+from paribus.reporting.table.measures import measure, perplexity
 from paribus.reporting.table.scores import RunScores, load
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from paribus.reporting.plots.lines.rows import lines_of
 from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
 from paribus.reporting.table.cells import Cell
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow, cells_by_column
 from paribus.reporting.table.layout import heading
-from paribus.reporting.table.measures import Column
 
 FEWEST = 3
 """Checkpoints that make a curve."""

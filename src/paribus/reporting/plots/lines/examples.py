@@ -6,8 +6,8 @@ from dataclasses import replace
 from paribus.reporting.plots.lines.rows import lines_of
 from paribus.reporting.plots.lines.series import Axis, Panel, series_plot
 from paribus.reporting.plots.picture import Plot
+from paribus.reporting.table.column import Column, MeasuredTask
 from paribus.reporting.table.comparison import Comparison, ComparisonRow, cells_by_column
-from paribus.reporting.table.measures import Column, MeasuredTask
 
 FEWEST = 3
 """Numbers of examples that make a curve."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from paribus.reporting.plots.lines.series import Axis, Line, Panel, series_plot
 from paribus.reporting.plots.looks import Looks
 from paribus.reporting.plots.picture import Plot
+from paribus.reporting.table.column import Column
 from paribus.reporting.table.comparison import Comparison, ComparisonRow
 from paribus.reporting.table.layout import heading
-from paribus.reporting.table.measures import Column
 
 _MOST_LINES = 12
 
