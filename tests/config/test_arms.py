@@ -15,7 +15,7 @@ from paribus.config.reference.files import Option, options
 from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.prepare import prepare
-from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.prepared_run import factor_labels
 
 ARMS = options(ARM)
 ROOT = Path(__file__).parents[2]

@@ -16,9 +16,9 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.equality import undeclared
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare, refuse_idle_factors
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.record.recorder import Recorder
-from paribus.pipeline.record.records import collect, factor_labels
+from paribus.pipeline.record.records import collect
 from paribus.planning.plan import make_plan
 from paribus.planning.show import show_plan
 

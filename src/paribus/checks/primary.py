@@ -25,7 +25,7 @@ def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]
         return
     tasks = _tasks(configs, table)
     groups = [name for name, members in (table.groups or {}).items() if set(members) & set(tasks)]
-    measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *_texts(configs)]))
+    measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *text_measures(configs)]))
     shown = {task_of(name) for name in table.columns} | set(table.columns)
     for position, name in enumerate(table.primary):
         path = f"experiment.table.primary[{position}]"
@@ -60,15 +60,20 @@ def task_of(name: str) -> str:
 
 def _tasks(configs: Sequence[RunConfig], table: TableConfig) -> list[str]:
     """What runs are scored on; and what a table shows without that, as those of papers do."""
+    known = set(task_names())
+    return [*scored_tasks(configs), *(task for name in table.columns if (task := task_of(name)) in known)]
+
+
+def scored_tasks(configs: Sequence[RunConfig]) -> list[str]:
+    """What runs are scored on, once for each run that is."""
     scored = [task for config in configs for task in config.evaluation.tasks]
     tuned = [
         task for each in configs if isinstance(each.finetuning, ScrollsFinetuning) for task in each.finetuning.tasks
     ]
-    known = set(task_names())
-    return [*scored, *tuned, *(task for name in table.columns if (task := task_of(name)) in known)]
+    return [*scored, *tuned]
 
 
-def _texts(configs: Sequence[RunConfig]) -> list[str]:
+def text_measures(configs: Sequence[RunConfig]) -> list[str]:
     """Sets of texts, whose measures have their name."""
     named = [name for config in configs for name in config.evaluation.texts]
     streams = [config.evaluation for config in configs if config.evaluation.concatenated]

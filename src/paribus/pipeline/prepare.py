@@ -9,9 +9,11 @@ from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
+from paribus.checks.table_slips import slipped_baseline, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.experiment import default_table
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import chosen, digest
@@ -27,8 +29,10 @@ from paribus.pipeline.idle_factors import idle_factors
 from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.paper import block as paper_block
+from paribus.reporting.table.arrangement import unknown_factors
+from paribus.reporting.table.column import MEASURES
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
@@ -68,7 +72,7 @@ def _short(override: str) -> str:
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_made: bool = True) -> list[PreparedRun]:
     """Graphs of all runs; one error with every missing file, unknown task and unfit checkpoint of all of them, and with
-    what is wrong with the paper's table of their experiment and with the measures that decide it.
+    what is wrong with the paper's table of their experiment, and with names in its own.
 
     With `tolerate_missing`, which commands use that only read, files outside the configuration may be absent, and
     devices; nothing is remembered then. Where jobs run elsewhere, they judge devices themselves.
@@ -92,7 +96,10 @@ def _prepare(
     experiment = composition.jobs[0].config.experiment
     paper = experiment.paper if experiment else None
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
-    problems += [Problem(*problem) for problem in impossible_primary([job.config for job in composition.jobs])]
+    configs = [job.config for job in composition.jobs]
+    table = (experiment.table if experiment else None) or default_table()
+    problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table)]
+    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, MEASURES))]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
@@ -125,6 +132,8 @@ def _prepare(
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
+    labels = [factor_labels(run, composition.factors) for run in runs]
+    problems += [Problem(*problem) for problem in slipped_baseline(labels, table)]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

@@ -1,10 +1,15 @@
 """A run of a command, ready to be made."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from paribus.config.compose import Job
+from paribus.config.identity import chosen
 from paribus.pipeline.graph import Node, needed_for
 from paribus.pipeline.output_root import run_id
+
+ABSENT = "—"
+"""Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
 
 
 @dataclass(frozen=True)
@@ -27,3 +32,10 @@ class PreparedRun:
     def run_id(self) -> str:
         """Identifier of the run."""
         return run_id(self.nodes)
+
+
+def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
+    """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
+    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
+    typed = {name.replace("/", "."): value for name, value in typed.items()}
+    return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}

@@ -16,8 +16,7 @@ from paribus.errors import ConfigurationError, ParibusError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import make
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.show.display import open_console
 from paribus.pipeline.vocabularies import overlap_matrix
 from paribus.reporting.table.arrangement import baselines, ordered

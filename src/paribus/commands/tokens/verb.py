@@ -18,8 +18,7 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.tokenizers.tables import named
 
 if TYPE_CHECKING:

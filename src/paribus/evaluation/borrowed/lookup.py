@@ -46,6 +46,13 @@ def members(include_path: str | None, name: str) -> list[str]:
     return [] if any(name in place.tasks for place in places) else _within(name, places)
 
 
+def is_borrowed(name: str, include_path: str | None) -> bool:
+    """Whether lm-eval, or `evaluation.include_path` where that is there, has a task, group or tag of that name."""
+    included = _names(include_path) if include_path and Path(include_path).is_dir() else None
+    places = [place for place in (included, harness_names()) if place]
+    return any(name in names for place in places for names in (place.tasks, place.groups, place.tags))
+
+
 def _included(config: EvaluationConfig) -> Names | None:
     return _names(config.include_path)
 

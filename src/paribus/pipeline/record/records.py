@@ -6,12 +6,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paribus.config.identity import chosen
 from paribus.errors import NumericalError, ParibusError
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.record.made_with import environment, harmless_packages
 from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.record.run_state import STOPPED, read_state
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from paribus.reporting.table.frame import MissingRun, RunRecord
 
 MEASURING_STAGES = ("training", EVALUATION, FINETUNING)
-ABSENT = "—"
-"""Label of a run at a factor that its choices do not have: the vocabulary size of `tokenizer=bytes`."""
 _MADE_AGAIN = "the same `paribus run` makes it again"
 
 
@@ -97,13 +94,6 @@ def _by_another_version(run: PreparedRun, others: Sequence[Mapping[str, Any]]) -
             )
             return f"run {record['run_id']} is of another version ({differing}); {_MADE_AGAIN}"
     return None
-
-
-def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
-    """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
-    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
-    typed = {name.replace("/", "."): value for name, value in typed.items()}
-    return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
 
 
 def _compared(record: Mapping[str, Any], run: PreparedRun) -> dict[str, Any]:

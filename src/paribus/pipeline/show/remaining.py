@@ -9,8 +9,7 @@ from paribus.config.groups.execution import SweepConfig
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.show.display import Display, duration
 from paribus.pipeline.stages import EVALUATION
 from paribus.store import atomic

@@ -6,8 +6,7 @@ from paribus.evaluation.suites.registry import CONTINUATION
 from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import JudgedTokens, other_tokens, run_name
-from paribus.pipeline.prepared_run import PreparedRun
-from paribus.pipeline.record.records import factor_labels
+from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 
 _ITEMS = (

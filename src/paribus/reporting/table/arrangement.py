@@ -1,6 +1,6 @@
 """The order of a table's rows, and which row each is compared with."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from paribus.config.groups.experiment import TableConfig
 from paribus.config.validate import unknown
@@ -15,16 +15,18 @@ def factors_of(factors: Sequence[str], table: TableConfig) -> tuple[str, ...]:
     Raises:
         ConfigurationError: the experiment file names a factor that the runs do not have.
     """
-    named = {
-        "rows": table.rows,
-        "order": tuple(table.order or ()),
-        "baseline": tuple(table.baseline or ()),
-    }
+    for path, message in unknown_factors(factors, table):
+        raise ConfigurationError(f"{path}: {message}")
+    return tuple(dict.fromkeys((*table.rows, *factors)))
+
+
+def unknown_factors(factors: Sequence[str], table: TableConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of each factor that the experiment file names and that the runs do not have."""
+    named = {"rows": table.rows, "order": table.order or {}, "baseline": table.baseline or {}}
     for block, names in named.items():
         for name in names:
             if name not in factors:
-                raise ConfigurationError(f"experiment.table.{block}: factor {unknown(name, list(factors))}")
-    return tuple(dict.fromkeys((*table.rows, *factors)))
+                yield f"experiment.table.{block}", f"factor {unknown(name, list(factors))}"
 
 
 def ordered(labels: Sequence[Labels], factors: Sequence[str], table: TableConfig) -> list[Labels]:

@@ -1,0 +1,68 @@
+"""Slips in the names of an experiment's table, told before anything runs."""
+
+from pathlib import Path
+
+import pytest
+
+from paribus.checks.command import compose_command
+from paribus.checks.table_slips import is_slip
+from paribus.config.arguments import parse
+from paribus.errors import ConfigurationError
+from paribus.pipeline.prepare import prepare
+
+SWEEP = ("-m", "scale=tiny", "corpus=pydocs_small", "tokenizer=bpe,scaffold_bpe")
+
+
+def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
+    given = [f"+experiment.table.{field}" for field in fields]
+    composition = compose_command(parse([*SWEEP, f"root={tmp_path}", *given]))
+    try:
+        prepare(composition, tolerate_missing=tolerate_missing)
+    except ConfigurationError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        ("columns=[boolq,squad:f1,hellaswag/5_shot,average,flops,heldout_clean,bits_per_byte]",),
+        ("columns=[reading]", "groups={reading:[race_high,squad]}"),
+        ("columns=[copa,xcopa_et,of_my_own]", "metrics={boolq:acc}"),
+        ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[scaffold_bpe,bpe]}"),
+        ("baseline={tokenizer:unigram}",),
+    ],
+)
+def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str, ...], tmp_path: Path) -> None:
+    assert refused(tmp_path, *fields) == ""
+
+
+@pytest.mark.parametrize(
+    ("field", "told"),
+    [
+        ("columns=[bits_per_byte,flop]", "experiment.table.columns[1]: 'flop' is unknown; did you mean 'flops'?"),
+        ("columns=[boolqq/5_shot]", "experiment.table.columns[0]: 'boolqq/5_shot' is unknown; did you mean 'boolq'?"),
+        ("groups={reading:[race_hihg]}", "groups.reading[0]: 'race_hihg' is unknown; did you mean 'race_high'?"),
+        ("metrics={squadd:f1}", "experiment.table.metrics.squadd: 'squadd' is unknown; did you mean 'squad'?"),
+        ("baseline={tokenizer:bp}", "experiment.table.baseline.tokenizer: 'bp' is unknown; did you mean 'bpe'?"),
+        ("baseline={tokeniser:bpe}", "experiment.table.baseline: factor 'tokeniser' is unknown; did you mean 'token"),
+        ("rows=[encodr]", "experiment.table.rows: factor 'encodr' is unknown; "),
+        ("order={tokeniser:[bpe]}", "experiment.table.order: factor 'tokeniser' is unknown; "),
+    ],
+)
+def test_a_slip_is_refused_by_its_path_in_a_plan_and_before_a_run(field: str, told: str, tmp_path: Path) -> None:
+    for tolerate_missing in (True, False):
+        assert told in refused(tmp_path, field, tolerate_missing=tolerate_missing)
+
+
+def test_a_task_of_lm_eval_or_of_the_user_is_no_slip_of_another(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("task: boolqs\ndataset_path: mine\n", encoding="utf-8")
+    assert is_slip("boolqs", ["boolq"])
+    assert not is_slip("boolqs", ["boolq"], str(tmp_path))
+    assert not is_slip("xcopa_et", ["xcopa_e"])
+
+
+def test_of_values_another_one_is_no_slip(tmp_path: Path) -> None:
+    swept = [*SWEEP[:-1], "training.learning_rate=0.001,0.002"]
+    given = [f"root={tmp_path}", "+experiment.table.baseline={training.learning_rate:'0.0001'}"]
+    assert prepare(compose_command(parse([*swept, *given])), tolerate_missing=True)
