@@ -105,6 +105,27 @@ def test_examples_that_cannot_be_had_are_split_off_and_said_to_be(place: Path) -
     assert isinstance(found, dict) and found["fewshot"] is None
 
 
+def test_a_data_set_that_cannot_be_read_is_as_one_that_cannot_be_had(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = replace(config(place / "data", "hellaswag"), shots=(2,))
+    (place / "Rowan" / "hellaswag" / "train.1.jsonl").write_text('{"of": "another form"}\n')
+    ((path, message),) = problems(hub)
+    assert path == "evaluation.source" and "\n" not in message
+    assert "the hub's Rowan/hellaswag, which cannot be read; give its files" in message
+    assert "column names don't match" in message
+    scored_alone(place)
+    (line,) = fetched(hub)
+    assert line is not None and "examples of task hellaswag are split off its scored file" in line
+
+    def reset(*arguments: object, **options: object) -> object:
+        raise type("OfTheClient", (Exception,), {})("connection reset")
+
+    monkeypatch.setattr(datasets, "load_dataset", reset)
+    (line,) = fetched(hub)
+    assert line is not None and "is neither reachable nor in" in line and line.endswith("(connection reset)")
+
+
 def test_a_data_set_without_the_training_split_is_no_error_and_looked_at_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -120,18 +120,19 @@ def load(named: str, task: str, *arguments: Any, **options: Any) -> Any:
 
     try:
         return datasets.load_dataset(*arguments, **options)
-    except _UNREACHABLE as error:
-        raise _out_of_reach(named, task, error) from error
+    except Exception as error:  # the library, the hub's client and its HTTP client have no class of errors in common
+        raise _not_had(named, task, error) from error
 
 
-_UNREACHABLE = (OSError, ValueError, RuntimeError, ImportError)
-"""What `datasets` raises where a data set cannot be had."""
+def _not_had(named: str, task: str, error: Exception) -> DataError:
+    from datasets.exceptions import DatasetsError
 
-
-def _out_of_reach(named: str, task: str, error: Exception) -> DataError:
+    why, cause = "is neither reachable nor in the Hugging Face cache; connect once, or", error
+    if isinstance(error, DatasetsError) and not isinstance(error, OSError):
+        why, cause = "cannot be read;", error.__cause__ or error  # such an error says less than its cause
     return DataError(
-        f"evaluation.source: task {task} needs the hub's {named}, which is neither reachable nor in the Hugging "
-        f"Face cache; connect once, or give its files with evaluation.source=files ({error})"
+        f"evaluation.source: task {task} needs the hub's {named}, which {why} give its files with "
+        f"evaluation.source=files ({' '.join(str(cause).split())})"
     )
 
 
@@ -139,8 +140,8 @@ def _streamed(records: Iterable[Mapping[str, Any]], named: str, task: str) -> It
     """Records that are downloaded as they are read."""
     try:
         yield from records
-    except _UNREACHABLE as error:
-        raise _out_of_reach(named, task, error) from error
+    except Exception as error:  # as in `load`
+        raise _not_had(named, task, error) from error
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
