@@ -203,6 +203,22 @@ def test_a_stream_that_breaks_off_is_named_and_leaves_nothing(place: Path, monke
     assert list((place / "data" / "amazon").iterdir()) == []
 
 
+def test_a_file_that_another_process_has_written_meanwhile_is_left_to_it(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its stages may read the file by now, and would find that it changed."""
+    written = scored_alone(place).with_name("train.jsonl")
+
+    def slow() -> Iterator[dict[str, object]]:
+        written.write_text("{}\n")
+        yield RECORDS["hellaswag"]
+
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: {"train": slow()})
+    assert fetched(replace(config(place / "data", "hellaswag"), shots=(2,))) == [None]
+    assert written.read_text() == "{}\n"
+    assert sorted(path.name for path in written.parent.iterdir()) == ["train.jsonl", "validation.jsonl"]
+
+
 def test_examples_of_race_high_are_of_the_data_set_that_has_its_training_split(place: Path) -> None:
     alone = {"article": "Ann ran.", "question": "Who?", "options": list("abcd"), "answer": "B"}
     for owner, split, record in (("EleutherAI", "test", RECORDS["race_high"]), ("ehovy", "train", alone)):

@@ -145,12 +145,14 @@ def _streamed(records: Iterable[Mapping[str, Any]], named: str, task: str) -> It
 
 
 def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
+    """Write the file, unless another process has done so meanwhile: whoever reads that would see it change."""
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(f".{uuid.uuid4().hex}.tmp")
     try:
         with aside.open("w", encoding="utf-8", newline="\n") as file:
             for record in records:
                 file.write(json.dumps(record, ensure_ascii=False) + "\n")
-        aside.replace(path)
+        if not path.exists():
+            aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
