@@ -10,7 +10,7 @@ from paribus.config.groups.evaluation import EvaluationConfig
 from paribus.config.identity import digest
 from paribus.errors import DataError, ParibusError
 from paribus.evaluation.borrowed.lookup import definition
-from paribus.evaluation.borrowed.records import asked_for, fetch_examples, lacks_examples
+from paribus.evaluation.borrowed.records import asked_for, fetch_examples, is_here, lacks_examples
 from paribus.evaluation.preflight import wrong_names
 from paribus.evaluation.suites.files import FEWSHOT_SPLIT, split_file
 from paribus.evaluation.suites.hub import fetch_training, lacks_training, training_set
@@ -26,8 +26,8 @@ class MissingExamples:
     task: str
     directory: Path
     split: str
-    data_set: str
-    """The hub's, with all that decides which splits it has."""
+    data_set: str | None
+    """The hub's, with all that decides which splits it has; None for a directory here, which may have others later."""
     fetch: Callable[[], None] = field(compare=False)
     """Writes the split where the data set has one; DataError where that cannot be had."""
 
@@ -48,7 +48,8 @@ def _missing(config: EvaluationConfig, data: Path, name: str) -> MissingExamples
         if split_file(data, name, task.scored_split) is None or not lacks_examples(data, task):
             return None
         fetch = partial(fetch_examples, data, task)
-        return MissingExamples(name, data / name, str(task.fewshot_split), asked_for(task), fetch)
+        asked = None if is_here(task) else asked_for(task)
+        return MissingExamples(name, data / name, str(task.fewshot_split), asked, fetch)
     ours = BENCHMARKS.get(name)
     if ours is None or split_file(data, ours.directory, ours.split) is None or not lacks_training(data, ours):
         return None
@@ -59,11 +60,11 @@ def _missing(config: EvaluationConfig, data: Path, name: str) -> MissingExamples
 def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
     """Write the file; where it cannot be had, or not be written, a line that says so and what is taken instead.
 
-    A data set without such a split has none to give. That is no error, and remembered in `cache`, so that it is not
-    asked for again.
+    A data set without such a split has none to give. That is no error, and of the hub's remembered in `cache`, so that
+    they are not asked again.
     """
     absent = cache / f"{digest([missing.data_set, missing.split])[:32]}.absent"
-    if absent.is_file():
+    if missing.data_set is not None and absent.is_file():
         return None
     try:
         missing.fetch()
@@ -73,7 +74,8 @@ def fetch_missing(missing: MissingExamples, cache: Path) -> str | None:
             f"evaluation.data: {missing.directory / missing.split}.jsonl is not there and cannot be fetched, so "
             f"examples of task {missing.task} are split off its scored file: {why}"
         )
-    if split_file(missing.directory.parent, missing.directory.name, missing.split) is None and is_writable(cache):
+    has_none = split_file(missing.directory.parent, missing.directory.name, missing.split) is None
+    if has_none and missing.data_set is not None and is_writable(cache):
         with suppress(OSError):  # what cannot be remembered is found again
             cache.mkdir(parents=True, exist_ok=True)
             atomic.write_text(absent, f"{missing.data_set} has no split {missing.split}\n")

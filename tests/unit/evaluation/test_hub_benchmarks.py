@@ -130,17 +130,21 @@ def test_a_data_set_without_the_training_split_is_no_error_and_looked_at_once(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scored = scored_alone(place)
-    (place / "Rowan" / "hellaswag" / "train.jsonl").unlink()
-    write_records(place / "own" / "words" / "test.jsonl", 6, seed=1)
+    hub = place / "hub"
+    (place / "Rowan").rename(hub)
+    (hub / "Rowan").mkdir()
+    (hub / "hellaswag").rename(hub / "Rowan" / "hellaswag")
+    (hub / "Rowan" / "hellaswag" / "train.jsonl").unlink()
+    write_records(hub / "own" / "words" / "test.jsonl", 6, seed=1)
     tasks = write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": None})
     write_records(place / "data" / "colours" / "test.jsonl", 6, seed=1)
     evaluation = replace(config(place / "data", "hellaswag", "colours"), include_path=str(tasks), shots=(1,))
     loaded: list[object] = []
     load = datasets.load_dataset
 
-    def counted(*arguments: object, **options: object) -> object:
-        loaded.append(arguments[0])
-        return load(*arguments, **options)
+    def counted(path: str, *arguments: object, **options: object) -> object:
+        loaded.append(path)
+        return load(str(hub / path), *arguments, **options)
 
     monkeypatch.setattr(datasets, "load_dataset", counted)
     for _ in range(3):
@@ -149,10 +153,28 @@ def test_a_data_set_without_the_training_split_is_no_error_and_looked_at_once(
     assert loaded == ["Rowan/hellaswag", "own/words"]
     assert [path.name for path in scored.parent.iterdir()] == ["validation.jsonl"]
     assert [path.name for path in (place / "data" / "colours").iterdir()] == ["test.jsonl"]
-    write_records(place / "own" / "words" / "more.jsonl", 5, seed=2)
+    write_records(hub / "own" / "words" / "more.jsonl", 5, seed=2)
     write_tasks(place / "tasks", CHOICES | {"dataset_path": "own/words", "dataset_kwargs": FILES})
     assert fetched(evaluation) == [None, None]
     assert (place / "data" / "colours" / "train.jsonl").is_file(), "other files of a data set have other splits"
+
+
+def test_a_directory_is_looked_at_again_for_a_training_split_that_it_has_got(place: Path) -> None:
+    scored = scored_alone(place)
+    train = place / "Rowan" / "hellaswag" / "train.jsonl"
+    records = train.read_text()
+    train.unlink()
+    write_records(place / "own" / "words" / "test.jsonl", 6, seed=1)
+    folder = {"dataset_path": "json", "dataset_kwargs": {"data_dir": "own/words"}}
+    tasks = write_tasks(place / "tasks", CHOICES | folder)
+    write_records(place / "data" / "colours" / "test.jsonl", 6, seed=1)
+    evaluation = replace(config(place / "data", "hellaswag", "colours"), include_path=str(tasks), shots=(1,))
+    assert fetched(evaluation) == [None, None]
+    train.write_text(records)
+    write_records(place / "own" / "words" / "train.jsonl", 5, seed=2)
+    assert fetched(evaluation) == [None, None]
+    assert len(read_benchmark(scored.with_name("train.jsonl"), HELLASWAG)) == 2
+    assert (place / "data" / "colours" / "train.jsonl").is_file()
 
 
 def test_the_tasks_of_in_context_pretraining_have_examples_of_training_data() -> None:

@@ -73,6 +73,12 @@ def asked_for(task: Definition) -> str:
     return f"{_data_set(task)} {json.dumps(_arguments(task), sort_keys=True, default=str)}"
 
 
+def is_here(task: Definition) -> bool:
+    """Whether the data set is a directory of this machine, as `datasets` looks for it."""
+    places = (task.config.get("dataset_path"), _arguments(task).get("data_dir"))
+    return any(isinstance(place, str) and Path(place).is_dir() for place in places)
+
+
 def _arguments(task: Definition) -> dict[str, Any]:
     return {key: value for key, value in _options(task).items() if key != "trust_remote_code"}
 

@@ -51,9 +51,10 @@ def fetch_training(data: Path, benchmark: Benchmark) -> None:
         write_some(data, benchmark.directory, found, [FEWSHOT_SPLIT])
 
 
-def training_set(benchmark: Benchmark) -> str:
-    """The data set that has the training split, by name and configuration; nothing for a benchmark on no hub."""
-    return _named(_training_hub(benchmark.hub)) if benchmark.hub is not None else ""
+def training_set(benchmark: Benchmark) -> str | None:
+    """The data set of the hub that has the training split, by name and configuration; None for a directory here."""
+    hub = None if benchmark.hub is None else _training_hub(benchmark.hub)
+    return None if hub is None or Path(hub.path).is_dir() else _named(hub)
 
 
 def _training_hub(hub: Hub) -> Hub:
