@@ -54,6 +54,22 @@ def test_more_values_than_colours_still_look_unlike(values: int, others: int) ->
         assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
 
 
+@pytest.mark.parametrize(
+    ("factors", "numbers"),
+    [
+        (("tokenizer", "budget.tokens"), (2, 12)),
+        (("tokenizer", "encoder", "ordering"), (3, 3, 3)),
+        (("tokenizer", "encoder"), (9, 5)),
+    ],
+)
+def test_more_combinations_than_shapes_still_look_unlike(factors: tuple[str, ...], numbers: tuple[int, ...]) -> None:
+    rows = list(itertools.product(*(map(str, range(number)) for number in numbers)))
+    looks = Looks(factors, rows)
+    for shown in ("marker", "sign", "dashes", "hatch"):
+        assert len({(looks.of(row).colour, getattr(looks.of(row), shown)) for row in rows}) == len(rows)
+    assert looks.told == (None, ()) and looks.colour_of(factors[0], "0") is None
+
+
 def test_a_row_alone_and_a_comparison_without_factors_have_a_look() -> None:
     assert Looks(("tokenizer",), [("bpe",)]).of(("bpe",)) == Look(COLOURS[0])
     assert Looks((), [()]).of(()).sign == SIGNS[0]

@@ -1,5 +1,6 @@
 """What rows look like in every picture: a colour a value of one factor, a shape a combination of the others' values."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -52,20 +53,25 @@ class Looks:
     """The looks of rows that are given by their values of `factors`, in their order.
 
     Coloured is the factor with the most values, the first of several, and none of sizes and budgets beside another.
-    Where no other factor varies, shapes differ with the colours.
+    Where no other factor varies, shapes differ with the colours. Where the others have more combinations than there are
+    shapes, none is coloured, and each row has a look of its own.
     """
 
     def __init__(self, factors: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         self._values = [list(dict.fromkeys(row[place] for row in rows)) for place in range(len(factors))]
         self._factors = tuple(factors)
         varied = [place for place, values in enumerate(self._values) if len(values) > 1]
+        self._rows = list(dict.fromkeys(map(tuple, rows)))
         self._coloured = max(varied, key=self._rank, default=None)
         self._others = list(dict.fromkeys(map(self._beside, rows)))
+        if self._coloured is not None and len(self._others) > 1 and self._shapes(self._coloured) > len(MARKERS):
+            self._coloured = None
 
     def of(self, row: Sequence[str]) -> Look:
         """The look of one of the rows."""
         if self._coloured is None:
-            return Look(COLOURS[0])
+            place = self._rows.index(tuple(row))
+            return Look(COLOURS[place % len(COLOURS)], place // len(COLOURS))
         value = self._values[self._coloured].index(row[self._coloured])
         again = value // len(COLOURS)
         alone = len(self._others) == 1
@@ -81,13 +87,19 @@ class Looks:
     @property
     def told(self) -> tuple[str | None, tuple[str, ...]]:
         """The factor that colours stand for, and those that shapes do; none of the latter where it varies alone."""
-        coloured = None if self._coloured is None else self._factors[self._coloured]
+        if self._coloured is None:
+            return None, ()
+        coloured = self._factors[self._coloured]
         varied = (factor for factor, values in zip(self._factors, self._values, strict=True) if len(values) > 1)
         return coloured, tuple(factor for factor in varied if factor != coloured)
 
     def _rank(self, place: int) -> tuple[bool, int, int]:
         amount = self._factors[place].split(".")[0] in _AMOUNTS
         return not amount, len(self._values[place]), -place
+
+    def _shapes(self, coloured: int) -> int:
+        """How many tell the rows of a colour apart."""
+        return len(self._others) * math.ceil(len(self._values[coloured]) / len(COLOURS))
 
     def _beside(self, row: Sequence[str]) -> tuple[str, ...]:
         return tuple(value for place, value in enumerate(row) if place != self._coloured)
