@@ -48,6 +48,25 @@ def test_every_part_of_what_is_marked_says_so_with_its_row_counted_from_one() ->
     assert found.count(("no row", "")) == 2  # the point and its bar
 
 
+@pytest.mark.parametrize("name", ["_old/bpe", "a$x_1$b", "$\\frac{$", "cost $5", "<b>", "\u8bcd\u5143", "x" * 200])
+def test_a_picture_has_every_name_as_it_is_written(name: str) -> None:
+    def draw(figure: Figure) -> None:
+        panel = figure.subplots()
+        mark(panel.plot([1.0, 1e3], [1.0, 2.0], label=name), "first", 0)
+        mark(panel.bar([1.0, 1e3], [1.0, 2.0], label=name), "second", 1)
+        mark(panel.errorbar([1.0], [1.0], yerr=[0.5], label=name).get_children(), "third", 2)
+        panel.set_title(name)
+        panel.set_yticks([1.0], [name])
+        panel.set_xscale("log")
+        figure.legend(loc="outside lower center")
+
+    plot = drawn(draw)
+    texts = [html.unescape(text) for text in re.findall(r"<text[^>]*>([^<]*)</text>", plot.svg.decode())]
+    assert texts.count(name) == 5
+    assert {row for told, row in marks(plot) if told == name} == {"1", "2", "3"}
+    assert not any("mathdefault" in text for text in texts) and b"<tspan" in plot.svg, "powers of ten are set"
+
+
 def test_names_in_a_legend_are_marked_as_their_lines() -> None:
     found = marks(drawn(labelled))
     assert {told: found.count((told, row)) for told, row in found if told in ("bpe", "wordpiece", "unigram")} == {

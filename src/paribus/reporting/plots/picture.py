@@ -1,6 +1,7 @@
 """One picture of a report: its bytes as PNG for files and SVG for the page, and the style all pictures share."""
 
 import io
+import re
 import textwrap
 import warnings
 from collections.abc import Callable, Mapping
@@ -11,7 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 from matplotlib import font_manager
+from matplotlib.collections import Collection
+from matplotlib.container import Container
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
+from matplotlib.text import Text
 from matplotlib.ticker import FixedLocator, MaxNLocator
 
 from paribus.reporting.plots.marks import attributes, finish
@@ -35,6 +41,8 @@ ON_A_DARK_PAGE: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 """Colours of light pictures, and what stands for them on a dark page; what is not among them stays."""
+_NO_NAME = re.compile(r"_(nolegend_|child\d+|container\d+)")
+"""What matplotlib calls what it was given no name for."""
 FALLBACK_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
@@ -79,7 +87,23 @@ def style() -> dict[str, Any]:
     }  # fmt: skip
 
 
-class _NarrowFigure(Figure):
+class _Figure(Figure):
+    """Whose legend has every name: by itself matplotlib leaves out those that begin with an underscore."""
+
+    def legend(self, *args: Any, **options: Any) -> Any:
+        if args or "handles" in options:
+            return super().legend(*args, **options)
+        drawn: list[tuple[Any, str]] = [
+            (artist, str(artist.get_label() or "_nolegend_"))
+            for axes in self.axes
+            for artist in (*axes.get_children(), *axes.containers)
+            if isinstance(artist, Line2D | Patch | Collection | Container)
+        ]
+        named = [(artist, name) for artist, name in drawn if _NO_NAME.fullmatch(name) is None]
+        return super().legend([artist for artist, _ in named], [name for _, name in named], **options)
+
+
+class _NarrowFigure(_Figure):
     """Panels that are drawn beside each other stand below each other, and so does a legend."""
 
     def subplots(self, nrows: int = 1, ncols: int = 1, *, squeeze: bool = True, **options: Any) -> Any:
@@ -129,7 +153,7 @@ def picture(
     with warnings.catch_warnings():
         # Labels in a script that no font of this machine has: the SVG keeps them as text, which the browser draws.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        figure = Figure(figsize=size, layout="constrained")
+        figure = _Figure(figsize=size, layout="constrained")
         draw(figure)
         _laid_out(figure)
         figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
@@ -151,12 +175,22 @@ def _narrow(height: float, draw: Callable[[Figure], None]) -> bytes | None:
 
 
 def _laid_out(figure: Figure) -> Figure:
+    _as_written(figure)
     if engine := figure.get_layout_engine():
         engine.execute(figure)
     # The layout is made once: saving would make it again, twice for each format.
     figure.set_layout_engine(None)
     finish(figure)
     return figure
+
+
+def _as_written(figure: Figure) -> None:
+    """Leave dollar signs in names, between which matplotlib would set mathematics: as it does numbers of log scales."""
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis) if axis.get_scale() == "log"):
+        for text in axis.findobj(Text):
+            text.set_parse_math(True)
 
 
 def _svg(figure: Figure) -> bytes:
