@@ -45,7 +45,8 @@ def finish(figure: Figure) -> None:
             rows[label].append(_said_by(gid)[1])
     for legend in figure.legends:
         for handle, name in zip(legend.legend_handles, legend.get_texts(), strict=True):
-            if found := rows.get(label := name.get_text()):
+            # A long one stands in several lines.
+            if found := rows.get(label := name.get_text().replace("\n", "")):
                 mark([each for each in (handle, name) if each is not None], label, found.popleft())
     for axes in figure.axes:
         if gid := axes.get_gid():

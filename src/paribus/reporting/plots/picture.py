@@ -41,6 +41,8 @@ ON_A_DARK_PAGE: Mapping[str, str] = MappingProxyType(
     }
 )  # fmt: skip
 """Colours of light pictures, and what stands for them on a dark page; what is not among them stays."""
+_BESIDE = 0.45
+"""Of the width of a picture, what names beside its axes may take."""
 _NO_NAME = re.compile(r"_(nolegend_|child\d+|container\d+)")
 """What matplotlib calls what it was given no name for."""
 FALLBACK_FONTS = (
@@ -88,11 +90,32 @@ def style() -> dict[str, Any]:
 
 
 class _Figure(Figure):
-    """Whose legend has every name: by itself matplotlib leaves out those that begin with an underscore."""
+    """With room for long names: a legend has fewer columns then and names several lines, for which the figure grows."""
 
     def legend(self, *args: Any, **options: Any) -> Any:
-        if args or "handles" in options:
-            return super().legend(*args, **options)
+        named, columns = args or self._named(), options.get("ncols", 1)
+        most = self.bbox.width * (_BESIDE if "right" in options.get("loc", "") else 1)
+        legend = self._legend(*named, **options)
+        height = legend.get_window_extent().height
+        while columns > 1 and legend.get_window_extent().width > most:
+            columns -= 1
+            legend.remove()
+            legend = self._legend(*named, **{**options, "ncols": columns})
+        widest = max((text.get_window_extent().width for text in legend.get_texts()), default=0.0)
+        room = most - (legend.get_window_extent().width - widest)
+        for text in legend.get_texts():
+            text.set_text(_folded(text, room))
+        self.set_figheight(self.get_figheight() + (legend.get_window_extent().height - height) / self.dpi)
+        return legend
+
+    def _legend(self, *args: Any, **options: Any) -> Any:
+        legend = super().legend(*args, **options)
+        for text in legend.get_texts():
+            text.set_parse_math(False)
+        return legend
+
+    def _named(self) -> tuple[list[Any], list[str]]:
+        """What has a name, and the names: by itself matplotlib leaves out those that begin with an underscore."""
         drawn: list[tuple[Any, str]] = [
             (artist, str(artist.get_label() or "_nolegend_"))
             for axes in self.axes
@@ -100,7 +123,29 @@ class _Figure(Figure):
             if isinstance(artist, Line2D | Patch | Collection | Container)
         ]
         named = [(artist, name) for artist, name in drawn if _NO_NAME.fullmatch(name) is None]
-        return super().legend([artist for artist, _ in named], [name for _, name in named], **options)
+        return [artist for artist, _ in named], [name for _, name in named]
+
+    def fold(self) -> None:
+        """Names beside axes that would leave these no room stand in several lines."""
+        room, most = _BESIDE * self.bbox.width, 1
+        for axes in self.axes:
+            labels = axes.get_yticklabels() if isinstance(axes.yaxis.get_major_locator(), FixedLocator) else []
+            for label in labels:
+                label.set_parse_math(False)
+            folded = [_folded(label, room) for label in labels]
+            if folded != [label.get_text() for label in labels]:
+                axes.set_yticks(axes.get_yticks(), folded)
+                most = max(most, *(name.count("\n") + 1 for name in folded))
+        self.set_figheight(self.get_figheight() * max(1.0, 0.5 * most))
+
+
+def _folded(text: Text, room: float) -> str:
+    """What it says in lines as long as there is room for in pixels, with nothing left out."""
+    said, width = text.get_text(), text.get_window_extent().width
+    if width <= room or "\n" in said:
+        return said
+    line = max(1, int(0.9 * len(said) * room / width))  # characters are not equally wide
+    return "\n".join(said[place : place + line] for place in range(0, len(said), line))
 
 
 class _NarrowFigure(_Figure):
@@ -155,6 +200,7 @@ def picture(
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         figure = _Figure(figsize=size, layout="constrained")
         draw(figure)
+        figure.fold()
         _laid_out(figure)
         figure.savefig(png, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": _COMPRESSION})
         svg = _svg(figure)
