@@ -100,11 +100,23 @@ def test_progress_names_the_row_that_stages_are_made_for_while_some_are_missing(
 def test_the_numbers_keep_their_values(compared: Path) -> None:
     """Pinned with the `code_version` of the stage: output that changes without a higher one is a failing test."""
     row = rows(compared)["bpe", "merge_rank"]
-    assert STAGES["token_statistics"].code_version == 3
+    assert STAGES["token_statistics"].code_version == 4
     pinned = {
         "tokens": 14002, "words": 12148, "entropy": 5.144822, "redundancy": 0.428353, "own_share": 0.193053,
         "renyi_efficiency": 0.491993, "heldout_bytes_per_token": 6.553771, "pku_f1": 0.111111,
     }  # fmt: skip
+    assert {name: float(row[name]) for name in pinned} == pytest.approx(pinned, rel=1e-5)
+
+
+def test_the_numbers_of_a_vocabulary_of_characters_keep_their_values(own: Path) -> None:
+    """Pinned as those above; it has bytes of what is no character of its, which one of bytes has not."""
+    shutil.rmtree(own / "paribus_runs/tokens")
+    paribus(own, "tokens", "statistics", *OPTIONS, "tokenizer.unit=character", "tokenizer.vocab_size=330")
+    (path,) = (own / "paribus_runs/tokens").glob("*/statistics.csv")
+    with path.open(encoding="utf-8", newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert STAGES["token_statistics"].code_version == 4
+    pinned = {"tokens": 62954, "own_share": 0.923659}
     assert {name: float(row[name]) for name in pinned} == pytest.approx(pinned, rel=1e-5)
 
 

@@ -128,7 +128,7 @@ EVALUATION = Stage(
 )  # fmt: skip
 TOKEN_STATISTICS = Stage(
     "token_statistics",
-    code_version=3,
+    code_version=4,
     inputs=_token_statistics_inputs,
     identity=_segmentations,
     build=_build_token_statistics,
