@@ -130,7 +130,7 @@ def space_starts(size, stripped, masks, stride, starts):
 
 @function
 def punctuation_starts(size, masks, stride, starts):
-    """A pre-token at every character that is neither letter nor number, and at the text's begin."""
+    """A pre-token at every character that is no letter, mark or number, and at the text's begin."""
     words = (size + 63) >> 6
     for word in range(words):
         kept = masks[LETTERS * stride + word] | masks[NUMBERS * stride + word] | masks[TAILS * stride + word]

@@ -1,4 +1,4 @@
-"""Letters, numbers and spaces of Unicode, pinned, so that the same text has the same pre-tokens on every machine.
+"""Letters, marks, numbers and spaces of Unicode, pinned, so that a text has the same pre-tokens on every machine.
 
 `unicode_classes.json` holds the ranges of `\\p{L}`, `\\p{N}`, `\\p{M}` and `\\s`; the version of Unicode is in it.
 """

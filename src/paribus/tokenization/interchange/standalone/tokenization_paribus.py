@@ -301,7 +301,7 @@ def distinct_names(entries: Sequence[dict[str, Any]], *, in_bytes: bool) -> list
 
 
 def pattern(name: str, classes: dict[str, list[list[int]]]) -> re.Pattern[str]:
-    """What matches the pre-tokens; letters, numbers and spaces are those of the version of Unicode in `classes`."""
+    """What matches the pre-tokens; letters, marks, numbers and spaces are those of the Unicode version in `classes`."""
     letters, numbers, marks, space = (
         "".join(f"\\U{first:08x}-\\U{last:08x}" for first, last in classes[kind])
         for kind in ("letters", "numbers", "marks", "spaces")
