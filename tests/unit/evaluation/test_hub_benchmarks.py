@@ -4,6 +4,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 
 import datasets
@@ -223,6 +224,20 @@ def test_a_stream_that_breaks_off_is_named_and_leaves_nothing(place: Path, monke
     assert path == "evaluation.source"
     assert "task amazon needs the hub's fancyzhx/amazon_polarity" in message and "(reset)" in message
     assert list((place / "data" / "amazon").iterdir()) == []
+
+
+def test_dates_are_written_as_text_and_what_is_none_is_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    record: dict[str, object] = RECORDS["hellaswag"] | {"when": datetime(2024, 1, 2)}
+    monkeypatch.setattr(datasets, "load_dataset", lambda *arguments, **options: {"validation": [record], "train": []})
+    assert problems(config(place / "data", "hellaswag")) == []
+    written = place / "data" / "hellaswag" / "validation.jsonl"
+    assert json.loads(written.read_text())["when"] == "2024-01-02 00:00:00"
+    written.unlink()
+    record["when"] = b"an image"
+    ((path, message),) = problems(config(place / "data", "hellaswag"))
+    assert path == "evaluation.source"
+    assert message.startswith(f"{written} cannot be written, since its data set has values of bytes")
+    assert [path.name for path in written.parent.iterdir()] == ["train.jsonl"]
 
 
 def test_a_file_that_another_process_has_written_meanwhile_is_left_to_it(

@@ -7,6 +7,9 @@ import json
 import uuid
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import date, time, timedelta
+from decimal import Decimal
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -152,8 +155,18 @@ def _write(path: Path, records: Iterable[Mapping[str, Any]]) -> None:
     try:
         with aside.open("w", encoding="utf-8", newline="\n") as file:
             for record in records:
-                file.write(json.dumps(record, ensure_ascii=False) + "\n")
+                file.write(json.dumps(record, ensure_ascii=False, default=partial(_as_text, path)) + "\n")
         if not path.exists():
             aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+def _as_text(path: Path, value: object) -> str:
+    """A value that JSON has no form for, as lm-eval's templates write it; DataError where that is no text."""
+    if isinstance(value, date | time | timedelta | Decimal):
+        return str(value)
+    raise DataError(
+        f"evaluation.source: {path} cannot be written, since its data set has values of {type(value).__name__}, which "
+        "are no text; give that file with evaluation.source=files, without them"
+    )
