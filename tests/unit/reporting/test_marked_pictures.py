@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
 from paribus.reporting.formats.inline import inline
 from paribus.reporting.plots.marks import mark, measure
@@ -83,6 +84,7 @@ def test_long_names_stand_inside_their_picture_with_their_lines(name: str) -> No
             mark(below.plot([0.0, 1.0], [0.0, row], label=each), each, row)
         beside.set_yticks(range(8), names)
         beside.set_ylim(-0.5, 7.5)
+        below.set_title(f"{name}\nand its number")
         figure.legend(loc="outside lower center", ncols=3)
 
     with warnings.catch_warnings(), mpl.rc_context(style()):
@@ -92,7 +94,9 @@ def test_long_names_stand_inside_their_picture_with_their_lines(name: str) -> No
     (legend,), labels = wide.legends, wide.axes[0].get_yticklabels()
     said = [text.get_text().replace("\n", "") for text in (*legend.get_texts(), *labels)]
     assert said == 2 * names
-    for artist in (legend, *labels):
+    (title,) = (text for text in wide.axes[1].findobj(Text) if "its number" in text.get_text())
+    assert title.get_text().replace("\n", "") == f"{name}and its number"
+    for artist in (legend, title, *labels):
         box = artist.get_window_extent()
         assert 0 <= box.x0 < box.x1 <= wide.bbox.width and 0 <= box.y0 < box.y1 <= wide.bbox.height
     assert all(panel.get_window_extent().width > 100 for panel in wide.axes)

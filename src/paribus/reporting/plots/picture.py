@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from matplotlib import font_manager
+from matplotlib.axes import Axes
 from matplotlib.collections import Collection
 from matplotlib.container import Container
 from matplotlib.figure import Figure
@@ -126,9 +127,10 @@ class _Figure(Figure):
         return [artist for artist, _ in named], [name for _, name in named]
 
     def fold(self) -> None:
-        """Names beside axes that would leave these no room stand in several lines."""
+        """Names beside axes that would leave these no room stand in several lines, and so do titles of panels."""
         room, most = _BESIDE * self.bbox.width, 1
         for axes in self.axes:
+            _fold_title(axes, self.bbox.width)
             labels = axes.get_yticklabels() if isinstance(axes.yaxis.get_major_locator(), FixedLocator) else []
             for label in labels:
                 label.set_parse_math(False)
@@ -139,13 +141,24 @@ class _Figure(Figure):
         self.set_figheight(self.get_figheight() * max(1.0, 0.5 * most))
 
 
+def _fold_title(axes: Axes, width: float) -> None:
+    """Keep a title above its own panel, of those that stand beside each other in a width in pixels."""
+    place = axes.get_subplotspec()
+    room = width / (place.get_gridspec().ncols if place else 1)
+    for title in axes.findobj(lambda artist: isinstance(artist, Text) and artist.get_text() == axes.get_title("left")):
+        if isinstance(title, Text) and title.get_text():
+            title.set_parse_math(False)
+            title.set_text(_folded(title, room))
+
+
 def _folded(text: Text, room: float) -> str:
     """What it says in lines as long as there is room for in pixels, with nothing left out."""
     said, width = text.get_text(), text.get_window_extent().width
-    if width <= room or "\n" in said:
+    if width <= room:
         return said
-    line = max(1, int(0.9 * len(said) * room / width))  # characters are not equally wide
-    return "\n".join(said[place : place + line] for place in range(0, len(said), line))
+    lines = said.split("\n")
+    most = max(1, int(0.9 * max(map(len, lines)) * room / width))  # characters are not equally wide
+    return "\n".join(part for line in lines for part in textwrap.wrap(line, most, drop_whitespace=False))
 
 
 class _NarrowFigure(_Figure):
