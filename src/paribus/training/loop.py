@@ -97,7 +97,10 @@ def train(run: Run, model: Any, resumed: Checkpoint | None, weights: WeightSourc
             closing(run.metrics),
         ):
             stepper = make_stepper(run, prepared, first_micro_batch(run, prepared, start))
-            return _Loop(run, stepper, writer, start, seconds).run_steps()
+            seconds = _Loop(run, stepper, writer, start, seconds).run_steps()
+    # What follows may be a collective of the GPUs, which would not last as long as the last checkpoint.
+    run.host.wait()
+    return seconds
 
 
 class _Loop:
@@ -155,9 +158,8 @@ class _Loop:
         if any(asked) or is_checkpoint(step, self.run.checkpoints.kept, self.run.training.checkpoint_every):
             self._save(step)
         if asked.stop:
-            self.writer.finish()
             # A process that ends has all others ended, and the main one may still be writing.
-            self.run.host.wait()
+            self._finish_writing()
             told = f"stopped by a signal after step {step}, whose checkpoint is written"
             self.run.report.message(told)
             raise InterruptedRunError(told)
@@ -171,9 +173,14 @@ class _Loop:
         late = self.run.main and minutes is not None and time.monotonic() - self.saved_at >= 60 * minutes
         return Asked(*self.run.host.agreed((asked.save or late, asked.stop)))
 
-    def _save(self, step: int) -> None:
-        # Waits for the checkpoint before, so that there is one copy at a time.
+    def _finish_writing(self) -> None:
+        """Wait in every process until the last checkpoint is written; on the host, since a file system may be slow."""
         self.writer.finish()
+        self.run.host.wait()
+
+    def _save(self, step: int) -> None:
+        # One copy at a time. A process that went on meanwhile would wait for the main one in a collective of its GPU.
+        self._finish_writing()
         snapshot = take_snapshot(self.prepared.model, self.prepared.optimizer, main=self.run.main)
         if snapshot:
             self.writer.write(step, snapshot, time.monotonic() - self.began)
@@ -183,7 +190,7 @@ class _Loop:
         self.skipped += 1
         allowed = self.run.training.skip_bad_steps
         if self.skipped > allowed:
-            self.writer.finish()
+            self._finish_writing()
             raise NumericalError(describe_bad_step(self.run, batch, rate, problem, self.skipped - 1))
 
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from paribus.errors import InterruptedRunError
+from paribus.errors import InterruptedRunError, NumericalError
 from paribus.pipeline.making import execute
 from paribus.training import loop
-from paribus.training.processes.host import ALONE
+from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.requests import STOP, Asked, Requests
 
 
@@ -27,6 +27,34 @@ def test_processes_wait_for_the_checkpoint_of_the_main_one_before_they_stop(monk
     with pytest.raises(InterruptedRunError, match="after step 7, whose checkpoint is written"):
         stopped._record(batch, 0.1, SimpleNamespace(problem=None))  # type: ignore[arg-type]
     assert done == ["saved 7", "written", "waited", "stopped by a signal after step 7, whose checkpoint is written"]
+
+
+@pytest.mark.parametrize("how", ["save", "skip"])
+def test_processes_wait_on_the_host_for_a_checkpoint_that_the_main_one_still_writes(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next step's collective would end the training after its timeout, and the end of a process all others."""
+    done: list[str] = []
+    going = loop._Loop.__new__(loop._Loop)
+    going.began, going.skipped = 0.0, 0
+    going.prepared = SimpleNamespace(model=None, optimizer=None)  # type: ignore[assignment]
+    going.writer = SimpleNamespace(  # type: ignore[assignment]
+        finish=lambda: done.append("written"), write=lambda *_: done.append("handed over")
+    )
+    going.run = SimpleNamespace(  # type: ignore[assignment]
+        host=SimpleNamespace(wait=lambda: done.append("waited")),
+        main=True,
+        training=SimpleNamespace(skip_bad_steps=0),
+    )
+    monkeypatch.setattr(loop, "take_snapshot", lambda *_, main: done.append("copied") or "snapshot")
+    monkeypatch.setattr(loop, "describe_bad_step", lambda *_: "bad")
+    if how == "save":
+        going._save(3)
+        assert done == ["written", "waited", "copied", "handed over"]
+        return
+    with pytest.raises(NumericalError, match="bad"):
+        going._skip(None, 0.1, "the loss is nan")  # type: ignore[arg-type]
+    assert done == ["written", "waited"]
 
 
 @pytest.mark.parametrize(
@@ -64,10 +92,17 @@ def test_a_signal_that_comes_while_requests_are_read_is_kept() -> None:
     ]
 
 
-def test_requests_are_heeded_until_the_last_checkpoint_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_requests_are_heeded_until_the_last_checkpoint_is_written_for_which_all_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     import signal
 
     handled: list[bool] = []
+    done: list[str] = []
+
+    class Waiting(Host):
+        def wait(self) -> None:
+            done.append("waited")
 
     class Writer:
         def __init__(self, *_: object) -> None: ...
@@ -77,6 +112,7 @@ def test_requests_are_heeded_until_the_last_checkpoint_is_written(monkeypatch: p
 
         def __exit__(self, *_: object) -> None:
             handled.append(signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL)
+            done.append("written")
 
     for name in ("prepare", "make_stepper", "first_micro_batch"):
         monkeypatch.setattr(loop, name, lambda *_: None)
@@ -90,10 +126,12 @@ def test_requests_are_heeded_until_the_last_checkpoint_is_written(monkeypatch: p
         checkpoints=None,
         metrics=SimpleNamespace(close=lambda: None),
         requests=Requests(),
-        host=ALONE,
+        host=Waiting(main=False, group=None),
     )
     assert loop.train(run, None, None) == 1.0
     assert handled == [True]
+    # What comes next may be a collective of the GPUs, in which others would wait for the main process to write.
+    assert done == ["written", "waited"]
 
 
 def test_a_second_signal_at_once_is_no_further_interruption_and_a_lost_terminal_no_end(
