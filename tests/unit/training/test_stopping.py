@@ -46,7 +46,12 @@ def test_processes_wait_on_the_host_for_a_checkpoint_that_the_main_one_still_wri
         main=True,
         training=SimpleNamespace(skip_bad_steps=0),
     )
-    monkeypatch.setattr(loop, "take_snapshot", lambda *_, main: done.append("copied") or "snapshot")
+
+    def take_snapshot(*_: object, main: bool) -> str:
+        done.append("copied")
+        return "snapshot"
+
+    monkeypatch.setattr(loop, "take_snapshot", take_snapshot)
     monkeypatch.setattr(loop, "describe_bad_step", lambda *_: "bad")
     if how == "save":
         going._save(3)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import torch
+import torch.distributed
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -15,7 +16,7 @@ from paribus.config.groups.training import TrainingConfig
 from paribus.modeling.build import recompute_activations, stacked_layers
 from paribus.modeling.decoder.decoder import Decoder
 from paribus.training.fit.compiler import lacking
-from paribus.training.fit.device import resolve_precision
+from paribus.training.fit.device import COLLECTIVE, resolve_precision
 from paribus.training.state.shards import is_empty
 from paribus.training.step.loss import SummedLoss, SummedPairLoss, compile_loss, make_loss
 from paribus.training.step.optimizer import make_optimizer
@@ -103,8 +104,11 @@ def _mesh(accelerator: Any, training: TrainingConfig) -> tuple[DeviceMesh, int]:
     shards = training.shard_processes or processes
     if shards == processes:
         return init_device_mesh(kind, (processes,)), 1
-    copies = processes // shards
-    return init_device_mesh(kind, (copies, shards), mesh_dim_names=("copies", "shards")), copies
+    ranks = torch.arange(processes).view(-1, shards)
+    # `init_device_mesh` would give them the ten minutes of NCCL, whatever the group of all was given.
+    divide: Any = partial(torch.distributed.new_subgroups_by_enumeration, timeout=COLLECTIVE)
+    groups = [divide(each.tolist())[0] for each in (ranks.T, ranks)]
+    return DeviceMesh.from_group(groups, kind, ranks, mesh_dim_names=("copies", "shards")), len(ranks)
 
 
 @contextmanager
