@@ -16,12 +16,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from paribus.engine.gpu_tickets import Ticket, looking, make_shared, promised, tickets, try_lock
 from paribus.errors import ConfigurationError
 
 SECONDS_BETWEEN_LOOKS = 0.5
 VISIBLE = "CUDA_VISIBLE_DEVICES"
+CUBLAS: Mapping[str, str] = MappingProxyType({"CUBLAS_WORKSPACE_CONFIG": ":4096:8"})
+"""What the environment of a process must say before CUDA begins, for cuBLAS to add in one order."""
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,9 @@ import pytest
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
+from paribus.config.groups.execution import EngineConfig
 from paribus.errors import ConfigurationError
+from paribus.pipeline.making.execute import child_environment
 from paribus.training.processes import launch
 from paribus.training.processes.nodes import SlurmNodes
 from paribus.training.processes.processes import Processes, resolve_processes
@@ -174,6 +176,16 @@ def test_gloo_takes_the_network_that_nccl_was_told(
         monkeypatch.setenv(name, value)
     job = {"processes_a_node": 1, "config": {"training": {"device": "cpu"}}}
     assert launch._environment(job).get("GLOO_SOCKET_IFNAME") == taken
+
+
+def test_processes_of_every_node_are_told_what_cublas_needs_to_add_in_one_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ray starts agents in the environment of its daemon, which knows nothing of the stage."""
+    monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
+    job = {"processes_a_node": 1, "config": {"training": {"device": "auto"}}}
+    told = launch._environment(job)["CUBLAS_WORKSPACE_CONFIG"]
+    assert told == child_environment(EngineConfig())["CUBLAS_WORKSPACE_CONFIG"]
 
 
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:

@@ -18,6 +18,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
+from paribus.engine.gpus import CUBLAS
 from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
@@ -123,12 +124,13 @@ def _requests(directory: Path, number: int) -> Path:
 def _environment(job: dict[str, Any]) -> dict[str, str]:
     """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU.
 
-    A process learns who starts it, so that it ends where that one has died before it could ask Linux to be told.
+    What Ray starts has not the environment of the stage. A process learns who starts it, so that it ends where that one
+    has died before it could ask Linux to be told.
     """
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
     cpu = job["config"]["training"]["device"] == "cpu"
     own = {"OMP_NUM_THREADS": str(threads), AGENT: str(os.getpid())}
-    return own | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
+    return own | dict(CUBLAS) | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
 
 
 def _network() -> dict[str, str]:
