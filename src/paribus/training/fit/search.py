@@ -55,7 +55,7 @@ def trial(accelerator: Any, host: Host, prepared: Prepared, length: int, size: i
             raise
         short = True
     # Outside of the handler, whose error keeps the tensors alive.
-    prepared.optimizer.zero_grad()
+    prepared.forget_gradients()
     release_memory()
     return not host.agreed((short,))[0]
 

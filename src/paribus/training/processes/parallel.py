@@ -33,6 +33,12 @@ class Prepared:
     optimizer: Any
     unsynchronized: Callable[[], AbstractContextManager[Any]]
     """In it, gradients stay in this process, to be summed over processes by the last backward pass of a step."""
+    buckets: bool = False
+    """Whether gradients stay where DDP sums them, for others would take as much memory again beside these."""
+
+    def forget_gradients(self) -> None:
+        """Let go of the gradients, or set them to zero where they stay."""
+        self.optimizer.zero_grad(set_to_none=not self.buckets)
 
 
 def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end: int | None) -> Prepared:
@@ -56,8 +62,18 @@ def prepare(accelerator: Any, model: Any, training: TrainingConfig, document_end
         compile_loss(loss)
     if shared:
         return sharded(accelerator, loss, training)
+    several = accelerator.num_processes > 1
+    if several:
+        # Into its buckets DDP takes those that are there; else it fills them in the last backward pass of a step alone.
+        for parameter in filter(_is_trained, loss.parameters()):
+            parameter.grad = torch.zeros_like(parameter)
     wrapped = accelerator.prepare_model(loss)
-    return Prepared(model, wrapped, make_optimizer(model, training), partial(accelerator.no_sync, wrapped))
+    unsynchronized = partial(accelerator.no_sync, wrapped)
+    return Prepared(model, wrapped, make_optimizer(model, training), unsynchronized, buckets=several)
+
+
+def _is_trained(parameter: torch.nn.Parameter) -> bool:
+    return parameter.requires_grad
 
 
 def is_shared(training: TrainingConfig, processes: int) -> bool:

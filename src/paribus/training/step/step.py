@@ -61,7 +61,7 @@ class Stepper:
             for group in optimizer.param_groups:
                 group["lr"] = rate
             optimizer.step()
-        optimizer.zero_grad()
+        self.prepared.forget_gradients()
         return StepResult(loss, norm, problem)
 
     def _gradients(self, batch: Batch) -> tuple[float, float]:
@@ -76,7 +76,7 @@ class Stepper:
                 raise
             short = str(error)
         # Not within the handler: its error keeps alive the frames, and with them the tensors, of what did not fit.
-        self.prepared.optimizer.zero_grad()
+        self.prepared.forget_gradients()
         raise StepMemoryError(short)
 
     def _accumulate(self, batch: Batch) -> float:

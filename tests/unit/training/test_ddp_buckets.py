@@ -1,0 +1,82 @@
+"""Where the gradients of a training by DDP are: in the buckets that it sums over processes, and nowhere else."""
+
+import math
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed
+from torch.nn.parallel import DistributedDataParallel
+
+from paribus.config.groups.model import LlamaModel
+from paribus.modeling.build import build_model
+from paribus.training.data.prefetch import Batch
+from paribus.training.fit.search import trial
+from paribus.training.processes.host import ALONE
+from paribus.training.processes.parallel import Prepared, prepare
+from paribus.training.step.step import Stepper
+from support.training_inputs import TRAINING
+
+MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
+
+
+@pytest.fixture
+def ddp() -> Iterator[tuple[Any, Prepared]]:
+    """A model that DDP wraps for two processes, of which this one alone is there."""
+    torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
+    accelerator = SimpleNamespace(
+        device=torch.device("cpu"),
+        num_processes=2,
+        prepare_model=lambda loss: DistributedDataParallel(loss, gradient_as_bucket_view=True),
+        no_sync=lambda wrapped: wrapped.no_sync(),
+        unwrap_model=lambda wrapped: wrapped.module,
+        backward=lambda loss: loss.backward(),
+        reduce=lambda tensor, how: tensor,
+        clip_grad_norm_=torch.nn.utils.clip_grad_norm_,
+    )
+    yield accelerator, prepare(accelerator, build_model(MODEL, 50, seed=0), TRAINING, None)
+    torch.distributed.destroy_process_group()
+
+
+def storages(prepared: Prepared) -> dict[int, int]:
+    """Bytes of the memory that gradients stand in, by its address; none stands anywhere else."""
+    gradients = [parameter.grad for parameter in prepared.model.parameters()]
+    assert all(gradient is not None for gradient in gradients)
+    return {g.untyped_storage().data_ptr(): g.untyped_storage().nbytes() for g in gradients if g is not None}
+
+
+def test_gradients_of_micro_batches_are_added_up_in_the_buckets(
+    ddp: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accelerator, prepared = ddp
+    weights = sum(parameter.nbytes for parameter in prepared.model.parameters())
+    stepper = Stepper(accelerator, prepared, list(prepared.model.parameters()), 1, 1.0, math.inf)
+    tokens = torch.from_numpy(np.random.default_rng(0).integers(0, 50, (3, 8)))
+    held: list[dict[int, int]] = []
+
+    def backward(loss: torch.Tensor) -> None:
+        held.append(storages(prepared))
+        loss.backward()
+
+    monkeypatch.setattr(accelerator, "backward", backward)
+    for step in range(3):
+        held.clear()
+        stepper.step(Batch(step, np.arange(3), tokens, tokens, 24), 0.01)
+        assert all(sum(one.values()) == weights for one in held)
+        # After the first step DDP makes its buckets anew.
+        assert step == 0 or held == [storages(prepared)] * 3
+        assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
+
+
+def test_a_trial_leaves_them_there(ddp: tuple[Any, Prepared], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", lambda device: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_reserved", lambda device: 0)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (0, 1000))
+    accelerator, prepared = ddp
+    before = storages(prepared)
+    assert trial(accelerator, ALONE, prepared, 8, 3)
+    assert storages(prepared) == before
+    assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
