@@ -15,7 +15,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from paribus.config.groups.packing import within_documents
 from paribus.config.schema import RunConfig
 from paribus.modeling.counts import parameter_count
-from paribus.modeling.memory import training_setting
+from paribus.modeling.memory import TrainingSetting, training_memory, training_setting
 from paribus.ordering.traversal.traversal import straddling
 from paribus.stage.context import JSON, Reporter, StageContext
 from paribus.tokenization import Tokenizer
@@ -97,6 +97,8 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
     peak = max(gather_object([peak_bytes(accelerator.device)]))
     if not run.main:
         return {}
+    used = _setting(config, kept.used or fitted.micro_batch, accelerator, precision)
+    predicted = training_memory(config.model, tokenizer.vocab_size, used)
     export(run, context.inputs["tokens"] / "tokenizer", context.output)
     save_readings(run, data.measured, context.output)
     return pair_numbers(run) | {
@@ -117,7 +119,7 @@ def _train(context: StageContext, accelerator: Any, precision: str, host: Host, 
         "lossy": tokenizer.settings.lossy,
         "skipped_steps": run.metrics.last("train/skipped_steps"),
         "micro_batch": kept.used,
-        "memory": fitted.memory,
+        "memory": predicted.device if predicted else None,
         "memory_peak": peak or None,
         "precision": precision,
         "device": device,
@@ -138,13 +140,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     not even one context fits.
     """
     device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
-    how = training_setting(
-        replace(config.training, micro_batch=kept.used or kept.given),
-        precision,
-        accelerator.num_processes,
-        gpu=device.type == "cuda",
-        documents=within_documents(config.packing),
-    )
+    how = _setting(config, kept.used or kept.given, accelerator, precision)
     on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     free = gather_object([available_bytes(device, on_this_node)])
     known = [size for size in free if size is not None]
@@ -155,6 +151,17 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     if accelerator.is_main_process:
         kept.keep(fitted.micro_batch)
     return fitted
+
+
+def _setting(config: RunConfig, micro_batch: int, accelerator: Any, precision: str) -> TrainingSetting:
+    """What decides the memory of each process."""
+    return training_setting(
+        replace(config.training, micro_batch=micro_batch),
+        precision,
+        accelerator.num_processes,
+        gpu=accelerator.device.type == "cuda",
+        documents=within_documents(config.packing),
+    )
 
 
 def _newest(run: Run, host: Host) -> Checkpoint | None:

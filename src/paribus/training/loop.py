@@ -20,6 +20,7 @@ from paribus.stage.context import Reporter
 from paribus.training.data.batches import Batches, Integers
 from paribus.training.data.budget import Budget
 from paribus.training.data.prefetch import Batch, BatchReader
+from paribus.training.fit.available import forget_peak
 from paribus.training.fit.determinism import deterministic
 from paribus.training.fit.device import device_name, explained_memory_errors
 from paribus.training.fit.micro_batch import MicroBatch
@@ -144,7 +145,7 @@ class _Loop:
                 short = str(error)
             smaller = halved(self.run, self.stepper.micro_batch, len(batch.inputs), short)
             release_memory()
-            compile_anew()
+            begin_anew(self.run)
             self.stepper = replace(self.stepper, micro_batch=smaller)
 
     def _record(self, batch: Batch, rate: float, result: StepResult) -> None:
@@ -235,11 +236,17 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
     found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
-    compile_anew()
+    begin_anew(run)
     if run.main and kept:
         kept.keep(found)
         run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
     return found
+
+
+def begin_anew(run: Run) -> None:
+    """Forget what was compiled for another micro-batch, and the memory that it took or lacked."""
+    compile_anew()
+    forget_peak(run.accelerator.device)
 
 
 def halved(run: Run, micro_batch: int, share: int, short: str) -> int:

@@ -48,6 +48,8 @@ def test_a_step_that_does_not_fit_is_computed_again_in_halves(tmp_path: Path, mo
     result = build(context(tmp_path, "halved", inputs, config(training=FOUR), report))
     assert tried[:4] == [4, 2, 1, 1]
     assert result["micro_batch"] == 1
+    # What is predicted of the micro-batch that was used stands beside it.
+    assert result["memory"] == json.loads((tmp_path / "ones" / "result.json").read_text())["memory"]
     # What failed left nothing behind: the run is that of the smaller micro-batch to the last bit.
     assert files(tmp_path / "halved" / "output") == files(tmp_path / "ones" / "output")
     kept = json.loads((tmp_path / "halved" / "work" / "micro_batch.json").read_text())

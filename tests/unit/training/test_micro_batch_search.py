@@ -111,12 +111,21 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     tmp_path: Path, case: tuple[int, str, str, int], found: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, device, parallel, start = case
-    monkeypatch.setattr(loop, "trial", lambda accelerator, host, prepared, length, size: size <= 8)
+    done: list[object] = []
+
+    def tried(accelerator: Any, host: Any, prepared: Any, length: int, size: int) -> bool:
+        done.append(size)
+        return size <= 8
+
+    monkeypatch.setattr(loop, "trial", tried)
+    monkeypatch.setattr(torch.cuda, "reset_peak_memory_stats", done.append)
     said: list[str] = []
     run = searching(tmp_path, (given, device, parallel), said)
     assert loop.first_micro_batch(run, None, start) == found  # type: ignore[arg-type]
     assert MicroBatch(tmp_path, given).used == (8 if found == 8 else None)
     assert len(said) == (found == 8)
+    # What the trial took that did not fit is no peak of the training.
+    assert done == ([4, 8, 16, torch.device("cuda")] if found == 8 else [])
 
 
 def test_a_step_after_the_search_is_compiled_for_its_size_alone(

@@ -23,6 +23,12 @@ def peak_bytes(device: torch.device) -> int:
     return torch.cuda.max_memory_allocated(device) if device.type == "cuda" else 0
 
 
+def forget_peak(device: torch.device) -> None:
+    """Let `peak_bytes` count from here on."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+
+
 def available_host_bytes(root: Path = ROOT) -> int | None:
     """What the system can give without swapping, or what is left in the narrowest control group, if that is less.
 

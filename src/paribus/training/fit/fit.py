@@ -19,8 +19,6 @@ class Fit:
     """How a run trains in the memory there is."""
 
     micro_batch: int
-    memory: int | None
-    """Bytes of one process as predicted; None where there is no formula."""
     lowered: str | None = None
     """Why the micro-batch is not the configured one."""
 
@@ -32,11 +30,11 @@ def fit(model: ModelConfig, vocab_size: int, how: TrainingSetting, available: in
     """
     memory = training_memory(model, vocab_size, how)
     if memory is None or available is None or _fits(memory, available):
-        return Fit(how.micro_batch, memory.device if memory else None)
+        return Fit(how.micro_batch)
     for size in _smaller(how):
         smaller = training_memory(model, vocab_size, dataclasses.replace(how, micro_batch=size))
         if smaller and _fits(smaller, available):
-            return Fit(size, smaller.device, _lowered(how, size, memory, available))
+            return Fit(size, _lowered(how, size, memory, available))
     raise OutOfMemoryError(_refusal(model, vocab_size, how, available))
 
 
