@@ -23,6 +23,8 @@ from paribus.config.groups.tokenization import (
     draws_of,
 )
 from paribus.corpus.artifact import CorpusArtifact, has_pairs
+from paribus.engine.engine import Engine
+from paribus.engine.local import LocalEngine
 from paribus.errors import DataError
 from paribus.native.announce import compile_kernels
 from paribus.native.registry import ENCODING
@@ -40,6 +42,8 @@ from paribus.tokenization.tokenizer import Tokenizer
 
 _DOING = {"unigram": "fitting a unigram model"}
 """What training a vocabulary does, in words, where it merges no pairs."""
+_WORKERS_A_GPU = 4
+"""Each has a copy of a language model there and its distributions, some 3 GB: one a core is more than there is."""
 _PART_BYTES = 8 * 2**20
 """Text of one unit of work; it decides what is repeated after a kill, never what is written."""
 
@@ -78,6 +82,13 @@ def _device(config: PretokenizerConfig) -> dict[str, JSON]:
     from paribus.modeling.device import resolve_device
 
     return {"device": resolve_device(config.device, "pretokenizer.device").type}
+
+
+def _engine(context: StageContext) -> Engine:
+    """The engine that encodes; where a pre-tokenizer's language model is on a GPU, with no more workers than fit."""
+    engine = context.engine
+    on_gpu = _device(context.config.pretokenizer).get("device") == "cuda"
+    return LocalEngine(min(engine.workers, _WORKERS_A_GPU)) if on_gpu and engine.shares_memory else engine
 
 
 def _save(tokenizer: Tokenizer, output: Path) -> dict[str, JSON]:
@@ -167,11 +178,12 @@ def _encoded(
     tokenizer: Tokenizer, corpus: CorpusArtifact, context: StageContext, draws: int
 ) -> Iterator[tuple[int, Path]]:
     """Files of all parts of each draw, in corpus order, with its number."""
+    engine = _engine(context)
     for draw in range(draws):
         parts = context.work / "parts" / f"draw-{draw:06d}"
         parts.mkdir(parents=True, exist_ok=True)
         encode = partial(_encode_part, _of_draw(tokenizer, draw))
-        for target in context.engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
+        for target in engine.map(encode, _parts(corpus, parts), releases_gil=tokenizer.cutter is None):
             yield draw, target
 
 

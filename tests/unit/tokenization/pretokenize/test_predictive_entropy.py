@@ -5,13 +5,16 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 
+from paribus.config.groups.tokenization import PatternPretokenizer, PredictiveEntropyPretokenizer
+from paribus.engine.local import LocalEngine
 from paribus.errors import ConfigurationError, DataError
-from paribus.tokenization import Tokenizer
+from paribus.tokenization import Tokenizer, build
 from paribus.tokenization.pretokenize.spans.predictive import PredictiveEntropySpans
 from support.character_models import CHARACTERS, SENTENCE, SPECIAL, save_bert_style_model, save_paribus_checkpoint
 
@@ -292,3 +295,28 @@ def test_a_saved_tokenizer_computes_where_it_is_asked_to(bert_style: Path, tmp_p
         cutter = Tokenizer.load(tmp_path / "tokenizer", device=device).cutter
         assert isinstance(cutter, PredictiveEntropySpans) and cutter.device == device
     assert "device" not in json.loads((tmp_path / "tokenizer" / "pretokenizer.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("workers", "device", "taken"), [(64, "cuda", 4), (2, "cuda", 2), (64, "cpu", 64), (64, None, 64)]
+)
+def test_no_more_workers_encode_than_a_gpu_has_memory_for(
+    workers: int, device: str | None, taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each has its own copy of the model and of CUDA there, and by default there are as many as cores."""
+    monkeypatch.setattr("paribus.modeling.device.resolve_device", lambda given, field: torch.device(given))
+    pattern = PatternPretokenizer(kind="gpt2")
+    pretokenizer = pattern if device is None else PredictiveEntropyPretokenizer(model="model", device=device)
+    config = SimpleNamespace(pretokenizer=pretokenizer)
+    context: Any = SimpleNamespace(config=config, engine=LocalEngine(workers), work=tmp_path)
+    asked: list[int] = []
+
+    def mapped(self: LocalEngine, *_: object, **how: bool) -> list[Path]:
+        asked.append(self.workers)
+        return []
+
+    monkeypatch.setattr(LocalEngine, "map", mapped)
+    tokenizer: Any = SimpleNamespace(cutter=None)
+    corpus: Any = SimpleNamespace(shards=lambda split: [])
+    assert list(build._encoded(tokenizer, corpus, context, draws=1)) == []
+    assert asked == [taken]
