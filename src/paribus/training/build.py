@@ -140,10 +140,12 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     not even one context fits.
     """
     device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
-    how = _setting(config, kept.used or kept.given, accelerator, precision)
     on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
     free = gather_object([available_bytes(device, on_this_node)])
     known = [size for size in free if size is not None]
+    # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
+    found = [used for used in gather_object([kept.used]) if used is not None]
+    how = _setting(config, min(found, default=kept.given), accelerator, precision)
     fitted = fit(config.model, vocab_size, how, min(known, default=None))
     if fitted.lowered and accelerator.is_main_process:
         report.message(fitted.lowered)

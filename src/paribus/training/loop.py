@@ -231,13 +231,15 @@ def first_micro_batch(run: Run, prepared: Prepared, start: int) -> int:
     waiting.
     """
     kept, accelerator = run.micro_batch, run.accelerator
-    searched = kept is not None and kept.given == 0 and kept.halvings == 0 and start == 0
-    if not searched or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
+    if kept is None or kept.given or start or accelerator.device.type != "cuda" or run.training.parallel == "fsdp":
+        return run.training.micro_batch
+    # In all or in none: what another node has written a moment ago, a network file system may not show here yet.
+    if any(run.host.gathered(kept.halvings)):
         return run.training.micro_batch
     share, length = run.batches.global_batch // accelerator.num_processes, run.batches.contexts.context_length
     found = largest_fitting(run.training.micro_batch, share, partial(trial, accelerator, run.host, prepared, length))
     begin_anew(run)
-    if run.main and kept:
+    if run.main:
         kept.keep(found)
         run.report.message(f"training.micro_batch=0: {found} is the largest that fits into the memory of the GPU")
     return found

@@ -11,14 +11,15 @@ import torch
 from paribus.config.groups.model import LlamaModel
 from paribus.errors import OutOfMemoryError
 from paribus.modeling.build import build_model
-from paribus.training import loop
+from paribus.stage.context import SilentReporter
+from paribus.training import build, loop
 from paribus.training.fit.device import make_accelerator
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.fit.search import largest_fitting, trial
-from paribus.training.processes.host import ALONE
+from paribus.training.processes.host import ALONE, Host
 from paribus.training.processes.parallel import Prepared, prepare
 from support.compiled import recorded_symbolic
-from support.training_inputs import TRAINING
+from support.training_inputs import TRAINING, config
 
 
 @pytest.mark.parametrize(
@@ -126,6 +127,32 @@ def test_only_a_first_step_on_whole_models_on_gpus_is_searched_for(
     assert len(said) == (found == 8)
     # What the trial took that did not fit is no peak of the training.
     assert done == ([4, 8, 16, torch.device("cuda")] if found == 8 else [])
+
+
+def test_no_process_searches_where_one_knows_of_a_halving_that_others_do_not_see_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that another node has written a moment ago: those that search would wait for those that do not."""
+
+    class Together(Host):
+        def gathered(self, found: Any) -> list[Any]:
+            return [found, 1]
+
+    run = searching(tmp_path, (0, "cuda", "ddp"), [])
+    run.host = Together(main=True, group=None)
+    monkeypatch.setattr(loop, "trial", lambda *_: pytest.fail("it was searched"))
+    assert loop.first_micro_batch(run, None, 0) == 4  # type: ignore[arg-type]
+
+
+def test_all_processes_begin_with_the_micro_batch_that_one_has_lowered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(build, "gather_object", lambda found: [*found, 2] if found == [4] else found * 2)
+    accelerator, precision = make_accelerator(TRAINING)
+    run, report = config(training=replace(TRAINING, micro_batch=4)), SilentReporter()
+    MicroBatch(tmp_path, 4).keep(4)
+    fitted = build.fitted_to_memory(run, 50, accelerator, precision, tmp_path, report)
+    assert fitted.micro_batch == 2
 
 
 def test_a_step_after_the_search_is_compiled_for_its_size_alone(
