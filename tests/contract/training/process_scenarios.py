@@ -23,7 +23,8 @@ from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
 SHARED = dataclasses.replace(LONG, parallel="fsdp")
-SHORT = str(Path(__file__).with_name("short_rank.py"))
+MEMBERS_OF = {name: str(Path(__file__).with_name(f"{name}_rank.py")) for name in ("short", "stuck")}
+"""What the processes of a scenario are in place of the module that trains."""
 SELDOM = dataclasses.replace(LONG, checkpoint_every=1000)
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
 SCENARIOS: dict[str, tuple[Any, Any]] = {
@@ -47,6 +48,7 @@ SCENARIOS: dict[str, tuple[Any, Any]] = {
     "alone": (LONG, LONG_BUDGET),
     "killed": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "short": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
+    "stuck": (dataclasses.replace(LONG, processes=2), LONG_BUDGET),
     "shared": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
     "shared_asked": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
     "shared_killed": (dataclasses.replace(SHARED, processes=2), LONG_BUDGET),
@@ -92,9 +94,9 @@ def main(root: Path, name: str) -> None:
     if name in KILLED and not (root / name).exists():
         killing = (root / name / "work", KILLED[name])
         threading.Thread(target=kill_a_process_of_the_group, args=killing, daemon=True).start()
-    if name == "short":
-        begin = launch.launch_agent
-        launch.launch_agent = lambda config, entrypoint, arguments: begin(config, entrypoint, [SHORT, *arguments[2:]])
+    if name in MEMBERS_OF:
+        begin, member = launch.launch_agent, MEMBERS_OF[name]
+        launch.launch_agent = lambda config, entrypoint, arguments: begin(config, entrypoint, [member, *arguments[2:]])
     try:
         execute(root, name, inputs, config(training=training, budget=budget))
     except ParibusError as error:

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -230,3 +231,9 @@ def test_a_killed_process_ends_all_and_resuming_ends_with_the_same_bytes(root: P
     assert list((root / "killed" / "work").glob("step_*"))
     assert trained(root, "killed") == trained(root, "long") == ""
     assert files(root / "killed" / "output") == files(root / "long" / "output")
+
+
+def test_a_process_that_failed_ends_at_once_whatever_its_end_would_wait_for(root: Path) -> None:
+    """PyTorch's agent ends the others when a process is gone; NCCL's end may wait for these, as here for a minute."""
+    assert "InfrastructureError: RuntimeError: an illegal memory access (process 1)" in trained(root, "stuck")
+    assert time.monotonic() - float((root / "stuck" / "work" / "group" / "failed_at").read_text()) < 40

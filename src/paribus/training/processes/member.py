@@ -31,7 +31,11 @@ Work = Callable[[StageContext, int, Requests], dict[str, JSON]]
 
 
 def run_member(work: Work, *, all_report: bool = False) -> int:
-    """Do `work`; 0 unless this process failed. What it reports is the main process' alone, unless `all_report`."""
+    """Do `work`; 0. What it reports is the main process' alone, unless `all_report`.
+
+    A process that fails ends here, with 1: at the end of the interpreter CUDA and NCCL may wait for the other processes
+    of the group, and these for it to be gone.
+    """
     die_with_parent(int(os.environ[AGENT]))
     ignore_requests()
     directory, rank = Path(sys.argv[1]), int(os.environ["RANK"])
@@ -41,7 +45,8 @@ def run_member(work: Work, *, all_report: bool = False) -> int:
         report_failure(directory, f"process {rank}", error)
         with suppress(OSError):  # a full disk takes no traceback
             traceback.print_exc()
-        return 1
+            sys.stderr.flush()
+        os._exit(1)
     return 0
 
 
