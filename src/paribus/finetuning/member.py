@@ -4,6 +4,7 @@ import os
 import sys
 from dataclasses import replace
 
+from paribus.errors import InterruptedRunError
 from paribus.finetuning.run import begin, finish, left
 from paribus.modeling.device import resolve_device
 from paribus.stage.context import JSON, StageContext
@@ -28,7 +29,12 @@ def finetune(context: StageContext, processes: int, requests: Requests) -> dict[
     context, start = begin(context, requests)
     for name in left(context):
         if _takes(context, name):
-            finish(context, name, start)
+            try:
+                finish(context, name, start)
+            except InterruptedRunError:
+                # Half a minute after the end of one process its agent ends the others by force.
+                requests.wait_for_others()
+                raise
     return {}
 
 

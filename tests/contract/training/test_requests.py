@@ -2,16 +2,18 @@
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
 import pytest
 
 from paribus.errors import InterruptedRunError
+from paribus.finetuning import member
 from paribus.training.processes.requests import STEPPING, Asked, Requests, passed_on
 from support.forked import Forked
-from support.stages import files
-from support.training_inputs import write_inputs
+from support.stages import context_at, files
+from support.training_inputs import config, write_inputs
 
 SCENARIOS = Path(__file__).with_name("process_scenarios.py")
 STEPS_BEFORE = 40
@@ -112,3 +114,27 @@ def test_an_agent_whose_processes_take_no_more_steps_ends_them_by_itself(tmp_pat
             assert one.take() == Asked(save=False, stop=True)
         with pytest.raises(InterruptedRunError, match="while no step was taken"):
             os.kill(os.getpid(), signal.SIGTERM)
+
+
+def test_a_process_that_fine_tuned_and_was_asked_to_end_waits_for_the_checkpoints_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each trains by itself, and the end of one has the agent end all, half a minute later by force."""
+    file = tmp_path / "work" / "group" / "requests_0"
+    file.parent.mkdir(parents=True)
+    other = file.with_name(f"{STEPPING}of_another")
+
+    def finish(*_: object) -> None:
+        other.touch()
+        threading.Timer(0.5, other.unlink).start()
+        raise InterruptedRunError("stopped by a signal after step 7, whose checkpoint is written")
+
+    monkeypatch.setattr(member, "begin", lambda context, requests: (context, None))
+    monkeypatch.setattr(member, "left", lambda context: ["qasper"])
+    monkeypatch.setattr(member, "finish", finish)
+    for name in member.GROUP:
+        monkeypatch.setenv(name, "0")
+    context = context_at(tmp_path / "output", tmp_path / "work", config(), {})
+    with pytest.raises(InterruptedRunError, match="after step 7"):
+        member.finetune(context, 2, Requests(file))
+    assert not other.exists()

@@ -3,6 +3,7 @@
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -13,6 +14,7 @@ from paribus.errors import InterruptedRunError
 
 SAVE, STOP = b"s", b"t"
 ASKED_BY: Mapping[int, bytes] = {signal.SIGUSR1: SAVE, signal.SIGTERM: STOP}
+SECONDS_BETWEEN_LOOKS = 0.2
 STEPPING = "stepping_"
 """How the name of a file beside requests begins by which a process tells agents that it takes steps, and heeds them."""
 
@@ -46,6 +48,11 @@ class Requests:
         own, self._own = self._own, bytearray()
         told = bytes(own) + self._read()
         return Asked(SAVE in told, STOP in told)
+
+    def wait_for_others(self) -> None:
+        """Wait while processes that the same agent started take steps, or write the checkpoint that they end with."""
+        while self._file and any(self._file.parent.glob(f"{STEPPING}*")):
+            time.sleep(SECONDS_BETWEEN_LOOKS)
 
     def _read(self) -> bytes:
         if self._file is None or not self._file.exists():
