@@ -1,7 +1,8 @@
-"""Where the gradients of a training by DDP are: in the buckets that it sums over processes, and nowhere else."""
+"""Where the gradients of a training by DDP are: in the buckets that it sums over processes, which cut no layer."""
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed
+from torch._dynamo.backends.distributed import DDPOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from paribus.config.groups.model import LlamaModel
@@ -24,10 +26,10 @@ MODEL = LlamaModel(width=16, layers=2, heads=2, ffn_width=24, context_length=8)
 
 
 @pytest.fixture
-def ddp() -> Iterator[tuple[Any, Prepared]]:
-    """A model that DDP wraps for two processes, of which this one alone is there."""
+def accelerator() -> Iterator[Any]:
+    """What wraps by DDP for two processes, of which this one alone is there."""
     torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-    accelerator = SimpleNamespace(
+    yield SimpleNamespace(
         device=torch.device("cpu"),
         num_processes=2,
         prepare_model=lambda loss: DistributedDataParallel(loss, gradient_as_bucket_view=True),
@@ -37,8 +39,12 @@ def ddp() -> Iterator[tuple[Any, Prepared]]:
         reduce=lambda tensor, how: tensor,
         clip_grad_norm_=torch.nn.utils.clip_grad_norm_,
     )
-    yield accelerator, prepare(accelerator, build_model(MODEL, 50, seed=0), TRAINING, None)
     torch.distributed.destroy_process_group()
+
+
+@pytest.fixture
+def ddp(accelerator: Any) -> tuple[Any, Prepared]:
+    return accelerator, prepare(accelerator, build_model(MODEL, 50, seed=0), TRAINING, None)
 
 
 def storages(prepared: Prepared) -> dict[int, int]:
@@ -80,3 +86,15 @@ def test_a_trial_leaves_them_there(ddp: tuple[Any, Prepared], monkeypatch: pytes
     assert trial(accelerator, ALONE, prepared, 8, 3)
     assert storages(prepared) == before
     assert not any(parameter.grad.any() for parameter in prepared.model.parameters())
+
+
+def test_a_compiled_layer_is_cut_nowhere_for_the_sake_of_a_bucket(
+    accelerator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Kernels of its parts would round otherwise than those of one process, in bfloat16 losses by 1e-4."""
+    monkeypatch.setattr(torch._dynamo.config, "optimize_ddp", True)
+    monkeypatch.setattr(DDPOptimizer, "compile_fn", lambda *_, **__: pytest.fail("it was cut for DDP"))
+    training = replace(TRAINING, compile="always")
+    prepared = prepare(accelerator, build_model(MODEL, 50, seed=0), training, None)
+    tokens = torch.zeros((2, 8), dtype=torch.int64)
+    prepared.wrapped(tokens, tokens).backward()

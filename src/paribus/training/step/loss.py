@@ -3,6 +3,7 @@
 from typing import Any
 
 import torch
+import torch._dynamo.config
 
 from paribus.modeling.activations import flash_takes
 from paribus.modeling.build import is_encoder_decoder, stacked_layers
@@ -81,7 +82,12 @@ def make_loss(
 
 
 def compile_loss(loss: SummedLoss | SummedPairLoss) -> None:
-    """Compile the layers one by one, and what the loss computes of logits."""
+    """Compile the layers one by one, and what the loss computes of logits.
+
+    Under DDP as everywhere: PyTorch would cut a layer where a bucket of gradients is full, and the kernels of its parts
+    round otherwise. DDP sums the gradients of a layer beside the backward pass of the one before anyway.
+    """
+    torch._dynamo.config.optimize_ddp = False
     for layer in stacked_layers(loss.model):
         layer.compile()
     loss.of_logits = torch.compile(fused_loss_and_difference)
