@@ -139,7 +139,10 @@ def test_search_for_neighbours_on_a_cpu_is_no_mistake(tmp_path: Path, monkeypatc
     assert found(tmp_path, 0, **asked, **on_cpu) == {}
 
 
-@pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"}), (0, {})])
+BY_BUS = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+
+
+@pytest.mark.parametrize(("seen", "visible"), [(3, {"CUDA_VISIBLE_DEVICES": "0,1"} | BY_BUS), (0, {})])
 def test_a_stage_takes_gpus_only_where_pytorch_sees_them(
     seen: int, visible: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,7 +169,17 @@ def test_scores_take_as_many_gpus_as_train_or_all_where_fewer_are_here(
     config = run_config(root=str(tmp_path), engine=engine, **asked, **training(device="auto", processes=trained))
     for stage in ("evaluation", "finetuning"):
         with gpu_slots.gpu_slots(stage, config, print) as environment:
-            assert environment == {"CUDA_VISIBLE_DEVICES": visible}
+            assert environment == {"CUDA_VISIBLE_DEVICES": visible} | BY_BUS
+
+
+def test_whoever_has_cuda_number_gpus_otherwise_is_let(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gpu_slots, "visible_gpus", lambda: THREE)
+    monkeypatch.setattr(gpu_slots, "visible_devices", lambda: 3)
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", "FASTEST_FIRST")
+    engine = LocalEngineConfig(gpu_locks=str(tmp_path / "locks"))
+    config = run_config(root=str(tmp_path), engine=engine, **training(device="auto", processes=1))
+    with gpu_slots.gpu_slots("training", config, print) as environment:
+        assert environment == {"CUDA_VISIBLE_DEVICES": "0"}
 
 
 @pytest.mark.parametrize(("device", "compiler"), [("cpu", "a C++ compiler"), ("cuda", "a C compiler")])

@@ -1,11 +1,12 @@
 """Which GPUs the process of a stage gets: as many as it needs, and none that another job on this machine uses."""
 
+import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from paribus.config.schema import RunConfig
-from paribus.engine.gpus import VISIBLE, reserved, visible_gpus
+from paribus.engine.gpus import ORDER, VISIBLE, reserved, visible_gpus
 from paribus.pipeline.making.visible_devices import visible_devices
 from paribus.pipeline.stages import STAGES, named
 
@@ -31,4 +32,5 @@ def gpu_slots(stage: str, config: RunConfig, say: Callable[[str], None]) -> Iter
     noun = "GPUs" if count != 1 else "GPU"
     waiting = f"[dim]{named(stage)} waits for {count or 'all'} {noun}: other jobs on this machine have them[/dim]"
     with reserved(count, gpus, Path(config.engine.gpu_locks), lambda: say(waiting)) as taken:
-        yield {VISIBLE: ",".join(gpu.name for gpu in taken)}
+        order = {name: value for name, value in ORDER.items() if name not in os.environ}
+        yield {VISIBLE: ",".join(gpu.name for gpu in taken), **order}
