@@ -99,9 +99,11 @@ class Store:
 
 
 def _judged(cell: Cell, base: Cell) -> Found | None:
-    """The difference of a cell with its interval; of a number that no item has, Welch's over the means of seeds."""
+    """The difference of a cell over the seeds that both have; of what no item has, Welch's over the means of seeds."""
     if cell.difference is not None:
-        return None if cell.interval is None else Found(cell.difference, cell.interval, cell.seeds, cell.mde)
+        seeds = cell.crossed.seeds if cell.crossed else cell.seeds
+        judged = cell.interval is not None and seeds >= SEEDS_TO_JUDGE
+        return Found(cell.difference, cell.interval, seeds, cell.mde) if judged else None
     if cell.value is None or base.value is None or cell.seed_spread is None or base.seed_spread is None:
         return None
     variances = [each.seed_spread**2 / each.seeds for each in (cell, base) if each.seed_spread is not None]

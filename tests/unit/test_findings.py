@@ -125,6 +125,25 @@ def test_a_claim_over_another_arm_is_measured_against_that_arm(tmp_path: Path, m
     assert store.found(claim(**given, row=scaffold, against=scaffold)) is None
 
 
+@pytest.mark.parametrize(("others", "seeds"), [((), 5), ((1,), 4), ((1, 2), 3), ((1, 2, 3), None)])
+def test_a_difference_has_the_seeds_that_both_rows_have(
+    others: tuple[int, ...], seeds: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row has three at least."""
+    (tmp_path / "texts.txt").write_text("some text", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    for run in finished_sweep(tmp_path / "made", "experiment=findings/encodings", "seed=0,1,2,3,4"):
+        arm = (run.job.config.tokenizer.kind, run.job.config.encoder.kind)
+        if arm == ("bpe", "merge_rank") and run.job.config.seed in others[:2]:
+            shutil.rmtree(tmp_path / "paribus_runs/runs" / run.run_id)
+        if arm == ("bpe", "longest_first") and run.job.config.seed in others[2:]:
+            shutil.rmtree(tmp_path / "paribus_runs/runs" / run.run_id)
+    store = module("claims.measured").Store({"findings/encodings": OVERRIDES}, "paribus_runs")
+    row = {"tokenizer": "bpe", "encoder": "longest_first"}
+    found = store.found(claim(experiment="findings/encodings", number="bits_per_byte", row=row))
+    assert (found and found.seeds) == seeds
+
+
 def test_of_two_kept_differences_from_one_row_theirs_has_no_interval_and_no_verdict() -> None:
     claims, found = module("claims.claim"), module("claims.claim").Found
     given = {"experiment": "findings/encodings", "number": "bits_per_byte", "sign": -1, "lost": "no more"}
