@@ -17,6 +17,16 @@ from support.recorded_sweeps import OVERRIDES, identifiers, record, record_comma
 
 ARMS = ("-m", "tokenizer=bpe,scaffold_bpe", "encoder=merge_rank,longest_first", "seed=0,1")
 
+SEEDS_FIRST = """# @package _global_
+hydra:
+  mode: MULTIRUN
+  sweeper:
+    params:
+      seed: 0,1
+      tokenizer: bpe,scaffold_bpe
+      tokenizer.vocab_size: 300,512
+"""
+
 
 @pytest.fixture(scope="module", name="directory")
 def _directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -61,6 +71,30 @@ def test_names_as_lists_and_reports_show_them_are_arms_and_runs(
 ) -> None:
     root, _, runs = sweep
     assert [run.run_id for run in find(name, root).runs] == [runs[place] for place in places]
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("bpe tokenizer.vocab_size=300", [0, 4]),
+        ("bpe, 300", [0, 4]),
+        ("scaffold_bpe 512", [3, 7]),
+        ("seed=1 bpe tokenizer.vocab_size=300", [4]),
+        ("bpe tokenizer.vocab_size=300 seed=1", [4]),
+        ("bpe, 300 seed=1", [4]),
+        ("bpe-merge_rank-standard-vocab_size=512-seed1", [5]),
+    ],
+)
+def test_names_have_their_seed_anywhere_and_their_fields_by_value(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, places: list[int]
+) -> None:
+    monkeypatch.chdir(directory)
+    experiment = tmp_path / "experiment" / "seeds_first.yaml"
+    experiment.parent.mkdir()
+    experiment.write_text(SEEDS_FIRST, encoding="utf-8")
+    runs = identifiers(record(tmp_path, "--config-dir", str(tmp_path), "experiment=seeds_first")[1])
+    assert is_reference(name)
+    assert [run.run_id for run in find(name, tmp_path).runs] == [runs[place] for place in places]
 
 
 @pytest.mark.parametrize("name", ["bpe merge_rank", "scaffold_bpe longest_first seed=1", "last"])
@@ -161,7 +195,9 @@ def test_names_are_told_from_overrides(word: str) -> None:
     assert is_reference(word)
 
 
-@pytest.mark.parametrize("word", ["seed=1", "+a.b=c d", "~tokenizer", "corpus.paths=[a b]", "--why", "-m"])
+@pytest.mark.parametrize(
+    "word", ["seed=1", "+a.b=c d", "~tokenizer", "corpus.paths=[a b]", "experiment.name=a-seed1", "--why", "-m"]
+)
 def test_overrides_and_flags_are_no_names(word: str) -> None:
     assert not is_reference(word)
 

@@ -24,8 +24,11 @@ LONGEST = 60
 """Characters of a name that an error repeats."""
 SHOWN = 12
 """Candidates that an error lists."""
-_REFERENCE = re.compile(r"[^~=-][^=]*|[^-=\s][^=\s]*\s[^=]*=.*", re.DOTALL)
-_SEED = re.compile(r"(?:^|[- ])seed=?\d+$")
+_REFERENCE = re.compile(
+    r"[^~=-][^=]*|[^-=\s][^=\s]*\s[^=]*=.*|seed=\d+\s.+|[^-~=\s][^=\s]*-[^=\s]*=\S*-seed\d+", re.DOTALL
+)
+_SEED = re.compile(r"^seed=?\d+(?:[- ]|$)|[- ]seed=?\d+(?=[- ]|$)")
+_FIELD = re.compile(r"(?<!\S)(?!seed=)[^\s=]+=")
 _SEPARATORS = re.compile(r"[\s,·/-]+")
 
 
@@ -66,7 +69,11 @@ class Reference:
 
 
 def is_reference(word: str) -> bool:
-    """Whether a word of a command is a name, and no override or flag: it has no equals sign, or a space before it."""
+    """Whether a word of a command is a name, and no override or flag.
+
+    It has no equals sign, or before that a space; or it begins with a seed that more follows, as labels do where a
+    sweep names its seeds first; or it ends as the name of a run does, with a hyphen before the equals sign.
+    """
     return _REFERENCE.fullmatch(word) is not None
 
 
@@ -206,10 +213,17 @@ def _names(one: Reference) -> set[str]:
     if one.whole:
         return {plain_name(one.sweep.name)}
     run = one.runs[0]
+    called = {run.name, run.label, _by_values(run.label)}
+    arms = {_arm(name) for name in called}
     alone = sum(_arm(other.label) == _arm(run.label) for other in one.sweep.runs) == 1
-    whole = {run.name, run.label} if len(one.runs) == 1 else set()
-    arm = {_arm(run.name), _arm(run.label)} if alone or len(one.runs) > 1 else set()
-    return {plain_name(name) for name in whole | arm if name}
+    seeds = [text for text in run.overrides if _is_seed(text)]
+    whole = called | {f"{arm} {seed}" for arm in arms for seed in seeds} if len(one.runs) == 1 else set()
+    return {plain_name(name) for name in whole | (arms if alone or len(one.runs) > 1 else set()) if name}
+
+
+def _by_values(label: str) -> str:
+    """A label as reports have it: of a field its value alone."""
+    return _FIELD.sub("", label)
 
 
 def plain_name(name: str) -> str:
