@@ -135,6 +135,61 @@ def test_an_experiment_of_the_user_s_own_directory_is_found(tmp_path: Path, join
     assert composition.factors == ("encoder",)
 
 
+def _own(directory: Path, hydra_block: str) -> tuple[str, ...]:
+    """The words that name an experiment of the user's own with this block of Hydra."""
+    (directory / "experiment").mkdir()
+    text = f"# @package _global_\nhydra: {{{hydra_block}}}\n"
+    (directory / "experiment" / "own.yaml").write_text(text, encoding="utf-8")
+    return "--config-dir", str(directory), "experiment=own", "scale=tiny"
+
+
+@pytest.mark.parametrize(
+    ("swept", "path", "told"),
+    [
+        ("tokenizer: [bpe, scaffold_bpe]", ".tokenizer", "takes one choice; tokenizer: bpe,scaffold_bpe makes a run"),
+        ("tokenizer: 'bpe,scafold_bpe'", ".tokenizer", "'scafold_bpe' is unknown; did you mean 'scaffold_bpe'?"),
+        ("tokeniser: 'bpe,words'", ".tokeniser", "'tokeniser' is unknown; did you mean 'tokenizer'?"),
+        ("tokenizer.vocabsize: '300,512'", ".tokenizer.vocabsize", "did you mean 'vocab_size'?"),
+    ],
+)
+def test_what_an_experiment_sweeps_is_judged_as_what_a_command_sweeps(
+    tmp_path: Path, swept: str, path: str, told: str
+) -> None:
+    words = _own(tmp_path, f"mode: MULTIRUN, sweeper: {{params: {{seed: '0,1', {swept}}}}}")
+    found = problems(*words)
+    assert list(found) == [f"hydra.sweeper.params{path}"]
+    assert told in found[f"hydra.sweeper.params{path}"]
+
+
+@pytest.mark.parametrize(
+    ("swept", "path", "shown"),
+    [("seed: [0, 1]", "seed", "seed=0,1"), ("tokenizer.vocab_size: [300, 512]", "tokenizer.vocab_size", "=300,512")],
+)
+def test_a_list_of_what_has_one_value_is_told_how_a_sweep_is_written(
+    tmp_path: Path, swept: str, path: str, shown: str
+) -> None:
+    found = problems(*_own(tmp_path, f"mode: MULTIRUN, sweeper: {{params: {{{swept}}}}}"))
+    assert found[path].endswith(
+        f"; values to sweep are parted by commas, without brackets: {path}={shown.split('=')[1]}"
+    )
+
+
+def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path: Path) -> None:
+    words = _own(tmp_path, "sweeper: {params: {tokenizer: 'bpe,scaffold_bpe', seed: '0,1'}}")
+    told = problems(*words)["hydra.sweeper.params"]
+    assert told == "tokenizer, seed take a multirun: set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    assert len(compose("-m", *words).jobs) == 4
+    assert len(compose(*words, "hydra.mode=RUN").jobs) == 1
+    assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
+
+
+def test_a_choice_that_is_swept_may_be_quoted(tmp_path: Path) -> None:
+    words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {duplicates: '\"off\",exact'}}")
+    assert [job.config.duplicates.kind for job in compose(*words).jobs] == ["off", "exact"]
+    jobs = compose("-m", "scale=tiny", "duplicates='off',exact").jobs
+    assert [job.config.duplicates.kind for job in jobs] == ["off", "exact"]
+
+
 def test_a_missing_directory_of_configurations_is_refused(tmp_path: Path) -> None:
     assert "no directory" in problems("--config-dir", str(tmp_path / "absent"))["--config-dir"]
 

@@ -62,6 +62,7 @@ class Composition:
     """Name of the Hydra launcher that runs the jobs of a multirun."""
 
 
+_PARAMETERS = "hydra.sweeper.params"
 Build = Callable[[Mapping[str, Any]], RunConfig]
 """From nested plain data to a configuration; ConfigurationError as `paribus.config.validate.refuse` has it."""
 
@@ -72,7 +73,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         composer = Composer()
         problems, usable = _usable(command.overrides, composer)
         base = _compose(usable.common, composer, problems)
-        jobs, factors, multirun = _expand(command, usable, base, problems)
+        jobs, factors, multirun = _expand(command, usable, base, composer, problems)
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
@@ -241,7 +242,7 @@ def _add(problems: list[Problem], found: list[Problem]) -> bool:
 
 def _choices_of(override: Override) -> list[str]:
     if override.is_sweep_override():
-        return [str(value) for value in override.sweep_string_iterator()]
+        return [str(value).strip("'\"") for value in override.sweep_string_iterator()]
     value = override.value()
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
@@ -325,7 +326,7 @@ def _compose(overrides: list[str], composer: Composer, problems: list[Problem]) 
 
 
 def _expand(
-    command: Command, usable: Overrides, base: DictConfig | None, problems: list[Problem]
+    command: Command, usable: Overrides, base: DictConfig | None, composer: Composer, problems: list[Problem]
 ) -> tuple[list[list[str]], tuple[str, ...], bool]:
     """Overrides of each job, the declared factors, and whether this is a multirun."""
     parameters: Mapping[str, Any] = {}
@@ -337,6 +338,10 @@ def _expand(
         listed = ", ".join(usable.sweeping)
         problems.append(Problem("overrides", f"{listed} gives several values: add -m for a multirun"))
         return [], (), False
+    given = {override_key(text) for text in (*usable.plain, *usable.sweeping)}
+    named = {str(key): f"{key}={value}" for key, value in parameters.items() if str(key) not in given}
+    if _add(problems, _unswept(named, base) if not multirun else _unfit(named, usable, base, composer)):
+        return [], (), False
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
@@ -345,6 +350,37 @@ def _expand(
     factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
     jobs = dict.fromkeys(usable.fit(job) for job in lists)
     return [list(job) for job in jobs], factors, multirun
+
+
+def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem]:
+    """Parameters of Hydra's sweeper, which only a multirun reads: without it the arms of a file would be one run."""
+    if not listed or base is None or OmegaConf.select(base, "hydra.mode") is not None:
+        return []
+    told = f"{', '.join(listed)} take a multirun: set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    return [Problem(_PARAMETERS, told)]
+
+
+def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None, composer: Composer) -> list[Problem]:
+    """What is wrong with parameters of Hydra's sweeper, as it is told of overrides."""
+    problems: list[Problem] = []
+    parsed = [override for text in listed.values() if (override := _parse(text, problems)) is not None]
+    choices = [override for override in parsed if composer.is_choice(override)]
+    for override in choices:
+        several = None if override.is_sweep_override() else override.value()
+        if isinstance(several, list):
+            listing = f"{override.key_or_group}: {','.join(map(str, several))}"
+            problems.append(Problem(str(override.key_or_group), f"takes one choice; {listing} makes a run of each"))
+        else:
+            problems += _unknown_choice(override, composer)
+    if problems or base is None:
+        return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
+    given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
+    choices += [override for override in given if composer.is_choice(override)]
+    reference, swept = _reference(choices, composer), _swept_groups(choices, base, composer)
+    for override in (override for override in parsed if override not in choices):
+        if not _knowing(override, choices, swept, composer):
+            problems += _unknownoverride_key(override, reference)
+    return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
 
 
 def _job(overrides: list[str], build: Build, composer: Composer, problems: list[Problem]) -> Job | None:

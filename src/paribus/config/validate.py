@@ -96,6 +96,10 @@ def _value(name: str, value: Any, hint: Any, prefix: str, problems: list[Problem
         return None
 
 
+_OF_ONE_VALUE = ("bool_type", "float_type", "int_type", "literal_error", "string_type", "value_error")
+"""What pydantic calls a value, of a field that is no list, that is not as it should be."""
+
+
 @cache  # a sweep has thousands of values of the same few annotations
 def _adapter(hint: Any) -> TypeAdapter[Any]:
     return TypeAdapter(hint, config=ConfigDict(strict=True))
@@ -171,8 +175,10 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def _in_brackets(detail: Any, path: str) -> str:
-    """How a list of one text is typed that was given as the text; else nothing."""
+    """How a list of one text is typed that was given as the text, and a sweep that was given as a list."""
     value = detail["input"]
+    if isinstance(value, tuple) and detail["type"] in _OF_ONE_VALUE:
+        return f"; values to sweep are parted by commas, without brackets: {path}={','.join(map(str, value))}"
     return f"; a list is typed {path}=[{value}]" if detail["type"] == "tuple_type" and isinstance(value, str) else ""
 
 
