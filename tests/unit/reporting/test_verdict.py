@@ -71,6 +71,10 @@ def test_a_table_that_judges_nothing_says_so_and_why(tmp_path: Path) -> None:
     assert why("nan", {"bpe": (0.0, 0.1, float("nan")), "apart": (0.5, 0.6, 0.5)}) == f"{base}score there."
     late = [MissingRun({"tokenizer": "late"}, "still running")]
     assert why("late", {"bpe": STEADY}, late) == "no row that is compared with another has a finished run."
+    runs = rows(tmp_path / "bases", {"bpe": STEADY, "apart": (0.5, 0.6, 0.5)})
+    by_size = [replace(run, factors={"size": run.factors["tokenizer"], "tokenizer": "bpe"}) for run in runs]
+    alike = compare(by_size, ("size", "tokenizer"), table=replace(default_table(), baseline={"tokenizer": "bpe"}))
+    assert said(alike).endswith("since no row has another beside it that experiment.table.baseline compares it with.")
     assert not last(tmp_path / "alone", {"bpe": STEADY}).startswith(BEGINNING)
 
 

@@ -97,7 +97,9 @@ class _Measure:
         if bases and not any(base.runs for base in bases):
             return ", since the row that others are compared with has no finished run"
         if not compared:
-            return ", since no row that is compared with another has a finished run"
+            alone = all(row.baseline is None for row in rows)
+            why = "has another beside it that experiment.table.baseline compares it with"
+            return f", since no row {why if alone else 'that is compared with another has a finished run'}"
         if not any(finite(base.cells[key].value) for base in bases if base.runs):
             return ", since the row that others are compared with has no score there"
         if few := [cell for cell in cells if too_few_items(self.column, cell)]:
