@@ -2,13 +2,17 @@
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from paribus.checks.primary import scored_tasks, task_of, text_measures
 from paribus.config.groups.experiment import TableConfig
+from paribus.config.reference.files import options
 from paribus.config.schema import RunConfig
 from paribus.config.validate import did_you_mean, unknown
 from paribus.evaluation.suites.registry import task_names
 
+MOST_DIGITS = 10
+"""Digits after the point with which a number is shown at most."""
 ALIKE = 0.8
 """How alike two names are, of 1, from which on one of them is taken for a slip of the other."""
 
@@ -22,8 +26,19 @@ def is_slip(name: str, known: Sequence[str], include_path: str | None = None) ->
     return not is_borrowed(name, include_path)
 
 
-def slips(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong and what would be right) of tasks and columns; `measures` are those of no task.
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a table calls things that do not depend on its runs."""
+
+    measures: Sequence[str]
+    """Columns of no task."""
+    metrics: Sequence[str]
+    kinds: Sequence[str]
+    """Kinds of numbers."""
+
+
+def slips(configs: Sequence[RunConfig], words: Vocabulary) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong and what would be right) of tasks, columns, metrics, kinds of numbers and decimals.
 
     A task that no run is scored on is none, as a paper's table may have it: its column has dashes.
     """
@@ -31,7 +46,8 @@ def slips(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tup
     if table is None:
         return
     tasks = list(dict.fromkeys([*scored_tasks(configs), *task_names()]))
-    columns = [*tasks, *(table.groups or {}), *measures, *text_measures(configs)]
+    columns = [*tasks, *(table.groups or {}), *words.measures, *text_measures(configs)]
+    named: list[tuple[str, str, Sequence[str]]]
     named = [(f"columns[{place}]", name, columns) for place, name in enumerate(table.columns)]
     named += [(f"metrics.{name}", name, tasks) for name in table.metrics or {}]
     named += [
@@ -39,21 +55,46 @@ def slips(configs: Sequence[RunConfig], measures: Sequence[str]) -> Iterator[tup
         for group, members in (table.groups or {}).items()
         for place, name in enumerate(members)
     ]
+    named += [(f"decimals.{name}", name, [*columns, *table.columns, *words.kinds]) for name in table.decimals or {}]
+    named += [(f"metrics.{task}", metric, words.metrics) for task, metric in (table.metrics or {}).items()]
     for path, name, known in named:
         if name not in known and is_slip(task_of(name), known, include_path):
             yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task_of(name), known).strip()}"
+    yield from _impossible(table, tasks, words.measures)
 
 
-def slipped_baseline(labels: Sequence[Mapping[str, str]], table: TableConfig) -> Iterator[tuple[str, str]]:
-    """(path, what is wrong) of labels of the baseline that are those of no row and look like one that is.
+def _impossible(table: TableConfig, tasks: Sequence[str], measures: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Groups without a task, or with what is none, and numbers of digits that no number is shown with."""
+    for group, members in (table.groups or {}).items():
+        path = f"experiment.table.groups.{group}"
+        if not members:
+            yield path, "is empty; list the tasks it is the mean of"
+        for place, name in enumerate(members):
+            if name in measures and name not in tasks:
+                yield f"{path}[{place}]", f"{name!r} is no task; a group is a mean of tasks"
+    for name, digits in (table.decimals or {}).items():
+        if not 0 <= digits <= MOST_DIGITS:
+            yield f"experiment.table.decimals.{name}", f"{digits} is no number of digits from 0 to {MOST_DIGITS}"
 
-    What has a digit is no slip: 0.1 is another value than 0.01. Rows that are not there at all may be made elsewhere.
+
+def slipped_labels(labels: Sequence[Mapping[str, str]], table: TableConfig) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of labels of the baseline and of the order that are those of no row and look like one.
+
+    What has a digit is no slip: 0.1 is another value than 0.01. Rows that are not there at all may be made elsewhere,
+    so a choice of the factor's group is none in the order, where it does no harm.
     """
-    for factor, label in (table.baseline or {}).items():
+    named = [(f"baseline.{factor}", factor, label) for factor, label in (table.baseline or {}).items()]
+    named += [
+        (f"order.{factor}[{place}]", factor, label)
+        for factor, listed in (table.order or {}).items()
+        for place, label in enumerate(listed)
+        if label not in [option.name for option in options(factor)]
+    ]
+    for path, factor, label in named:
         known = list(dict.fromkeys(row[factor] for row in labels if factor in row))
         close = difflib.get_close_matches(label, known, n=1, cutoff=ALIKE)
         if close and label not in known and not any(map(str.isdigit, label)):
-            yield f"experiment.table.baseline.{factor}", unknown(label, known)
+            yield f"experiment.table.{path}", unknown(label, known)
 
 
 def _table(configs: Sequence[RunConfig]) -> TableConfig | None:

@@ -9,7 +9,7 @@ from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.checks.table_slips import slipped_baseline, slips
+from paribus.checks.table_slips import Vocabulary, slipped_labels, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -32,12 +32,13 @@ from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.paper import block as paper_block
 from paribus.reporting.table.arrangement import unknown_factors
-from paribus.reporting.table.column import MEASURES
+from paribus.reporting.table.column import KINDS, MEASURES, METRICS
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
 _ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
 _LONGEST_VALUE = 40
+_WORDS = Vocabulary(MEASURES, list(METRICS), KINDS)
 
 
 def labels(runs: Sequence[PreparedRun]) -> list[str]:
@@ -99,7 +100,7 @@ def _prepare(
     configs = [job.config for job in composition.jobs]
     table = (experiment.table if experiment else None) or default_table()
     problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table)]
-    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, MEASURES))]
+    problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, _WORDS))]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []
     tokens: JudgedTokens = {}
@@ -133,7 +134,7 @@ def _prepare(
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
     labels = [factor_labels(run, composition.factors) for run in runs]
-    problems += [Problem(*problem) for problem in slipped_baseline(labels, table)]
+    problems += [Problem(*problem) for problem in slipped_labels(labels, table)]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

@@ -31,6 +31,7 @@ def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
         ("columns=[copa,xcopa_et,of_my_own]", "metrics={boolq:acc}"),
         ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[scaffold_bpe,bpe]}"),
         ("baseline={tokenizer:unigram}",),
+        ("order={tokenizer:[bytes,unigram,words]}", "decimals={boolq:2,average:1,bits_per_byte:4,hours:0}"),
     ],
 )
 def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str, ...], tmp_path: Path) -> None:
@@ -47,6 +48,12 @@ def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str
         ("baseline={tokenizer:bp}", "experiment.table.baseline.tokenizer: 'bp' is unknown; did you mean 'bpe'?"),
         ("baseline={tokeniser:bpe}", "experiment.table.baseline: factor 'tokeniser' is unknown; did you mean 'token"),
         ("rows=[encodr]", "experiment.table.rows: factor 'encodr' is unknown; "),
+        ("metrics={boolq:acc_nrom}", "experiment.table.metrics.boolq: 'acc_nrom' is unknown; did you mean 'acc_norm'?"),
+        ("decimals={acuracy:1}", "experiment.table.decimals.acuracy: 'acuracy' is unknown; did you mean 'accuracy'?"),
+        ("decimals={accuracy:-1}", "experiment.table.decimals.accuracy: -1 is no number of digits from 0 to 10"),
+        ("groups={reading:[]}", "experiment.table.groups.reading: is empty; list the tasks it is the mean of"),
+        ("groups={text:[bits_per_byte]}", "groups.text[0]: 'bits_per_byte' is no task; a group is a mean of tasks"),
+        ("order={tokenizer:[scafold_bpe]}", "experiment.table.order.tokenizer[0]: 'scafold_bpe' is unknown; did you"),
         ("order={tokeniser:[bpe]}", "experiment.table.order: factor 'tokeniser' is unknown; "),
     ],
 )
