@@ -107,6 +107,7 @@ def test_each_row_is_compared_with_the_baseline_of_its_other_labels(build: Build
     [
         ({"rows": ("encodr",)}, "experiment.table.rows: factor 'encodr' is unknown; did you mean 'encoder'"),
         ({"baseline": {"encoder": "bpe"}}, "experiment.table.baseline: no row has encoder: bpe"),
+        ({"baseline": {"encoder": "bpe"}}, "compare with the first row: experiment.table.baseline=null"),
         ({"metrics": {"boolq": "f1"}}, "metric 'f1' is unknown"),
         ({"columns": ("Empty",), "groups": {"Empty": []}}, "experiment.table.groups.Empty is empty"),
         ({"columns": ("boolq/five",)}, "no task/N_shot"),

@@ -56,7 +56,8 @@ def baselines(labels: Sequence[Labels], factors: Sequence[str], table: TableConf
     if all(place is None for place in found):
         asked = ", ".join(f"{factor}: {label}" for factor, label in wanted.items())
         known = "; ".join(", ".join(row) for row in labels[:10])
-        raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}")
+        remedy = "add an arm with it, or compare with the first row: experiment.table.baseline=null"
+        raise ConfigurationError(f"experiment.table.baseline: no row has {asked}; rows: {known}; {remedy}")
     return [None if base == place else base for place, base in enumerate(found)]
 
 
