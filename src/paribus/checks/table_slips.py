@@ -9,7 +9,7 @@ from paribus.config.groups.experiment import TableConfig
 from paribus.config.reference.files import options
 from paribus.config.schema import RunConfig
 from paribus.config.validate import did_you_mean, unknown
-from paribus.evaluation.suites.registry import task_names
+from paribus.evaluation.suites.registry import is_ours, task_names
 
 MOST_DIGITS = 10
 """Digits after the point with which a number is shown at most."""
@@ -56,7 +56,8 @@ def slips(configs: Sequence[RunConfig], words: Vocabulary) -> Iterator[tuple[str
         for place, name in enumerate(members)
     ]
     named += [(f"decimals.{name}", name, [*columns, *table.columns, *words.kinds]) for name in table.decimals or {}]
-    named += [(f"metrics.{task}", metric, words.metrics) for task, metric in (table.metrics or {}).items()]
+    # Of a task of lm-eval or of the user, only its scores say which metrics it has: rougeLsum beside rougeL, say.
+    named += [(f"metrics.{task}", name, words.metrics) for task, name in (table.metrics or {}).items() if is_ours(task)]
     for path, name, known in named:
         if name not in known and is_slip(task_of(name), known, include_path):
             yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task_of(name), known).strip()}"

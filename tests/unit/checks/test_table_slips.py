@@ -29,6 +29,7 @@ def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
         ("columns=[boolq,squad:f1,hellaswag/5_shot,average,flops,heldout_clean,bits_per_byte]",),
         ("columns=[reading]", "groups={reading:[race_high,squad]}"),
         ("columns=[copa,xcopa_et,of_my_own]", "metrics={boolq:acc}"),
+        ("metrics={boolq:acc,noticia:rougeLsum}",),
         ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[scaffold_bpe,bpe]}"),
         ("baseline={tokenizer:unigram}",),
         ("order={tokenizer:[bytes,unigram,words]}", "decimals={boolq:2,average:1,bits_per_byte:4,hours:0}"),
