@@ -38,6 +38,7 @@ from paribus.pipeline.show.display import duration
 from paribus.pipeline.show.remaining import write_stages
 from paribus.pipeline.show.watch import watched
 from paribus.planning.limit import refuse_over_limit
+from paribus.planning.remarks.judgement import without_baseline
 from paribus.store.claim import describe
 from paribus.store.code import loaded_code
 from paribus.tracking.events import FILE_NAME, SCHEDULED, EventLog
@@ -73,6 +74,8 @@ def run_command(command: Command, console: Console) -> int:
         _show_done(runs, console)
     else:
         root.require_writable()
+        for told in without_baseline(runs):
+            console.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
         write_sweep(root, sweep, command, runs)
         write_stages(root, sweep, runs)
         with _shown_sweep(sweep, runs, root, failures) if composition.multirun else nullcontext():

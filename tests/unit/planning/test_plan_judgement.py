@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from paribus.config.groups.experiment import ExperimentConfig, default_table
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.planning.document import plan_document
 from paribus.planning.plan import make_plan
@@ -44,6 +45,19 @@ def test_rows_of_too_few_seeds_are_told(tmp_path: Path, seeds: int) -> None:
         assert make_plan(others).judgement[0].endswith("here they have 1: seed=7,8,9")
     else:
         assert plan.judgement == ()
+
+
+@pytest.mark.parametrize(("label", "lines"), [("words", 1), ("bpe", 0)])
+def test_a_baseline_that_no_row_has_is_told_before_anything_is_made(tmp_path: Path, label: str, lines: int) -> None:
+    experiment = ExperimentConfig(table=replace(default_table(), baseline={"arm": label}))
+    runs = arms(tmp_path, SEEDS_TO_JUDGE)
+    runs = [replace(run, job=replace(run.job, config=replace(run.job.config, experiment=experiment))) for run in runs]
+    told = make_plan(runs).judgement
+    assert len(told) == lines
+    assert all(
+        "no table of these runs alone: experiment.table.baseline: no row has arm: words; rows: bpe" in line
+        for line in told
+    )
 
 
 @pytest.mark.parametrize("stage", ["corpus", "tasks"])

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
+from paribus.config.groups.experiment import default_table
+from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.registry import CONTINUATION
 from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import JudgedTokens, other_tokens, run_name
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
+from paribus.reporting.table.arrangement import baselines
 
 _ITEMS = (
     "the table says which row is better where a score has {least} items or documents, and these runs have {found} "
@@ -21,9 +24,10 @@ _SEEDS = "the table says which row is better where rows have {least} seeds, and 
 
 
 def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Iterator[str]:
-    """That rows have too few seeds, that too few documents are held out, for the table or for a task, and which runs
-    would fail over the tokens of their checkpoint.
+    """That no row is the baseline, that rows have too few seeds, that too few documents are held out, for the table or
+    for a task, and which runs would fail over the tokens of their checkpoint.
     """
+    yield from without_baseline(runs)
     judged: JudgedTokens = {}
     for run in runs:
         if found := other_tokens(run, judged):
@@ -45,6 +49,19 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
         yield _SEEDS.format(least=SEEDS_TO_JUDGE, found=fewest, more=",".join(map(str, [*had, *more])))
     if known and min(known) < ITEMS_TO_JUDGE:
         yield _ITEMS.format(least=ITEMS_TO_JUDGE, found=min(known))
+
+
+def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
+    """That these runs have no table, as none of them is in the row that others are to be compared with.
+
+    It is no error: whoever makes an arm at a time, or elsewhere, has the table of all arms at last.
+    """
+    experiment = runs[0].job.config.experiment
+    rows = dict.fromkeys(tuple(factor_labels(run, runs[0].factors).values()) for run in runs)
+    try:
+        baselines(list(rows), runs[0].factors, (experiment.table if experiment else None) or default_table())
+    except ConfigurationError as error:
+        yield f"no table of these runs alone: {error}"
 
 
 def _heldout_documents(run: PreparedRun, root: OutputRoot, stages: Sequence[str] = ("tasks", "corpus")) -> int | None:
