@@ -23,7 +23,7 @@ from support.training_inputs import BUDGET, MODEL, TRAINING, config, execute
 LONG = dataclasses.replace(TRAINING, checkpoint_every=25, keep_checkpoints=1, micro_batch=2)
 HALF = dataclasses.replace(TRAINING, micro_batch=2, precision="bf16")
 SHARED = dataclasses.replace(LONG, parallel="fsdp")
-MEMBERS_OF = {name: str(Path(__file__).with_name(f"{name}_rank.py")) for name in ("short", "stuck")}
+MEMBERS_OF = {name: str(Path(__file__).with_name(f"{name}_rank.py")) for name in ("short", "stuck", "shared_killed")}
 """What the processes of a scenario are in place of the module that trains."""
 SELDOM = dataclasses.replace(LONG, checkpoint_every=1000)
 LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.context_length)
@@ -69,11 +69,7 @@ def some_steps(work: Path) -> bool:
     return metrics.exists() and metrics.read_bytes().count(b"\n") >= 60
 
 
-def a_second_checkpoint_half_written(work: Path) -> bool:
-    return any(work.glob("step_00000050.partial/weights_*.safetensors"))
-
-
-KILLED = {"killed": some_steps, "shared_killed": a_second_checkpoint_half_written}
+KILLED = {"killed": some_steps}
 """When process 1 of the two is killed, by the files in `work`."""
 
 
