@@ -17,7 +17,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from claims.apart import apart
 from claims.claim import DOES_NOT, HOLDS, NOT_RUN, NOT_SHOWN, Claim, Claimed, Found, Untrained, marked, verdict
 from claims.detectable import bounds
 from claims.measured import Store
@@ -55,7 +54,7 @@ def main(given: argparse.Namespace) -> None:
     """Print the page."""
     store = Store(_overrides(given), given.root)
     measured = [(claim, store.found(claim)) for claim in claims()]
-    found = apart(remembered([*measured, *segmented(segmentation_claims(), given.pku)], given.found))
+    found = remembered([*measured, *segmented(segmentation_claims(), given.pku)], given.found)
     parts = [PAGE.format(arguments=_arguments(given), versions=VERSIONS if given.found else "")]
     parts += sections(found)
     parts.append("## Make them again\n\n" + "\n".join(_commands(given)))
@@ -119,7 +118,6 @@ def _row(claim: Claim, found: Found | None, digits: int = 4) -> list[str]:
     seeds = str(found.seeds) if found.seeds else "–"
     least = dict.fromkeys(f"{bound:.{digits}f}" for bound in bounds(found) or ())
     mde = " to ".join(least) or "–"
-    interval = "not kept" if found.apart else interval
     return [*told, show(found.difference), interval, seeds, mde, marked(claim, found)]
 
 

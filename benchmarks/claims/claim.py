@@ -51,7 +51,7 @@ class Claim:
 
     def notes(self, found: "Found | None") -> list[str]:
         """Sentences on what was found of it."""
-        told = [self.note, self.lost if found is None or found.apart else ""]
+        told = [self.note, self.lost if found is None else ""]
         return [f"{self.where}: {text}" for text in told if text]
 
 
@@ -76,12 +76,10 @@ class Found:
     difference: float
     """From the baseline, as shown."""
     interval: tuple[float, float] | None = None
-    """95 %; None for what is counted and not sampled, and for what is `apart`."""
+    """95 %; None for what is counted and not sampled."""
     seeds: int = 0
     detectable: float | None = None
     """The smallest true difference that so many seeds and items would show."""
-    apart: bool = False
-    """Whether it is the difference of two recorded differences, of which no interval is known."""
 
 
 Claimed = tuple[Claim, Found | None]
@@ -97,7 +95,7 @@ def marked(claim: Claim, found: Found | None) -> str:
 
 def verdict(claim: Claim, found: Found | None) -> str:
     """Three words for it: an interval that holds 0 shows nothing, and what is counted has no interval."""
-    if found is None or found.apart or claim.stands_in:
+    if found is None or claim.stands_in:
         return NOT_SHOWN
     low, high = found.interval or (found.difference, found.difference)
     if low <= 0 <= high:

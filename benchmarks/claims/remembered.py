@@ -15,13 +15,9 @@ def remembered(found: Iterable[Claimed], file: Path | None) -> list[Claimed]:
         return list(found)
     before = read_object(file) if file.is_file() else {}
     both = [(claim, now or _read(before.get(_name(claim)))) for claim, now in found]
-    kept = {_name(claim): _written(one) for claim, one in both if one is not None}
+    kept = {_name(claim): asdict(one) for claim, one in both if one is not None}
     atomic.write_json(file, before | kept)
     return both
-
-
-def _written(found: Found) -> dict[str, object]:
-    return {name: value for name, value in asdict(found).items() if name != "apart"}
 
 
 def _name(claim: Claim) -> str:

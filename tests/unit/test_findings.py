@@ -121,7 +121,7 @@ def test_a_claim_over_another_arm_is_measured_against_that_arm(tmp_path: Path, m
     one, other = (store.found(claim(**given, row=row)) for row in (scaffold, both))
     between = store.found(claim(**given, row=both, against=scaffold))
     assert between.difference == pytest.approx(other.difference - one.difference)
-    assert between.interval[0] < between.difference < between.interval[1] and not between.apart
+    assert between.interval[0] < between.difference < between.interval[1]
     assert store.found(claim(**given, row=scaffold, against=scaffold)) is None
 
 
@@ -144,27 +144,12 @@ def test_a_difference_has_the_seeds_that_both_rows_have(
     assert (found and found.seeds) == seeds
 
 
-def test_of_two_kept_differences_from_one_row_theirs_has_no_interval_and_no_verdict() -> None:
-    claims, found = module("claims.claim"), module("claims.claim").Found
-    given = {"experiment": "findings/encodings", "number": "bits_per_byte", "sign": -1, "lost": "no more"}
-    rows = [{"tokenizer": "scaffold_bpe", "encoder": name} for name in ("merge_rank", "longest_first")]
-    kept = [(claim(**given, row=row), found(0.5 * place, (-1.0, 2.0), 5)) for place, row in enumerate(rows, start=-3)]
-    over = claim(**given, row=rows[1], against=rows[0])
-    (*same, (_, between)) = module("claims.apart").apart([*kept, (over, None)])
-    assert same == kept and between == found(0.5, None, 5, apart=True)
-    assert claims.marked(over, between) == "not shown here" and over.notes(between) == ["T: no more"]
-    measured = found(0.5, (0.1, 0.9), 5)
-    assert module("claims.apart").apart([*kept, (over, measured)])[-1] == (over, measured) and not over.notes(measured)
-
-
-def test_kept_differences_from_two_rows_say_nothing_of_theirs() -> None:
-    found = module("claims.claim").Found
-    given = {"experiment": "findings/translation", "number": "multi30k_en_de", "lost": "no more"}
-    rows = [{"tokenizer": "scaffold_bpe", "encoder": name} for name in ("merge_rank", "dropout_each_epoch")]
-    kept = [(claim(**given, row=row), found(0.5)) for row in rows]
-    over = claim(**given, row=rows[1], against=rows[0])
-    assert module("claims.apart").apart([*kept, (over, None)])[-1] == (over, None)
-    assert module("claims.claim").marked(over, None) == "not shown here: not kept"
+def test_what_was_trained_and_not_kept_is_told_below_the_table() -> None:
+    gone = claim(experiment="findings/translation", number="multi30k_en_de", lost="no more")
+    assert module("claims.claim").marked(gone, None) == "not shown here: not kept" and gone.notes(None) == [
+        "T: no more"
+    ]
+    assert gone.notes(module("claims.claim").Found(0.5, (0.1, 0.9), 5)) == []
 
 
 def test_what_is_measured_in_place_of_a_claim_does_not_judge_it() -> None:
@@ -291,9 +276,8 @@ def findings_page() -> str:
 def all_found(kept: Path) -> list[Any]:
     """Every claim with what is kept of it."""
     measured = [*module("claims.papers").claims(), *module("claims.segmentation").segmentation_claims()]
-    return module("claims.apart").apart(
-        module("claims.remembered").remembered([(each, None) for each in measured], kept)
-    )
+    found: list[Any] = module("claims.remembered").remembered([(each, None) for each in measured], kept)
+    return found
 
 
 def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_the_runs(tmp_path: Path) -> None:
@@ -305,7 +289,7 @@ def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_t
 
 
 def test_what_is_counted_is_kept_with_all_its_digits() -> None:
-    found = [one for _, one in all_found(ROOT / "docs/findings.json") if one and one.interval is None and not one.apart]
+    found = [one for _, one in all_found(ROOT / "docs/findings.json") if one and one.interval is None]
     assert found and [one.difference for one in found if one.difference == round(one.difference, 6)] == []
 
 
