@@ -12,7 +12,7 @@ from claims.detectable import detectable
 from paribus.checks.command import compose_command
 from paribus.commands.tokens.files import TOKENS
 from paribus.config.arguments import parse
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.experiment import table_of
 from paribus.errors import ParibusError
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import prepare
@@ -75,8 +75,7 @@ class Store:
         runs = prepare(composition, tolerate_missing=True)
         root = OutputRoot.of(composition.jobs[0].config)
         records, missing = collect(runs, composition.factors, root)
-        described = composition.jobs[0].config.experiment
-        table = (described.table if described else None) or default_table()
+        table = table_of(composition.jobs[0].config.experiment)
         if against:
             table = replace(table, baseline=dict(against))
         try:
@@ -90,8 +89,7 @@ class Store:
         counted, failed = count(composition.jobs, TOKENS)
         if failed:
             raise failed[0][1]
-        described = composition.jobs[0].config.experiment
-        table = (described.table if described else None) or default_table()
+        table = table_of(composition.jobs[0].config.experiment)
         rows, _ = token_rows(counted, composition.factors, table)
         labels = [dict(zip(composition.factors, row.labels, strict=True)) for row in rows]
         numbers = _with_differences(all_numbers(rows), [row.baseline for row in rows])

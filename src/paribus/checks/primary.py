@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.schema import RunConfig
 from paribus.config.validate import unknown
@@ -19,10 +19,7 @@ def impossible_primary(configs: Sequence[RunConfig]) -> Iterator[tuple[str, str]
 
     Whether a task has the metric that follows its name is left to the table, which knows scores.
     """
-    experiment = configs[0].experiment
-    table = experiment.table if experiment else None
-    if table is None:
-        return
+    table = table_of(configs[0].experiment)
     tasks = _tasks(configs, table)
     groups = [name for name, members in (table.groups or {}).items() if set(members) & set(tasks)]
     measures = list(dict.fromkeys([*_whole(table, tasks), *groups, *tasks, *text_measures(configs)]))

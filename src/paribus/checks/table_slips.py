@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from paribus.checks.primary import scored_tasks, task_of, text_measures
-from paribus.config.groups.experiment import TableConfig
+from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.config.reference.files import options
 from paribus.config.schema import RunConfig
 from paribus.config.validate import did_you_mean, unknown
@@ -42,9 +42,7 @@ def slips(configs: Sequence[RunConfig], words: Vocabulary) -> Iterator[tuple[str
 
     A task that no run is scored on is none, as a paper's table may have it: its column has dashes.
     """
-    table, include_path = _table(configs), configs[0].evaluation.include_path
-    if table is None:
-        return
+    table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
     tasks = list(dict.fromkeys([*scored_tasks(configs), *task_names()]))
     columns = [*tasks, *(table.groups or {}), *words.measures, *text_measures(configs)]
     named: list[tuple[str, str, Sequence[str]]]
@@ -96,8 +94,3 @@ def slipped_labels(labels: Sequence[Mapping[str, str]], table: TableConfig) -> I
         close = difflib.get_close_matches(label, known, n=1, cutoff=ALIKE)
         if close and label not in known and not any(map(str.isdigit, label)):
             yield f"experiment.table.{path}", unknown(label, known)
-
-
-def _table(configs: Sequence[RunConfig]) -> TableConfig | None:
-    experiment = configs[0].experiment
-    return experiment.table if experiment else None

@@ -22,6 +22,7 @@ from paribus.commands.statistics import show_verb_of_table
 from paribus.config.arguments import Command
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
+from paribus.config.groups.experiment import table_of
 from paribus.config.identity import everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
@@ -97,8 +98,7 @@ def compare_arms_with_themselves(
     from paribus.reporting.table.comparison import compare as compared
 
     records, missing = collect(runs, composition.factors, OutputRoot.of(composition.jobs[0].config))
-    experiment = composition.jobs[0].config.experiment
-    table = experiment.table if experiment else None
+    table = table_of(composition.jobs[0].config.experiment)
     comparison = compared(records, composition.factors, missing, table)
     try:
         lines = null_experiment(comparison)
@@ -232,8 +232,8 @@ def _write(
     records, missing = collect(runs, composition.factors, OutputRoot.of(config))
     experiment = config.experiment
     titled = experiment.title if experiment else None
-    table = experiment.table if experiment else None
-    overlap = compare_vocabularies(records, table.names if table else None)
+    table = table_of(experiment)
+    overlap = compare_vocabularies(records, table.names)
     report = write_report(
         records,
         missing=missing,

@@ -13,7 +13,7 @@ from paribus.checks.table_slips import Vocabulary, slipped_labels, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.experiment import table_of
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
 from paribus.config.identity import chosen, digest
@@ -98,7 +98,7 @@ def _prepare(
     paper = experiment.paper if experiment else None
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
     configs = [job.config for job in composition.jobs]
-    table = (experiment.table if experiment else None) or default_table()
+    table = table_of(experiment)
     problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table)]
     problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, _WORDS))]
     runs: list[PreparedRun] = []
@@ -133,8 +133,8 @@ def _prepare(
             problems += [] if found else [Problem("files", str(error))]
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
-    labels = [factor_labels(run, composition.factors) for run in runs]
-    problems += [Problem(*problem) for problem in slipped_labels(labels, table)]
+    rows = [factor_labels(run, composition.factors) for run in runs]
+    problems += [Problem(*problem) for problem in slipped_labels(rows, table)]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

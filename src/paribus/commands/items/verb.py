@@ -12,6 +12,7 @@ from paribus.commands.chosen import choose
 from paribus.commands.items.asked import BETTER, FILE, TASK, Asked
 from paribus.commands.json_output import print_json
 from paribus.config.arguments import Command
+from paribus.config.groups.experiment import table_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import refuse_idle_factors
@@ -74,8 +75,7 @@ def _find(command: Command, asked: Asked, say: Say) -> _Found:
     config = composition.jobs[0].config
     root = OutputRoot.of(config)
     records, missing = collect(runs, composition.factors, root)
-    experiment = config.experiment
-    comparison = compare(records, composition.factors, missing, experiment.table if experiment else None)
+    comparison = compare(records, composition.factors, missing, table_of(config.experiment))
     scores = with_left_out(comparison, records)
     if asked.checkpoint is not None:
         scores = at_checkpoint(scores, asked.checkpoint)

@@ -13,7 +13,7 @@ from paribus.commands.tokens.files import TOKENS, report_directory, say_where
 from paribus.config.arguments import Command, parse
 from paribus.config.compose import Composition
 from paribus.config.flags import HELP_FLAGS
-from paribus.config.groups.experiment import TableConfig, default_table
+from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make
@@ -155,8 +155,7 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
 
 
 def _table(composition: Composition) -> TableConfig:
-    experiment = composition.jobs[0].config.experiment
-    return (experiment.table if experiment else None) or default_table()
+    return table_of(composition.jobs[0].config.experiment)
 
 
 def _cut(text: str, command: Command, console: Console) -> int:

@@ -88,3 +88,8 @@ class ExperimentConfig:
     paper: dict[str, Any] | None = execution(
         None, doc="The paper's own table: title, source, columns, rows, numbers, and what its models were trained with."
     )
+
+
+def table_of(experiment: ExperimentConfig | None) -> TableConfig:
+    """The table of an experiment, which may say nothing about it."""
+    return (experiment.table if experiment else None) or default_table()

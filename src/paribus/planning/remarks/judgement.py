@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from paribus.config.groups.experiment import default_table
+from paribus.config.groups.experiment import table_of
 from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.registry import CONTINUATION
 from paribus.evaluation.tasks.continuation import SMALLEST
@@ -56,10 +56,10 @@ def without_baseline(runs: Sequence[PreparedRun]) -> Iterator[str]:
 
     It is no error: whoever makes an arm at a time, or elsewhere, has the table of all arms at last.
     """
-    experiment = runs[0].job.config.experiment
+    table = table_of(runs[0].job.config.experiment)
     rows = dict.fromkeys(tuple(factor_labels(run, runs[0].factors).values()) for run in runs)
     try:
-        baselines(list(rows), runs[0].factors, (experiment.table if experiment else None) or default_table())
+        baselines(list(rows), runs[0].factors, table)
     except ConfigurationError as error:
         yield f"no table of these runs alone: {error}"
 
