@@ -30,6 +30,7 @@ def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
         ("columns=[reading]", "groups={reading:[race_high,squad]}"),
         ("columns=[copa,xcopa_et,of_my_own]", "metrics={boolq:acc}"),
         ("metrics={boolq:acc,noticia:rougeLsum}",),
+        ("columns=[openbookqa,openbookqa_bn]",),
         ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[scaffold_bpe,bpe]}"),
         ("baseline={tokenizer:unigram}",),
         ("order={tokenizer:[bytes,unigram,words]}", "decimals={boolq:2,average:1,bits_per_byte:4,hours:0}"),
@@ -43,6 +44,7 @@ def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str
     ("field", "told"),
     [
         ("columns=[bits_per_byte,flop]", "experiment.table.columns[1]: 'flop' is unknown; did you mean 'flops'?"),
+        ("columns=[bolq]", "experiment.table.columns[0]: 'bolq' is unknown; did you mean 'boolq'?"),
         ("columns=[boolqq/5_shot]", "experiment.table.columns[0]: 'boolqq/5_shot' is unknown; did you mean 'boolq'?"),
         ("groups={reading:[race_hihg]}", "groups.reading[0]: 'race_hihg' is unknown; did you mean 'race_high'?"),
         ("metrics={squadd:f1}", "experiment.table.metrics.squadd: 'squadd' is unknown; did you mean 'squad'?"),

@@ -70,6 +70,7 @@ def primary_of(columns: Sequence[Column], scores: Sequence[RunScores], table: Ta
         defaults = [BITS_PER_BYTE.key, AVERAGE] if read or not scores else [AVERAGE]
         return next((frozenset({key}) for key in defaults if key in scored), frozenset(scored))
     maker = _Maker(scores, table, path="experiment.table.primary")
+    maker.refuse_slips()
     named = {name: maker.named(name) for name in table.primary}
     for name, found in named.items():
         beside = [column.key for column in found if table.columns and column.key not in scored]
@@ -103,7 +104,10 @@ class _Maker:
         return [task, f"{task}:{beside}"] if beside in self.available[task] else [task]
 
     def named(self, name: str) -> list[Column]:
-        """What an entry of `table.columns` stands for."""
+        """What an entry of `table.columns` stands for: what is no measure, for a task that nobody has scored yet.
+
+        Slips are told before anything runs (`checks.table_slips`), where lm-eval's tasks are known too.
+        """
         fixed = {column.key: column for column in FIXED} | self.texts
         fixed |= {f"{texts}:{PERPLEXITY}": perplexity_of_texts(column) for texts, column in self.texts.items()}
         if name in fixed:
@@ -115,8 +119,6 @@ class _Maker:
         whole, _, shots = name.partition("/")
         if shots:
             return [self._of_shots(name, whole, shots)]
-        if not self._known(whole):
-            self._refuse(name)
         return self._task(whole)
 
     def _averaged(self) -> list[str]:
@@ -128,13 +130,15 @@ class _Maker:
     def _known(self, name: str) -> bool:
         return name.partition(":")[0] in self.available
 
-    def _refuse(self, name: str) -> None:
-        """A name that is no measure is taken for a task that nobody has scored yet, unless it looks like a slip."""
+    def refuse_slips(self) -> None:
+        """A name of what decides that is no measure is that of a task without scores, unless it looks like a slip."""
         import difflib
 
         known = [*self.available, *self.texts, *self.groups, *MEASURES]
-        if difflib.get_close_matches(name, known, n=1, cutoff=0.8):
-            raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
+        for name in self.table.primary:
+            slipped = name not in known and "/" not in name and not self._known(name)
+            if slipped and difflib.get_close_matches(name, known, n=1, cutoff=0.8):
+                raise ConfigurationError(f"{self.path}: {unknown(name, known)}")
 
     def _of_shots(self, name: str, whole: str, shots: str) -> Column:
         number = shots.removesuffix("_shot")
