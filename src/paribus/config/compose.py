@@ -169,7 +169,7 @@ def _usable(overrides: Sequence[str], composer: Composer) -> tuple[list[Problem]
         knowing = _knowing(override, accepted, swept, composer)
         if knowing is not None:
             only_for[path] = knowing
-        if knowing or not _add(problems, _unknownoverride_key(override, reference)):
+        if knowing or not _add(problems, _unknown_key(override, reference)):
             accepted.append(override)
     accepted = _last_of_each(accepted)
     return problems, Overrides(
@@ -212,7 +212,7 @@ def _knowing(
         return None
     others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
     references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept[group]}
-    known = [choice for choice, reference in references.items() if not _unknownoverride_key(override, reference)]
+    known = [choice for choice, reference in references.items() if not _unknown_key(override, reference)]
     return None if len(known) == len(references) else frozenset((group, choice) for choice in known)
 
 
@@ -279,7 +279,7 @@ def _reference(choices: list[Override], composer: Composer, *more: str) -> DictC
         return composer.whole([])
 
 
-def _unknownoverride_key(override: Override, reference: DictConfig) -> list[Problem]:
+def _unknown_key(override: Override, reference: DictConfig) -> list[Problem]:
     """An override of a key that is not there. What `+` appends is judged with the whole configuration."""
     path = str(override.key_or_group)
     if override.is_add() or override.is_force_add():
@@ -379,7 +379,7 @@ def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None
     reference, swept = _reference(choices, composer), _swept_groups(choices, base, composer)
     for override in (override for override in parsed if override not in choices):
         if not _knowing(override, choices, swept, composer):
-            problems += _unknownoverride_key(override, reference)
+            problems += _unknown_key(override, reference)
     return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
 
 
