@@ -177,7 +177,8 @@ def test_a_list_of_what_has_one_value_is_told_how_a_sweep_is_written(
 def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path: Path) -> None:
     words = _own(tmp_path, "sweeper: {params: {tokenizer: 'bpe,scaffold_bpe', seed: '0,1'}}")
     told = problems(*words)["hydra.sweeper.params"]
-    assert told == "tokenizer, seed take a multirun: set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    remedy = "set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    assert told == f"a multirun alone reads tokenizer, seed: {remedy}"
     assert len(compose("-m", *words).jobs) == 4
     assert len(compose(*words, "hydra.mode=RUN").jobs) == 1
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]

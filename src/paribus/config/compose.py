@@ -356,7 +356,8 @@ def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem
     """Parameters of Hydra's sweeper, which only a multirun reads: without it the arms of a file would be one run."""
     if not listed or base is None or OmegaConf.select(base, "hydra.mode") is not None:
         return []
-    told = f"{', '.join(listed)} take a multirun: set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    remedy = "set hydra.mode: MULTIRUN in the file that names them, or give -m"
+    told = f"a multirun alone reads {', '.join(listed)}: {remedy}"
     return [Problem(_PARAMETERS, told)]
 
 
