@@ -1,5 +1,6 @@
 """What a verb is asked about: runs given by their overrides, a sweep or run by a short name, or the last sweep."""
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from paribus.pipeline.record.references import Reference, find, is_reference, la
 from paribus.pipeline.show.display import age
 
 ROOT = "root"
+_OF_TABLE = re.compile(r"\+{0,2}experiment\.(?:table\.|title=|question=)")
+"""Overrides of what a report says about runs, which change none of them."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +34,9 @@ class Chosen:
 def choose(command: Command, say: Callable[[str], None]) -> Chosen:
     """The runs of a command; of one without overrides but `root`, those of the last sweep of the output root.
 
-    `say` is told which sweep that is. Raises ConfigurationError for a name that is none or stands for several things,
-    and where nothing is given and no sweep is on record.
+    Beside a name stand no overrides but of the table, which is then that of the named runs. `say` is told which sweep
+    is meant where none is given by overrides. Raises ConfigurationError for a name that is none or stands for several
+    things, and where nothing is given and no sweep is on record.
     """
     reference = _named(command)
     whole = command if reference is None else _with_flags(reference.command, command)
@@ -54,8 +58,9 @@ def _named(command: Command) -> Reference | None:
     others = [text for text in command.overrides if text not in names and not text.startswith(f"{ROOT}=")]
     if len(names) > 1:
         raise ConfigurationError(f"{' and '.join(names)} are two names; ask for one sweep, arm or run at a time")
-    if names and (others or command.multirun):
-        more = " ".join([*others, *(["-m"] if command.multirun else [])])
+    of_runs = [text for text in others if not _OF_TABLE.match(text)]
+    if names and (of_runs or command.multirun):
+        more = " ".join([*of_runs, *(["-m"] if command.multirun else [])])
         raise ConfigurationError(f"{names[0]} names runs as they were given; leave {more} out, or give all overrides")
     if names:
         return find(names[0], _root_of(command.overrides))
@@ -68,10 +73,11 @@ def _named(command: Command) -> Reference | None:
 
 
 def _with_flags(found: Command, given: Command) -> Command:
-    """The command that was found, in the output root that is given now, with the flags that are given now."""
+    """The command that was found, in the output root, with the table and with the flags that are given now."""
     own = [text for text in found.overrides if not text.startswith(f"{ROOT}=")]
     roots = [text for text in given.overrides if text.startswith(f"{ROOT}=")]
-    return Command((*found.flags, *given.flags), (*own, *roots))
+    table = [f"++{text.lstrip('+')}" for text in given.overrides if _OF_TABLE.match(text)]
+    return Command((*found.flags, *given.flags), (*own, *roots, *table))
 
 
 def _described(reference: Reference, runs: Sequence[PreparedRun]) -> str:

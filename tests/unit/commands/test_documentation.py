@@ -101,7 +101,9 @@ def test_every_documented_command_exists_composes_and_compares_what_is_equal_oth
         command = parse(overrides_of(words), words[0])
         if words[0] in NAMING_VERBS and (not command.overrides or any(map(is_reference, command.overrides))):
             assert sum(map(is_reference, command.overrides)) <= 1
-            assert all(is_reference(word) or word.startswith("root=") for word in command.overrides)
+            more = [word for word in command.overrides if not is_reference(word) and not word.startswith("root=")]
+            assert all(word.startswith("experiment.table.") for word in more)
+            assert composition_of(*(f"+{word}" for word in more)).jobs
             continue
         if words[0] in COMPOSED and not command.shows:
             composition = composition_of(*overrides_of(words), verb=words[0])

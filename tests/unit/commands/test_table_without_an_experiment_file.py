@@ -1,5 +1,6 @@
 """What a sweep says of its table on the command line alone, without an experiment file."""
 
+import csv
 import io
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from paribus.commands.report import report_command
 from paribus.config.arguments import parse
 from paribus.pipeline.prepare import prepare
 from support.finished_runs import finish
+from support.recorded_sweeps import record_command
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -28,6 +30,19 @@ def test_a_table_is_named_by_the_factors_as_one_without_the_block(tmp_path: Path
     (written,) = root.glob("reports/*/report.md")
     assert written.parent.name.startswith("encoder-")
     assert "Comparison by encoder" in written.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("sign", ["", "+", "++"])
+def test_a_table_is_asked_for_beside_the_name_of_its_sweep(tmp_path: Path, sign: str) -> None:
+    root = tmp_path / "root"
+    _, runs = record_command(parse([*SWEEP, f"root={root}"]))
+    for number, run in enumerate(runs):
+        finish(run, number, tmp_path / "made")
+    ask = ["last", f"root={root}", f"{sign}experiment.table.baseline={{encoder: longest_first}}"]
+    assert report_command(parse(ask, "report"), Console(file=io.StringIO(), width=200)) == 0
+    (written,) = root.glob("reports/*/report.csv")
+    compared = {(row["encoder"], row["baseline"]) for row in csv.DictReader(written.open(encoding="utf-8"))}
+    assert {pair for pair in compared if pair[1]} == {("merge_rank", "longest_first")}
 
 
 def test_the_block_changes_no_run(tmp_path: Path) -> None:
