@@ -1,6 +1,7 @@
 """Names in an experiment's table that are slips of others: what a run never has, told before anything runs."""
 
 import difflib
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -94,3 +95,29 @@ def slipped_labels(labels: Sequence[Mapping[str, str]], table: TableConfig) -> I
         close = difflib.get_close_matches(label, known, n=1, cutoff=ALIKE)
         if close and label not in known and not any(map(str.isdigit, label)):
             yield f"experiment.table.{path}", unknown(label, known)
+
+
+def misleading_names(
+    configs: Sequence[RunConfig], labels: Sequence[Mapping[str, str]], words: Vocabulary
+) -> Iterator[tuple[str, str]]:
+    """(path, what is wrong) of names that two labels of one factor would share, and of those for slips of a label.
+
+    A name for what no row has is none, as files of several sweeps share their names.
+    """
+    table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
+    names, factors = table.names or {}, list(dict.fromkeys(factor for row in labels for factor in row))
+    known = [*factors, *words.measures, *scored_tasks(configs), *task_names(), *(table.groups or {})]
+    for factor in factors:
+        shown: dict[str, list[str]] = {}
+        for label in dict.fromkeys(row[factor] for row in labels if factor in row):
+            shown.setdefault(names.get(label, label), []).append(label)
+        for name, alike in shown.items():
+            if len(alike) > 1:
+                yield (
+                    "experiment.table.names",
+                    f"{' and '.join(alike)} are both called {name!r}; their rows would look alike",
+                )
+        known += [*itertools.chain(*shown.values()), *(option.name for option in options(factor))]
+    for name in names:
+        if not any(map(str.isdigit, name)) and is_slip(name, known, include_path):
+            yield f"experiment.table.names.{name}", f"{name!r} is unknown; {did_you_mean(name, known).strip()}"

@@ -9,7 +9,7 @@ from paribus.checks import existing_tokenizer as tokenizer_preflight
 from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
-from paribus.checks.table_slips import Vocabulary, slipped_labels, slips
+from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -134,7 +134,8 @@ def _prepare(
         problems += [Problem(*problem) for problem in impossible_schedule(job.config, vocabulary)]
         problems += [Problem(*problem) for problem in unscorable(job.config, vocabulary)]
     rows = [factor_labels(run, composition.factors) for run in runs]
-    problems += [Problem(*problem) for problem in slipped_labels(rows, table)]
+    named = (*slipped_labels(rows, table), *misleading_names(configs, rows, _WORDS))
+    problems += [Problem(*problem) for problem in named]
     # A vocabulary that was made fails its own run, so that the others of a sweep carry on.
     problems += [problem for each in unlike for problem in each] if all(unlike) else []
     if problems:

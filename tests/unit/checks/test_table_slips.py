@@ -33,6 +33,7 @@ def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
         ("columns=[openbookqa,openbookqa_bn]",),
         ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[scaffold_bpe,bpe]}"),
         ("baseline={tokenizer:unigram}",),
+        ("names={bpe:BPE,unigram:BPE,boolq:BoolQ,bits_per_byte:BPB,tokenizer:T,something_else:E}",),
         ("order={tokenizer:[bytes,unigram,words]}", "decimals={boolq:2,average:1,bits_per_byte:4,hours:0}"),
     ],
 )
@@ -57,6 +58,10 @@ def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str
         ("groups={reading:[]}", "experiment.table.groups.reading: is empty; list the tasks it is the mean of"),
         ("groups={text:[bits_per_byte]}", "groups.text[0]: 'bits_per_byte' is no task; a group is a mean of tasks"),
         ("order={tokenizer:[scafold_bpe]}", "experiment.table.order.tokenizer[0]: 'scafold_bpe' is unknown; did you"),
+        ("names={bpe:BPE,scaffold_bpe:BPE}", "experiment.table.names: bpe and scaffold_bpe are both called 'BPE'; "),
+        ("names={scaffold_bpe:bpe}", "experiment.table.names: bpe and scaffold_bpe are both called 'bpe'; "),
+        ("names={scafold_bpe:S}", "experiment.table.names.scafold_bpe: 'scafold_bpe' is unknown; did you mean 'scaff"),
+        ("names={tokeniser:T}", "experiment.table.names.tokeniser: 'tokeniser' is unknown; did you mean 'tokenizer'?"),
         ("order={tokeniser:[bpe]}", "experiment.table.order: factor 'tokeniser' is unknown; "),
     ],
 )
