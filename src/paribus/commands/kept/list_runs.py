@@ -1,20 +1,19 @@
 """The verb `paribus list`: the sweeps and runs of an output root, the newest first."""
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rich.console import Console
-from rich.text import Text
 
 from paribus.commands.json_output import JSON, print_json
+from paribus.commands.kept.listing import Line, listing
 from paribus.config.flags import HELP_FLAGS
 from paribus.config.options import read_options
 from paribus.config.units import format_size
 from paribus.evaluation.measures.main_scores import BITS, main_scores
 from paribus.pipeline.output_root import OutputRoot, named_root
-from paribus.pipeline.record.inventory import DONE, FAILED, INCOMPLETE, NOT_STARTED, RUNNING, Inventory, take_inventory
+from paribus.pipeline.record.inventory import DONE, FAILED, NOT_STARTED, RUNNING, Inventory, take_inventory
 from paribus.pipeline.record.sweep_record import SweepRecord, read_sweeps
 from paribus.pipeline.show.display import age
 
@@ -30,23 +29,6 @@ has it; one that was given alone has a line of its own. Sweep, arm and run names
 
 exit status: 0; 2 refused
 """
-STYLES = {DONE: "green", FAILED: "red", "interrupted": "red", INCOMPLETE: "red", RUNNING: "yellow"}
-HEADINGS = ("name", "id", "state", "bits/byte", "scores", "age", "own", "shared")
-LEFT = ("name", "id", "state", "scores")
-LEAST_NAME = 16
-LEAST_IDENTIFIER = 8
-
-
-@dataclass(frozen=True)
-class Line:
-    """A sweep or a run as it is listed."""
-
-    kind: str
-    """`sweep` or `run`."""
-    cells: Mapping[str, str]
-    state: str
-    within: bool
-    """Whether it is a run below its sweep."""
 
 
 def list_command(arguments: Sequence[str], console: Console) -> int:
@@ -65,7 +47,7 @@ def list_command(arguments: Sequence[str], console: Console) -> int:
             f"nothing has run below {root.path}; name the output root with root=...", markup=False, soft_wrap=True
         )
         return 0
-    console.print(_table(lines, console.width), end="", soft_wrap=True)
+    console.print(listing(lines, console), end="", soft_wrap=True)
     return 0
 
 
@@ -109,7 +91,7 @@ def _sweep_line(sweep: SweepRecord, inventory: Inventory) -> Line:
     cells = {
         "name": sweep.name,
         "id": sweep.id,
-        "state": f"{state}, {done} of {len(states)}" if state != DONE else f"{DONE}, {done} runs",
+        "state": f"{state} {done}/{len(states)}",
         "age": age(time.time() - sweep.given),
         "own": format_size(own),
         "shared": format_size(shared),
@@ -135,44 +117,6 @@ def _run_line(run_id: str, name: str, inventory: Inventory, *, within: bool) -> 
         "shared": format_size(shared),
     }
     return Line("run", cells, run.state, within)
-
-
-def _table(lines: Sequence[Line], width: int) -> Text:
-    """Columns with what they hold, none that is empty throughout; names and scores are cut where the line is full."""
-    lines = _with_short_identifiers(lines)
-    headings = [name for name in HEADINGS if any(line.cells.get(name) for line in lines)]
-    shown = [{**line.cells, "name": f"  {line.cells['name']}" if line.within else line.cells["name"]} for line in lines]
-    widths = {name: max(len(name), *(len(cells.get(name, "")) for cells in shown)) for name in headings}
-    over = sum(widths.values()) + 2 * (len(headings) - 1) - width
-    for name, least in (("scores", len("scores")), ("name", LEAST_NAME)):
-        taken = min(max(over, 0), widths.get(name, least) - least)
-        if taken > 0:
-            widths[name] -= taken
-            over -= taken
-    text = Text(_row({name: name for name in headings}, widths) + "\n", style="bold")
-    for line, cells in zip(lines, shown, strict=True):
-        row = Text(f"{_row(cells, widths)}\n", style="bold" if line.kind == "sweep" else "default")
-        row.highlight_words([line.state], STYLES.get(line.state, "default"))
-        text.append_text(row)
-    return text
-
-
-def _with_short_identifiers(lines: Sequence[Line]) -> list[Line]:
-    """As many characters of each identifier as tell all of them apart, which is what verbs need."""
-    whole = {line.cells["id"] for line in lines}
-    length = LEAST_IDENTIFIER
-    while len({name[:length] for name in whole}) < len(whole):
-        length += 1
-    return [replace(line, cells={**line.cells, "id": line.cells["id"][:length]}) for line in lines]
-
-
-def _row(cells: Mapping[str, str], widths: Mapping[str, int]) -> str:
-    return "  ".join(_cell(cells.get(name, ""), name, width) for name, width in widths.items()).rstrip()
-
-
-def _cell(value: str, name: str, width: int) -> str:
-    fitted = value if len(value) <= width else f"{value[: width - 1]}…"
-    return fitted.ljust(width) if name in LEFT else fitted.rjust(width)
 
 
 def _document(inventory: Inventory, sweeps: Sequence[SweepRecord]) -> dict[str, Any]:
