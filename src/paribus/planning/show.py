@@ -57,7 +57,7 @@ def _remarks(plan: Plan) -> Iterator[str]:
 def _refusals(plan: Plan) -> Iterator[str]:
     """What would keep `paribus run` from beginning, the reasons as it gives them."""
     for problem in plan.problems:
-        yield f"not here, so paribus run could not begin: {problem}"
+        yield f"paribus run could not begin: {problem}"
     for run in plan.runs:
         if run.refused:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"

@@ -57,6 +57,24 @@ def test_a_file_listed_twice_is_refused(tmp_path: Path) -> None:
     assert "a.jsonl: listed more than once" in refusal(tmp_path, path, tmp_path / "*.jsonl")
 
 
+def test_of_many_files_that_are_wrong_the_first_are_named(tmp_path: Path) -> None:
+    for number in range(40):
+        write_jsonl(tmp_path / f"{number:02d}.jsonl", ROWS)
+    message = refusal(tmp_path, tmp_path / "*.jsonl", tmp_path / "**/*.jsonl")
+    assert message.count(": listed more than once") == 10
+    assert message.endswith("; and 30 more")
+
+
+@pytest.mark.parametrize("name", ["one.txt", "one.jsonl.gz", "my.own.parquet"])
+def test_of_a_directory_the_pattern_of_its_files_is_named(tmp_path: Path, name: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "README").touch()
+    (folder / name).touch()
+    suffix = "".join(Path(name).suffixes).removeprefix(".own")
+    assert f"give a pattern such as {folder}/*{suffix}" in refusal(tmp_path, folder)
+
+
 @pytest.mark.parametrize("name", ["blank.jsonl", "blank.txt"])
 def test_a_file_of_blank_lines_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("\n \n\n")

@@ -5,15 +5,18 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from paribus.corpus.readers.formats import KNOWN, format_of
+from paribus.corpus.readers.formats import KNOWN, compression_of, format_of
 from paribus.errors import DataError
+
+SHOWN = 10
+"""Files that an error names; of more it says how many there are."""
 
 
 def resolve(patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix: bool = False) -> list[Path]:
     """Files in the order of `patterns`, which `field` gives, those of a pattern sorted.
 
-    DataError naming every missing, empty or repeated file, every one of an unknown format unless `any_suffix` is
-    allowed, and every pattern that matches nothing.
+    DataError naming missing, empty and repeated files, those of an unknown format unless `any_suffix` is allowed, and
+    patterns that match nothing, the first `SHOWN` of all.
     """
     problems: list[str] = []
     files: list[Path] = []
@@ -26,8 +29,12 @@ def resolve(patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix:
     repeated = [path for path, times in Counter(path.resolve() for path in files).items() if times > 1]
     problems += [f"{path}: listed more than once" for path in repeated]
     if problems:
-        raise DataError(f"{field}: " + "; ".join(dict.fromkeys(problems)))
+        raise DataError(f"{field}: " + "; ".join(_first(list(dict.fromkeys(problems)))))
     return files
+
+
+def _first(problems: Sequence[str]) -> list[str]:
+    return [*problems[:SHOWN], f"and {len(problems) - SHOWN:,} more"] if len(problems) > SHOWN else list(problems)
 
 
 def labels(files: Sequence[Path]) -> list[str]:
@@ -57,7 +64,14 @@ def _nothing(pattern: str) -> str:
 
 def _problem(path: Path, any_suffix: bool) -> str | None:
     if path.is_dir():
-        return f"{path}: a directory; give a pattern such as {path}/*.jsonl"
+        return f"{path}: a directory; give a pattern such as {path}/*{_suffix_in(path)}"
     if not any_suffix and format_of(path) is None:
         return f"{path}: unknown suffix; known are {KNOWN}"
     return f"{path}: the file is empty" if path.stat().st_size == 0 else None
+
+
+def _suffix_in(directory: Path) -> str:
+    """The suffixes of the first file of a known format in a directory that can be read, else those of JSON lines."""
+    names = sorted(glob.glob("*", root_dir=directory))  # noqa: PTH207 - no error where it cannot be read
+    known = (path for path in map(Path, names) if format_of(path))
+    return next(("".join(path.suffixes[-2 if compression_of(path) else -1 :]) for path in known), ".jsonl")
