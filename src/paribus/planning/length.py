@@ -6,6 +6,7 @@ from typing import Any
 
 from paribus.config.byte_sizes import in_contexts, in_tokens
 from paribus.config.groups.budget import EqualFlopsBudget, EqualStepsBudget, EqualTextBudget, EqualTokensBudget
+from paribus.config.groups.ordering import NearestOrdering, OrderingConfig
 from paribus.config.groups.packing import PairPacking, pads
 from paribus.config.groups.tokenization import BytesTokenizer, ExistingTokenizer, vocabulary_size
 from paribus.config.schema import RunConfig
@@ -97,6 +98,7 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
             bytes_per_token = training["bytes"] / (training["bytes"] / guess.value + ends)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
+    order = order or _expected_order(run.job.config.ordering, training.get("documents", 0))
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
     predicted = training.get("target_bytes", training.get("bytes"))
     if predicted is None:
@@ -106,6 +108,14 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
         context_bytes = model.context_bytes or model.context_length * bytes_per_token
         epoch_bytes = min(epoch_bytes, order["groups"] * context_bytes)
     return Text(bytes_per_token, epoch_bytes, source)
+
+
+def _expected_order(ordering: OrderingConfig, documents: int) -> dict[str, int] | None:
+    """What the record of the stage will say that reads more than each document once, but for duplicates."""
+    if not isinstance(ordering, NearestOrdering) or not documents:
+        return None
+    entries = documents * (1 + min(ordering.neighbours, documents - 1))
+    return {"documents": documents, "removed": 0, "entries": entries, "groups": documents}
 
 
 def corpus_text(run: PreparedRun, root: OutputRoot) -> dict[str, Any] | None:

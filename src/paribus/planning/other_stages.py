@@ -91,7 +91,8 @@ def _contexts_bytes(run: PreparedRun, root: OutputRoot) -> int:
     text, config = corpus_text(run, root), run.job.config
     if text is None:
         return 0
-    length = config.model.context_length * known_text(run, root).bytes_per_token
+    known = known_text(run, root)
+    length = sized(config, known).model.context_length * known.bytes_per_token
     contexts = text["documents"] if isinstance(config.packing, PairPacking) else math.ceil(text["bytes"] / length)
     entries = int(CONTEXT_ARRAYS * contexts + 2 * min(SAMPLED, text["bytes"]))
     return draws_of(config.encoder) * entries * INTEGER

@@ -188,6 +188,12 @@ def test_a_batch_and_a_context_in_bytes_are_planned_by_bytes_a_token(tmp_path: P
     assert "steps" not in longer.length.estimated
 
 
+def test_contexts_in_bytes_are_planned_where_the_corpus_is_there(tmp_path: Path) -> None:
+    run = prepared(tmp_path, "model.context_length=0", "model.context_bytes=1KB", "packing=one_document")
+    stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    assert make_plan([run]).runs[0].length.tokens
+
+
 def test_a_trained_run_has_the_batch_of_its_record(tmp_path: Path) -> None:
     sizes = ("training.global_batch=0", "training.batch_bytes=2KB")
     run = prepared(tmp_path, *sizes)
@@ -307,10 +313,12 @@ def test_a_plan_says_that_orders_of_a_part_of_the_corpus_read_other_documents(
 def test_an_epoch_of_groups_is_a_context_of_each(tmp_path: Path) -> None:
     run = prepared(tmp_path, "ordering=nn", "budget=equal_text", "budget.text=100KB")
     stored(run, "corpus", {"train": {"documents": 100, "bytes": 44_000}})
+    (expected,) = make_plan([run]).runs
     stored(run, "order", {"documents": 100, "removed": 0, "entries": 2_100, "groups": 100})
     (plan,) = make_plan([run]).runs
     context = run.job.config.model.context_length * 44_000 / (44_000 / by_rule(512) + 100)
     assert plan.length.epochs == pytest.approx(100_000 / (100 * context))
+    assert expected.length.epochs == plan.length.epochs
 
 
 def test_a_finished_training_that_repeated_text_is_refused_where_that_is_not_allowed(tmp_path: Path) -> None:
