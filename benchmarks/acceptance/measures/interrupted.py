@@ -11,8 +11,8 @@ from acceptance.given import Answer, Given
 
 KILLED_AFTER = {True: 50, False: 600}
 """Steps of a rehearsal and of a GPU, past a checkpoint."""
-LONGER = ("budget.tokens=1000000", "training.checkpoint_every=500")
-"""A GPU makes the steps of a rehearsal before anybody can kill them."""
+LONGER = ("budget.tokens=400000", "training.checkpoint_every=500")
+"""Some 1,560 steps: a GPU makes those of a rehearsal before anybody can kill them."""
 GOES_ON = r"training goes on from the checkpoint of step ([\d,]+)"
 """What a command says of a training that it found begun."""
 LIMIT = 1e-3
