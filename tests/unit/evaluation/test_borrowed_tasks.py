@@ -204,3 +204,50 @@ def test_records_that_a_task_cannot_be_made_of_are_named(tmp_path: Path) -> None
     own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "{{missing}}"})
     with pytest.raises(DataError, match=r"task colours .* cannot be made of .*colours\.jsonl.*'missing' is undefined"):
         stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"question": None}, r"line 5: no field 'question', of which doc_to_text of colours\.yaml .* line 1 has"),
+        ({"b": None}, r"line 5: no field 'b', of which doc_to_choice of colours\.yaml"),
+        ({"a": 3}, r"line 5: the field 'a' is a number, and text in line 1"),
+        ({"b": ["x"]}, r"line 5: the field 'b' is a list of text, and text in line 1"),
+    ],
+)
+def test_a_record_of_another_form_is_named_by_its_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    rewrite(own / "colours.jsonl", 3, change)
+    lines = (own / "colours.jsonl").read_text().splitlines(keepends=True)
+    (own / "colours.jsonl").write_text("".join([lines[0], "\n", *lines[1:]]))
+    with pytest.raises(DataError, match=rf"colours\.jsonl, {message}"):
+        stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+def test_a_field_that_the_first_record_lacks_is_missed_there(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    rewrite(own / "colours.jsonl", 0, {"question": None})
+    with pytest.raises(DataError, match=r"colours\.jsonl, line 1: no field 'question', .* line 2 has"):
+        stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+def test_fields_that_no_text_of_a_task_names_may_be_missing(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    rewrite(own / "colours.jsonl", 3, {"source": "a book"})
+    assert len(read_records(stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl")) == 24
+
+
+def test_one_answer_with_a_point_is_told_where_it_makes_all_such(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_target": "number"})
+    for line in range(24):
+        rewrite(own / "colours.jsonl", line, {"number": 1.0 if line == 3 else 1})
+    with pytest.raises(DataError, match=r"item 1: .* one of 3 choices, not 1\.0; one number with a point makes all"):
+        stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
+    """Change fields of one record, or take out those of null."""
+    lines = path.read_text().splitlines()
+    record = json.loads(lines[line]) | change
+    lines[line] = json.dumps({field: value for field, value in record.items() if value is not None})
+    path.write_text("\n".join(lines) + "\n")

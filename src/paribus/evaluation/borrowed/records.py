@@ -91,11 +91,16 @@ def _data_set(task: Definition) -> str:
 
 def read_split(path: Path, task: Definition) -> list[dict[str, Any]]:
     """The records of a file, in order; DataError names file and line."""
-    return list(read_lines(path, f"task {task.name}", _record))
+    return [record for _, record in read_numbered(path, task)]
 
 
-def _record(name: str, record: Record) -> dict[str, Any]:
-    return dict(record)
+def read_numbered(path: Path, task: Definition) -> list[tuple[int, dict[str, Any]]]:
+    """The records of a file with the numbers of their lines; DataError names file and line."""
+    return list(read_lines(path, f"task {task.name}", _numbered))
+
+
+def _numbered(name: str, record: Record) -> tuple[int, dict[str, Any]]:
+    return int(name.rpartition("/")[2]), dict(record)
 
 
 def _options(task: Definition) -> Mapping[str, Any]:

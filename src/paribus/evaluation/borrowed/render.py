@@ -18,7 +18,8 @@ from lm_eval.api.task import ConfigurableTask
 
 from paribus.errors import DataError
 from paribus.evaluation.borrowed.definition import Definition
-from paribus.evaluation.borrowed.records import SplitFiles, read_split
+from paribus.evaluation.borrowed.record_form import check_fields, unlike
+from paribus.evaluation.borrowed.records import SplitFiles, read_numbered
 from paribus.evaluation.borrowed.yaml_files import Function, harness_folder
 from paribus.evaluation.suites.benchmark import BenchmarkPrompt
 from paribus.evaluation.tasks.items import AnswerItem, AnyItem, BlankItem, Item, TextItem
@@ -218,11 +219,12 @@ def _module(file: Path) -> ModuleType:
 
 
 def _dataset(path: Path, task: Definition) -> datasets.Dataset:
-    records = read_split(path, task)
+    lines = read_numbered(path, task)
+    check_fields(path, lines, task)
     try:
-        return datasets.Dataset.from_list(records)
+        return datasets.Dataset.from_list([record for _, record in lines])
     except (ValueError, TypeError) as error:
-        raise DataError(f"{path}: the records are not of one form ({error})") from error
+        raise DataError(f"{path}{unlike(lines) or f': the records are not of one form ({error})'}") from error
 
 
 def _index(gold: Any, choices: Sequence[str]) -> int:
@@ -231,5 +233,6 @@ def _index(gold: Any, choices: Sequence[str]) -> int:
         (gold,) = gold
     number = choices.index(gold) if isinstance(gold, str) and gold in choices else gold
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(choices):
-        raise ValueError(f"the right answer must be one of {len(choices)} choices, not {gold!r}")
+        point = "; one number with a point makes all of the field such" if isinstance(gold, float) else ""
+        raise ValueError(f"the right answer must be one of {len(choices)} choices, not {gold!r}{point}")
     return number
