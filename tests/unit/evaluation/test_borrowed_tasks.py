@@ -124,9 +124,24 @@ def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     assert "unknown task 'colour'; nearest: colours" in found[0]
     assert found[1] == f"piqa is a task of paribus; give that of {own / 'piqa.yaml'} another name"
     assert "nearest: mmlu_astronomy" in found[2]
-    assert "include_path" not in found[2]
+    assert found[2].endswith(f"evaluation.include_path={own}: colours, piqa")
     ((_, unlike),) = problems(config(None, "colour"))
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
+
+
+def test_a_directory_whose_files_name_no_task_is_told(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    (own / "colours.yaml").write_text((own / "colours.yaml").read_text().removeprefix("task: colours\n"))
+    ((_, found),) = problems(config(own, "colours"))
+    assert found.endswith(f"evaluation.include_path={own}: none: no YAML file there has a line `task: NAME`")
+
+
+def test_yaml_may_begin_with_a_byte_order_mark(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES)
+    (own / "colours.yaml").write_text((own / "colours.yaml").read_text(), encoding="utf-8-sig")
+    evaluation = config(own, "colours", shots=(0,))
+    assert problems(evaluation) == []
+    assert len(read_records(stored(tmp_path, evaluation) / "colours.jsonl")) == 24
 
 
 def test_a_group_stands_for_its_tasks_in_the_table_too(tmp_path: Path) -> None:

@@ -32,7 +32,7 @@ def problem(config: EvaluationConfig, name: str) -> str | None:
         return f"{name} is a task of paribus; give that of {twice} another name" if twice else None
     found = _found(config, name)
     if found is None:
-        return _unknown(name, included)
+        return _unknown(name, included, config.include_path)
     reason = found.problem()
     return f"{name} of {found.path.name} {reason}; leave it out" if reason else None
 
@@ -74,7 +74,7 @@ def _found(config: EvaluationConfig, name: str) -> Definition | None:
     return Definition(name, path, harness_folder()) if path else None
 
 
-def _unknown(name: str, included: Names | None) -> str:
+def _unknown(name: str, included: Names | None, folder: str | None) -> str:
     places = [place for place in (included, harness_names()) if place]
     if any(name in place.groups or name in place.tags for place in places):
         listed = ", ".join(_within(name, places))
@@ -87,7 +87,10 @@ def _unknown(name: str, included: Names | None) -> str:
     known = list(dict.fromkeys([*ours, *(task for place in places for task in place.tasks)]))
     near = difflib.get_close_matches(name, known, n=_NEAREST, cutoff=0.6)
     hint = f"nearest: {', '.join(near)}; " if near else ""
-    own = "" if included else "; evaluation.include_path=DIR makes tasks of your own known, a YAML file each"
+    own = "; evaluation.include_path=DIR makes tasks of your own known, a YAML file each"
+    if included:
+        listed = ", ".join([*included.tasks, *included.groups]) or "none: no YAML file there has a line `task: NAME`"
+        own = f"; of evaluation.include_path={folder}: {listed}"
     return f"unknown task {name!r}; {hint}known: {', '.join(ours)}, and the tasks of lm-eval by its names{own}"
 
 

@@ -76,7 +76,7 @@ def names_in(folder: Path) -> Names:
     groups: dict[str, Path] = {}
     tags: dict[str, list[str]] = {}
     for path in _files(folder):
-        text = path.read_text(encoding="utf-8", errors="replace")
+        text = path.read_text(encoding="utf-8-sig", errors="replace")  # YAML may begin with a byte order mark
         found = {match["kind"]: match["name"] for match in _KIND_AND_NAME.finditer(text)}
         if "group" in found:
             groups.setdefault(found["group"], path)
