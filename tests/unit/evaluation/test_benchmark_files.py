@@ -113,6 +113,13 @@ def test_a_missing_field_is_refused_by_its_name(name: str, tmp_path: Path) -> No
         read_benchmark(path, benchmark)
 
 
+def test_a_byte_order_mark_and_line_ends_of_windows_are_no_text(tmp_path: Path) -> None:
+    path = write(tmp_path, "piqa", "validation", [PIQA, PIQA])
+    plain = read_benchmark(path, BENCHMARKS["piqa"])
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes().replace(b"\n", b"\r\n"))
+    assert read_benchmark(path, BENCHMARKS["piqa"]) == plain
+
+
 def test_a_truncated_archive_is_refused_by_name(tmp_path: Path) -> None:
     path = write(tmp_path, "piqa", "validation", [PIQA] * 50)
     packed = path.with_suffix(".jsonl.gz")

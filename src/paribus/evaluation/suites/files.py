@@ -114,7 +114,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str]]:
         with path.open("rb") as raw:
             for number, line in enumerate(open_decompressed(path, raw, compression_of(path)), start=1):
                 if line.strip():
-                    yield number, line.decode("utf-8")
+                    # A byte order mark at the start of the file is none of its text, as in a corpus.
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
     except UnicodeDecodeError as error:
         raise DataError(f"{path}, line {number}: invalid UTF-8: {error}") from error
     except ArchiveError as error:
