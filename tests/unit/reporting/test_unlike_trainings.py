@@ -264,3 +264,34 @@ def test_one_seed_of_few_items_speaks_of_no_spread_and_no_bold_number(tmp_path: 
         assert "detectable effects" not in page
         assert "bold" not in page.partition("<body>")[2].lower()
         assert "'mean' is over the shots" not in page
+
+
+SEEDS = (0.0, 0.001, 0.002)
+WORSE = (0.3, 0.301, 0.302)
+
+
+def test_bits_of_a_tokenizer_that_loses_text_are_not_judged_against_those_of_one_that_loses_none(
+    tmp_path: Path,
+) -> None:
+    whole = rows(tmp_path / "0", {"bpe": SEEDS, "bytes": WORSE})
+    found = compare([*whole, *rows(tmp_path / "1", {"stripped": WORSE}, lossy=True)], FACTORS)
+    assert bits(found, "bytes").p_holm < 0.05
+    lossy = bits(found, "stripped")
+    assert lossy.difference == pytest.approx(0.3, abs=0.01)
+    assert (lossy.p_value, lossy.interval, lossy.p_holm, lossy.mde) == (None, None, None, None)
+    assert [effect.values for effect in found.effects] == [("bytes",)]
+    assert not any(bits(found, each).best for each in ("bpe", "bytes", "stripped"))
+    assert not any("share fewer than three seeds" in each for each in notes(found))
+    (told,) = verdict(found, warned=True)
+    assert "bytes is worse than bpe beyond chance" in told
+    assert "nothing is said of stripped" in told
+
+
+def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_unlike_are_not(tmp_path: Path) -> None:
+    lossy = rows(tmp_path / "0", {"stripped": SEEDS, "words": WORSE}, lossy=True)
+    assert bits(compare(lossy, FACTORS), "words").p_holm < 0.05
+    unlike = compare([*lossy[:3], *rows(tmp_path / "1", {"bytes": WORSE})], FACTORS)
+    (told,) = verdict(unlike, warned=True)
+    assert told.endswith(
+        "since the tokenizer of one of two rows that are compared loses text, and the other's does not."
+    )

@@ -8,7 +8,7 @@ from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes
 from paribus.reporting.notes.summary import duration
-from paribus.reporting.notes.trainings import averaged_weights, goes_on_otherwise, warnings
+from paribus.reporting.notes.trainings import averaged_weights, warnings
 from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
@@ -317,7 +317,7 @@ def _few_shared(comparison: Comparison) -> list[str]:
     names = dict.fromkeys(
         _name(comparison, row)
         for row, column, cell in _cells(comparison)
-        if unjudged(column, cell) and not goes_on_otherwise(row, comparison)
+        if unjudged(column, cell) and cell.ground == comparison.rows[row.baseline or 0].cells[column.key].ground
     )
     if not names:
         return []

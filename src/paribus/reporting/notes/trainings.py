@@ -43,14 +43,13 @@ def _averaged(row: ComparisonRow) -> int:
 
 def _lossy(comparison: Comparison) -> list[str]:
     """Rows whose models have less to predict than the text that their bits are divided by."""
-    rows = [
-        comparison.row_name(row) for row in comparison.finished if any(run.training.get("lossy") for run in row.runs)
-    ]
+    rows = [comparison.row_name(row) for row in comparison.finished if row.loses_text]
     if not rows:
         return []
     return [
         "Warning: the tokenizers of these rows lose text (tokenizer.lossless=false), which their models need not "
-        "predict, while bits per byte are of all of it; they compare with each other alone, if at all: "
+        "predict, while bits per byte are of all of it; these are not judged against rows that lose none, and compare "
+        "with each other alone, if at all: "
         f"{'; '.join(some(rows))}."
     ]
 

@@ -108,9 +108,10 @@ class _Measure:
             fewest = min(few, key=lambda cell: cell.fewest)
             fits = "the prompts that fit every run are those" if fewest.fitting else "its scores are"
             return f", since {fits} of {fewest.fewest} items and a judgement takes {ITEMS_TO_JUDGE}{more}"
-        if self.column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells):
-            return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row"
-        return ""
+        if all(row.cells[key].lossy != rows[row.baseline or 0].cells[key].lossy for row in compared):
+            return ", since the tokenizer of one of two rows that are compared loses text, and the other's does not"
+        few_seeds = self.column.of_model and any(cell.seeds < SEEDS_TO_JUDGE for cell in cells)
+        return f", since a judgement takes {SEEDS_TO_JUDGE} seeds a row" if few_seeds else ""
 
     def _left(self) -> list[ComparisonRow]:
         """Rows that are compared with another, and of which nothing is said."""

@@ -192,12 +192,12 @@ def _tested(
     values: Sequence[Values],
     asked: Mapping[Labels, int],
 ) -> Iterator[Effect]:
-    """The contrasts whose rows have two seeds or more in common and begin alike."""
+    """The contrasts whose rows have two seeds or more in common and the same ground."""
     pools = pooled_by_row(values)
     for contrast in contrasts:
         places = [*contrast.ours, *contrast.theirs]
         seeds = sorted(set.intersection(*(set(values[place]) for place in places)))
-        if len(seeds) < 2 or len({cells[place].start for place in places}) > 1:
+        if len(seeds) < 2 or len({cells[place].ground for place in places}) > 1:
             continue
         (test,) = crossed_tests([_sums(values, contrast, seeds)], [_pooled(pools, contrast)])
         named = contrast.factors, contrast.values, contrast.references

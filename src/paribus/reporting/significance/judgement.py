@@ -47,9 +47,13 @@ def of_models(
     cells: Sequence[Mapping[str, Cell]],
     values: Sequence[Mapping[str, Values]],
 ) -> list[CrossedTest | None]:
-    """`over_seeds`; None too for rows that go on from different checkpoints: seeds vary the continuation alone."""
+    """`over_seeds`; None too for rows whose numbers have another ground.
+
+    Where they go on from different checkpoints, seeds vary the continuation alone; where the tokenizer of one loses
+    text, its model has less to predict.
+    """
     return [
-        test if cells[row][key].start == cells[base][key].start else None
+        test if cells[row][key].ground == cells[base][key].ground else None
         for test, (row, base, key) in zip(over_seeds(places, values), places, strict=True)
     ]
 
@@ -170,7 +174,7 @@ def _adjusted(cells: list[Cells], places: Sequence[tuple[int, str]]) -> list[Cel
 def _enough(column: Column, cells: Sequence[Cell]) -> bool:
     if any(too_few_items(column, cell) or unjudged(column, cell) for cell in cells):
         return False
-    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.start for cell in cells}) == 1
+    enough = min(cell.seeds for cell in cells) >= SEEDS_TO_JUDGE and len({cell.ground for cell in cells}) == 1
     return not column.of_model or enough
 
 

@@ -42,6 +42,8 @@ class Cell:
     seeds: int = 0
     start: str | None = None
     """The checkpoint that the row goes on from, None for random weights: seeds vary the continuation alone."""
+    lossy: bool = False
+    """Whether the bits are of a model whose tokenizer loses some of the text that they are divided by."""
     checkpoints: int = 0
     best: bool = False
     test: PairedTest | None = None
@@ -57,6 +59,11 @@ class Cell:
     """The smallest true difference that so many seeds and items would show: 80 % power at a level of 5 %."""
     plain_p: float | None = None
     """Of the unpaired t-test over the means of each seed and checkpoint, where it is wanted."""
+
+    @property
+    def ground(self) -> tuple[str | None, bool]:
+        """What two numbers must have alike for their difference to be judged."""
+        return self.start, self.lossy
 
     @property
     def difference(self) -> float | None:

@@ -46,6 +46,11 @@ class ComparisonRow:
         hours = [float(run.training.get("device_hours") or 0.0) for run in self.runs]
         return sum(hours) / len(hours)
 
+    @property
+    def loses_text(self) -> bool:
+        """Whether its tokenizer loses text, so that its models have less to predict than what their bits are of."""
+        return any(run.training.get("lossy") for run in self.runs)
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -150,7 +155,7 @@ def compare(
     compared = [row.baseline for row in rows]
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
     cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
-    cells = _with_starts(cells, rows)
+    cells = _with_grounds(cells, rows, columns)
     cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
     deciding = [column for column in columns if column.scored and column.key in primary]
     found = effects([row.labels for row in rows], references, deciding, cells, values)
@@ -201,10 +206,19 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoin
     return shown([without_inference(row, columns) for row in cells], columns)
 
 
-def _with_starts(cells: Sequence[Cells], rows: Sequence[ComparisonRow]) -> list[Cells]:
-    """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do."""
+def _with_grounds(cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column]) -> list[Cells]:
+    """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do.
+
+    Those of bits of texts also with whether its tokenizer loses text, which its models then need not predict.
+    """
+    of_texts = {column.key for column in columns if column.kind in ("bits_per_byte", "perplexity")}
     return [
-        {key: replace(cell, start=row.runs[0].start) for key, cell in by_column.items()} if row.runs else by_column
+        {
+            key: replace(cell, start=row.runs[0].start, lossy=key in of_texts and row.loses_text)
+            for key, cell in by_column.items()
+        }
+        if row.runs
+        else by_column
         for by_column, row in zip(cells, rows, strict=True)
     ]
 
