@@ -295,3 +295,30 @@ def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_u
     assert told.endswith(
         "since the tokenizer of one of two rows that are compared loses text, and the other's does not."
     )
+
+
+def test_a_tokenizer_that_was_there_already_may_have_seen_what_is_held_out(tmp_path: Path) -> None:
+    existing = {"tokenizer": {"kind": "existing"}}
+    mine = rows(tmp_path / "0", {"mine": (0.0,)}, config=existing)
+    beside = [replace(each, vocabulary=tmp_path / "a") for each in mine]
+    trained = [replace(each, vocabulary=tmp_path / "b") for each in rows(tmp_path / "1", {"bpe": (0.0,)})]
+    told = line(compare([*trained, *beside], FACTORS), "there already")
+    assert told.startswith("Warning: ") and told.endswith("alone: mine.")
+    other = [replace(each, factors={"tokenizer": "other"}) for each in beside]
+    alike = [*beside, *other]
+    assert not any("there already" in each for each in notes(compare(alike, FACTORS)))
+
+
+def test_sizes_of_vocabularies_are_told_where_the_table_does_not_ask_for_them(tmp_path: Path) -> None:
+    def sized(first: int, second: int, factor: str) -> list[str]:
+        runs = [
+            replace(each, vocabulary_size=size, factors={factor: str(size)})
+            for size in (first, second)
+            for each in rows(tmp_path / f"{first}-{second}-{size}-{factor}", {"bpe": (0.0,)})
+        ]
+        return [each for each in notes(compare(runs, (factor,))) if "not of one size" in each]
+
+    (told,) = sized(8192, 6780, "arm")
+    assert told.startswith("Vocabularies are not of one size: 8192 8,192; 6780 6,780 tokens.")
+    assert sized(8192, 8190, "arm") == []
+    assert sized(8192, 6780, "tokenizer.vocab_size") == []

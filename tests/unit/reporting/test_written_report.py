@@ -583,7 +583,7 @@ def test_a_vocabulary_that_ended_before_its_size_is_noted(tmp_path: Path) -> Non
         config = {"seed": 0, "tokenizer": {"kind": "bpe"} | ({"vocab_size": asked} if asked else {})}
         made = record(tmp_path, label.replace(" ", "-"), {"tokenizer": label}, {("boolq", 0): [1, 0]}, config=config)
         runs.append(replace(made, vocabulary_size=has))
-    (note,) = (line for line in notes(compare(runs, ("tokenizer",))) if line.startswith("Vocabularies"))
+    (note,) = (line for line in notes(compare(runs, ("tokenizer",))) if line.startswith("Vocabularies with"))
     assert note == "Vocabularies with fewer tokens than were asked for, as the text has no more: bpe 512: 501 of 512."
 
 

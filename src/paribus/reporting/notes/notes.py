@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
-from paribus.reporting.notes.sizes import other_sizes
+from paribus.reporting.notes.sizes import other_sizes, other_vocabularies
 from paribus.reporting.notes.summary import duration
 from paribus.reporting.notes.trainings import averaged_weights, warnings
 from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
@@ -62,6 +62,7 @@ def notes(comparison: Comparison) -> Notes:
             *crossed(comparison),
             *_overlap(comparison),
             *other_sizes(comparison),
+            *other_vocabularies(comparison),
             *comparison.proof.sentences(),
             *in_words(comparison.common_text),
         ),

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from paribus.config.units import format_size
+from paribus.reporting.notes.prompts import some
 from paribus.reporting.table.column import BATCH_BYTES, CONTEXT_BYTES, STEPS, Column
 from paribus.reporting.table.columns import unequal
 from paribus.reporting.table.comparison import Comparison
@@ -17,6 +18,8 @@ _MEANING = {
     BATCH_BYTES.key: "more text a step is a less noisy update",
     CONTEXT_BYTES.key: "more text a context is more to predict from",
 }
+_ALIKE = 1.01
+"""How many times as many tokens a vocabulary may have and be called of one size."""
 _INSTEAD = {"training.batch_bytes": "training.global_batch", "model.context_bytes": "model.context_length"}
 _REMEDIES = {BATCH_BYTES.key: "training.batch_bytes", CONTEXT_BYTES.key: "model.context_bytes"}
 
@@ -38,6 +41,23 @@ def other_sizes(comparison: Comparison) -> list[str]:
     given = [f"{remedy} (with {_INSTEAD[remedy]}=0)" for remedy in remedies]
     alike = f" {' and '.join(given)} make{'s' if len(remedies) == 1 else ''} them alike." if remedies else ""
     return [f"Not alike in all runs: {'; '.join(ranges)}. This is part of every difference: {meaning}.{alike}"]
+
+
+def other_vocabularies(comparison: Comparison) -> list[str]:
+    """The sizes of vocabularies that differ where the table does not ask what a size does."""
+    rows = {
+        comparison.row_name(row): run.vocabulary_size
+        for row in comparison.finished
+        for run in row.runs[:1]
+        if run.vocabulary_size is not None
+    }
+    if "tokenizer.vocab_size" in comparison.factors or not rows or max(rows.values()) <= _ALIKE * min(rows.values()):
+        return []
+    named = some([f"{name} {size:,}" for name, size in rows.items()])
+    return [
+        f"Vocabularies are not of one size: {'; '.join(named)} tokens. This is part of every difference: a larger one "
+        "cuts text into fewer tokens, and has more parameters."
+    ]
 
 
 def _can_be_made_alike(comparison: Comparison, column: Column) -> bool:

@@ -6,7 +6,13 @@ from paribus.reporting.table.comparison import Comparison, ComparisonRow
 
 def warnings(comparison: Comparison) -> list[str]:
     """What a reader must know before any number, because it makes rows unlike."""
-    unlike = [*_lossy(comparison), *_skipped(comparison), *_starts(comparison), *_resumed(comparison)]
+    unlike = [
+        *_lossy(comparison),
+        *_brought(comparison),
+        *_skipped(comparison),
+        *_starts(comparison),
+        *_resumed(comparison),
+    ]
     return [*unlike, *_survivors(comparison), *held_seeds(comparison)]
 
 
@@ -51,6 +57,23 @@ def _lossy(comparison: Comparison) -> list[str]:
         "predict, while bits per byte are of all of it; these are not judged against rows that lose none, and compare "
         "with each other alone, if at all: "
         f"{'; '.join(some(rows))}."
+    ]
+
+
+def _brought(comparison: Comparison) -> list[str]:
+    """Rows whose tokenizer was there already, beside others: it may have been made of the text that is scored."""
+    vocabularies = {run.vocabulary for row in comparison.finished for run in row.runs}
+    rows = [
+        comparison.row_name(row)
+        for row in comparison.finished
+        if any((run.config.get("tokenizer") or {}).get("kind") == "existing" for run in row.runs)
+    ]
+    if not rows or len(vocabularies) < 2:
+        return []
+    return [
+        "Warning: the tokenizers of these rows were there already (tokenizer=existing). On what text they were "
+        "trained, and whether held-out text was in it, is not known here, while a tokenizer that a run trains sees "
+        f"training text alone: {'; '.join(some(rows))}."
     ]
 
 
