@@ -90,6 +90,15 @@ def is_full_disk(error: BaseException) -> bool:
     return full or isinstance(error, FullDiskError)
 
 
+def _no_room(error: OSError) -> str:
+    place = error.filename
+    if error.errno == errno.EFBIG:
+        where = place or "a file below the output root"
+        return f"{where} may not be that large here: raise the limit on the size of files (ulimit -f)"
+    told = f" while writing {place}: free space there" if place else ": free space below the output root"
+    return f"the disk is full{told}"
+
+
 def classify(error: BaseException) -> dict[str, str]:
     """Failure class and message of an exception."""
     if isinstance(error, ParibusError) and error.failure_class in FAILURE_CLASSES:
@@ -97,9 +106,7 @@ def classify(error: BaseException) -> dict[str, str]:
     if is_out_of_memory(error):
         return {"class": "out-of-memory", "message": f"{error or 'memory ran out'}; lower training.micro_batch"}
     if isinstance(error, OSError) and is_full_disk(error):
-        place = error.filename
-        told = f" while writing {place}: free space there" if place else ": free space below the output root"
-        return {"class": "infrastructure", "message": f"the disk is full{told}"}
+        return {"class": "infrastructure", "message": _no_room(error)}
     if isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
         where = error.filename2 or error.filename or "a file"
         return {"class": "infrastructure", "message": f"{where} may not be written or read here ({error.strerror})"}
