@@ -17,6 +17,7 @@ from paribus.evaluation.fingerprint import fingerprint
 from paribus.evaluation.preflight import problems, wrong_names
 from paribus.evaluation.stage import build_tasks
 from paribus.evaluation.tasks.items import read_records
+from paribus.stage.context import SilentReporter
 from paribus.store.file_digests import FileDigests
 from support.borrowed_tasks import CHOICES, WRITTEN, write_records, write_tasks
 from support.evaluations import stage_context, write_drawn_corpus
@@ -244,6 +245,19 @@ def test_a_field_that_the_first_record_lacks_is_missed_there(tmp_path: Path) -> 
     rewrite(own / "colours.jsonl", 0, {"question": None})
     with pytest.raises(DataError, match=r"colours\.jsonl, line 1: no field 'question', .* line 2 has"):
         stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+def test_items_that_are_copies_of_others_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = list[str]()
+    monkeypatch.setattr(SilentReporter, "message", lambda _, text: told.append(text))
+    own = write_tasks(tmp_path / "own", CHOICES)
+    stored(tmp_path / "each once", config(own, "colours", shots=(0,)))
+    assert not any("copies" in text for text in told)
+    lines = (own / "colours.jsonl").read_text()
+    (own / "colours.jsonl").write_text(lines + "".join(lines.splitlines(keepends=True)[:5]))
+    stored(tmp_path / "some twice", config(own, "colours", shots=(0,)))
+    (text,) = [text for text in told if "copies" in text]
+    assert text == "colours: 5 of 29 items are copies of others; each is scored and counts as one"
 
 
 def test_fields_that_no_text_of_a_task_names_may_be_missing(tmp_path: Path) -> None:

@@ -101,6 +101,11 @@ def _write(context: StageContext, name: str, passages: PassageSample) -> JSON:
         items, prompt, generation, changes = found.items, found.prompt, found.generation, found.changes
     require_examples(config, name, len(items.fewshot), items.fewshot_source)
     items = ItemSet(items.evaluated[: config.limit], items.fewshot, items.fewshot_source)
+    scored = len(items.evaluated)
+    if copies := scored - len({item.digest() for item in items.evaluated}):
+        context.report.message(
+            f"{name}: {copies:,} of {scored:,} items are copies of others; each is scored and counts as one"
+        )
     write_task(context.output, name, items, prompt, generation, changes)
     return {
         "items": len(items.evaluated),
