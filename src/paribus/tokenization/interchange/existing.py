@@ -44,6 +44,11 @@ def locate(path: Path) -> Path:
     theirs = next((file for file in candidates if file.is_file()), None)
     if theirs is None and not path.exists():
         raise DataError(f"{path}: there is no such file or directory, and so no tokenizer")
+    if theirs is None and path.is_file():
+        raise DataError(
+            f"{path}: no name of a tokenizer's file, which tells its kind; call it {TOKENIZER_JSON} (Hugging Face), "
+            f"*{MODEL} (SentencePiece) or {VOCABULARY_TEXT} (BERT), or name a directory of ours"
+        )
     if theirs is None:
         raise DataError(
             f"{path}: no tokenizer: neither {SETTINGS} of ours nor {TOKENIZER_JSON} of Hugging Face is there, nor "
