@@ -17,6 +17,7 @@ from paribus.reporting.report import Report, write_report
 from paribus.reporting.table.comparison import compare
 from paribus.reporting.table.frame import MissingRun, RunRecord
 from paribus.reporting.table.pairs import pair_differences
+from support.bits_tables import rows
 from support.browser import CHROMIUM, in_a_browser
 from support.tables import FACTORS, demo_runs, record
 
@@ -206,3 +207,16 @@ def test_a_declared_baseline_without_runs_is_not_named_where_it_cannot_be_chosen
     choice = baseline_choice(lacking)
     assert len(choice.options) == 3 and not any("(declared)" in text for _, text in choice.options)
     assert "the declared one" not in choice.undeclared
+
+
+def test_rows_that_are_not_judged_have_a_difference_without_an_interval_and_the_page_says_so(tmp_path: Path) -> None:
+    seeds = (0.0, 0.01, 0.02)
+    whole = rows(tmp_path / "0", {"bpe": seeds, "bytes": seeds})
+    found = compare([*whole, *rows(tmp_path / "1", {"stripped": seeds}, lossy=True)], ("tokenizer",))
+    differences = pair_differences(found)
+    intervals = {(row, base): each.interval for (row, base, _), each in differences.items()}
+    assert intervals[1, 0] is not None
+    assert intervals[2, 0] is None and intervals[2, 1] is None
+    choice = baseline_choice(found)
+    assert choice is not None
+    assert "none for rows that share fewer than two seeds, or that a warning says are not judged" in repr(choice)

@@ -105,7 +105,8 @@ def _interval(comparison: Comparison, found: Mapping[Place, Difference]) -> str:
         "over items and the seeds that both rows have, of what no training has part in over items alone",
     )
     lacking = any(each.interval is None for each in found.values())
-    return f"with its 95 % interval {over}{'; none for rows that share fewer than two seeds' if lacking else ''}"
+    none = "; none for rows that share fewer than two seeds, or that a warning says are not judged"
+    return f"with its 95 % interval {over}{none if lacking else ''}"
 
 
 def _undeclared(comparison: Comparison, found: Mapping[Place, Difference]) -> str:

@@ -21,7 +21,7 @@ class Difference:
 
     value: float
     interval: tuple[float, float] | None
-    """95 %, as `Cell.interval`: None of models whose rows share fewer than two seeds."""
+    """95 %, as `Cell.interval`: None of models whose rows share fewer than two seeds or have other grounds."""
 
     @property
     def turned(self) -> "Difference":
