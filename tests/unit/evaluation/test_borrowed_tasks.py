@@ -94,6 +94,8 @@ def test_the_identity_is_what_yaml_python_and_records_say(tmp_path: Path) -> Non
         ({"test_split": "test[:5]"}, "no name of a file"),
         ({"fewshot_config": {"sampler": "balanced"}}, "draws its examples by balanced"),
         ({"class": "X"}, "is written in Python"),
+        ({"doc_to_target": None}, "lacks doc_to_target, of which its items are made"),
+        ({"doc_to_text": None, "doc_to_choice": None}, "lacks doc_to_text and doc_to_choice"),
     ],
 )
 def test_what_cannot_be_stored_is_refused_before_anything_runs(

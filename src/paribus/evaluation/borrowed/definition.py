@@ -40,6 +40,14 @@ _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Fields of tasks that cannot be stored as items with answers."""
+_TEXTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "multiple_choice": ("doc_to_text", "doc_to_choice", "doc_to_target"),
+        "loglikelihood": ("doc_to_text", "doc_to_target"),
+        "generate_until": ("doc_to_text", "doc_to_target"),
+    }
+)
+"""By kind of task the fields without which lm-eval makes no item."""
 _SAMPLERS = ("default", "first_n")
 
 
@@ -115,6 +123,8 @@ class Definition:
             hint = "; name its texts in evaluation.texts" if self.kind == "loglikelihood_rolling" else ""
             yield f"has output_type {self.kind}, and {', '.join(METRICS)} can be scored{hint}"
             return
+        if lacking := [field for field in _TEXTS[self.kind] if config.get(field) is None]:
+            yield f"lacks {' and '.join(lacking)}, of which its items are made"
         if NAME.fullmatch(self.name) is None:
             yield "has a name that no file and metric can have"
         if int(config.get("repeats") or 1) > 1:
