@@ -80,20 +80,20 @@ def _impossible(table: TableConfig, tasks: Sequence[str], measures: Sequence[str
 def slipped_labels(labels: Sequence[Mapping[str, str]], table: TableConfig) -> Iterator[tuple[str, str]]:
     """(path, what is wrong) of labels of the baseline and of the order that are those of no row and look like one.
 
-    What has a digit is no slip: 0.1 is another value than 0.01. Rows that are not there at all may be made elsewhere,
-    so a choice of the factor's group is none in the order, where it does no harm.
+    What has a digit is no slip: 0.1 is another value than 0.01. Rows that are not there may be made elsewhere: a choice
+    of the factor's group is no slip, and nothing is where all runs have one label, as an arm of a sweep by itself has.
     """
     named = [(f"baseline.{factor}", factor, label) for factor, label in (table.baseline or {}).items()]
     named += [
         (f"order.{factor}[{place}]", factor, label)
         for factor, listed in (table.order or {}).items()
         for place, label in enumerate(listed)
-        if label not in [option.name for option in options(factor)]
     ]
     for path, factor, label in named:
         known = list(dict.fromkeys(row[factor] for row in labels if factor in row))
-        close = difflib.get_close_matches(label, known, n=1, cutoff=ALIKE)
-        if close and label not in known and not any(map(str.isdigit, label)):
+        if len(known) < 2 or label in [*known, *(option.name for option in options(factor))]:
+            continue
+        if difflib.get_close_matches(label, known, n=1, cutoff=ALIKE) and not any(map(str.isdigit, label)):
             yield f"experiment.table.{path}", unknown(label, known)
 
 

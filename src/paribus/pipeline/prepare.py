@@ -99,7 +99,8 @@ def _prepare(
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
     configs = [job.config for job in composition.jobs]
     table = table_of(experiment)
-    problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table)]
+    # One run, or one arm of a sweep that a name stands for, has no factors: its table is that of the whole sweep.
+    problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table) if composition.factors]
     problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, _WORDS))]
     runs: list[PreparedRun] = []
     unlike: list[list[Problem]] = []

@@ -42,6 +42,23 @@ def test_what_some_run_may_have_is_accepted_scored_here_or_not(fields: tuple[str
 
 
 @pytest.mark.parametrize(
+    ("words", "fields"),
+    [
+        (("tokenizer=bpe", "seed=1"), ("baseline={tokenizer:bpe}", "rows=[tokenizer]", "order={tokenizer:[bpe]}")),
+        (("-m", "tokenizer=bpe", "seed=0,1"), ("baseline={tokenizer:bpe}",)),
+        (("-m", "arm=choice(lbpe)", "seed=0,1"), ("baseline={arm:bpe}", "order={arm:[bpes,lbpe]}")),
+        (("-m", "arm=scaffold_bpe,unigram"), ("baseline={arm:scaffold_lbpe}",)),
+    ],
+)
+def test_a_part_of_a_sweep_may_have_the_table_of_the_whole(
+    words: tuple[str, ...], fields: tuple[str, ...], tmp_path: Path
+) -> None:
+    given = [f"+experiment.table.{field}" for field in fields]
+    command = parse([*words, "scale=tiny", "corpus=pydocs_small", f"root={tmp_path}", *given])
+    assert prepare(compose_command(command), tolerate_missing=True)
+
+
+@pytest.mark.parametrize(
     ("field", "told"),
     [
         ("columns=[bits_per_byte,flop]", "experiment.table.columns[1]: 'flop' is unknown; did you mean 'flops'?"),

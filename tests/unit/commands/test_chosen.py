@@ -26,6 +26,17 @@ def test_status_without_arguments_is_that_of_the_last_sweep(tmp_path: Path, caps
     assert [run.run_id in shown for run in runs] == [False, True]
 
 
+@pytest.mark.parametrize(("name", "places"), [("bpe", [0, 1]), ("scaffold_bpe seed=1", [3])])
+def test_an_arm_and_a_run_are_found_also_where_the_table_of_their_sweep_names_its_factors(
+    name: str, places: list[int], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = "+experiment.table={baseline:{tokenizer:bpe},rows:[tokenizer]}"
+    _, runs = record(tmp_path / "root", "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1", table)
+    assert main(["status", name, "root=root"]) == 1
+    shown = capsys.readouterr().out
+    assert [run.run_id in shown for run in runs] == [place in places for place in range(4)]
+
+
 @pytest.mark.parametrize("verb", ["status", "report"])
 def test_a_root_where_nothing_has_run_or_no_sweep_can_be_read_says_so(
     verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
