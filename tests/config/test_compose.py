@@ -184,6 +184,17 @@ def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path:
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
 
 
+def test_the_arms_of_one_of_several_experiments_are_not_dropped(tmp_path: Path) -> None:
+    words = ("-m", *_own(tmp_path, "mode: MULTIRUN, sweeper: {params: {tokenizer: 'bpe,scaffold_bpe', seed: '0,1'}}"))
+    text = "# @package _global_\ndefaults:\n  - own\n"
+    (tmp_path / "experiment" / "other.yaml").write_text(text, encoding="utf-8")
+    several = [word.replace("=own", "=own,other") for word in words]
+    told = problems(*several)["hydra.sweeper.params"]
+    assert told.startswith("tokenizer, seed of a file that not all runs choose are dropped: give each such file a")
+    assert problems(*several, "tokenizer=bpe,scaffold_bpe")["hydra.sweeper.params"].startswith("seed of a file")
+    assert len(compose(*several, "tokenizer=bpe,scaffold_bpe", "seed=1").jobs) == 4
+
+
 def test_a_choice_that_is_swept_may_be_quoted(tmp_path: Path) -> None:
     words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {duplicates: '\"off\",exact'}}")
     assert [job.config.duplicates.kind for job in compose(*words).jobs] == ["off", "exact"]

@@ -75,6 +75,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         base = _compose(usable.common, composer, problems)
         jobs, factors, multirun = _expand(command, usable, base, composer, problems)
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
+        problems += _dropped(jobs, usable, composer) if multirun and not problems else []
         launcher = str(OmegaConf.select(base, "hydra.runtime.choices")["hydra/launcher"]) if base is not None else ""
     if problems:
         # Those of the whole command and of a job differ at most in the spaces with which Hydra tells an override.
@@ -382,6 +383,15 @@ def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None
         if not _knowing(override, choices, swept, composer):
             problems += _unknown_key(override, reference)
     return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
+
+
+def _dropped(jobs: Sequence[list[str]], usable: Overrides, composer: Composer) -> Iterator[Problem]:
+    """Parameters of Hydra's sweeper that nobody reads, as not all runs choose their file: of one of two experiments."""
+    for job in jobs:
+        given = {*map(override_key, job), *usable.only_for}
+        if listed := [key for key in composer.job(job).swept if override_key(key) not in given]:
+            remedy = "give each such file a command of its own, or sweep them on the command line"
+            yield Problem(_PARAMETERS, f"{', '.join(listed)} of a file that not all runs choose are dropped: {remedy}")
 
 
 def _job(overrides: list[str], build: Build, composer: Composer, problems: list[Problem]) -> Job | None:

@@ -31,6 +31,8 @@ class Composed:
     """Group -> option of all groups, Hydra's own as well."""
     refused: tuple[tuple[str, str], ...]
     """(path, what is wrong) of settings of Hydra that may not be there."""
+    swept: tuple[str, ...]
+    """What the files that it chooses sweep, as Hydra's sweeper would read it."""
 
 
 class Composer:
@@ -139,7 +141,8 @@ def values_of(cfg: DictConfig) -> DictConfig:
 def _in_parts(whole: DictConfig) -> Composed:
     settings = OmegaConf.to_container(whole.hydra, resolve=False)
     choices = OmegaConf.select(whole, "hydra.runtime.choices")
-    return Composed(values_of(whole), choices, tuple(refused_settings(settings)))
+    swept = tuple(str(key) for key in OmegaConf.select(whole, "hydra.sweeper.params") or ())
+    return Composed(values_of(whole), choices, tuple(refused_settings(settings)), swept)
 
 
 def _with(values: Sequence[Override], config: DictConfig) -> DictConfig:
