@@ -20,6 +20,7 @@ from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.pipeline.record.recorder import Recorder
 from paribus.pipeline.record.records import collect
 from paribus.planning.plan import make_plan
+from paribus.planning.remarks.judgement import without_baseline
 from paribus.planning.show import show_plan
 
 ORDERINGS = ("-m", "scale=tiny", "ordering=standard,in_context")
@@ -146,6 +147,17 @@ def test_a_swept_field_that_a_choice_lacks_is_a_dash() -> None:
         {"tokenizer": "bpe", "tokenizer.vocab_size": "512"},
         {"tokenizer": "bytes", "tokenizer.vocab_size": "—"},
     ]
+
+
+def test_the_label_of_a_quoted_value_is_what_is_in_the_quotes() -> None:
+    names = "+experiment.name='a=b, c',\"d 'e'\",'f\\'g'"
+    runs = prepared(
+        "-m", "scale=tiny", "duplicates='off',exact", names, "+experiment.table.baseline={duplicates:'off'}"
+    )
+    labels = [factor_labels(run, run.factors) for run in runs]
+    assert [each["experiment.name"] for each in labels[:3]] == ["a=b, c", "d 'e'", "f'g"]
+    assert [each["duplicates"] for each in labels[::3]] == ["off", "exact"]
+    assert list(without_baseline(runs)) == []
 
 
 def test_a_declared_field_that_a_choice_lacks_is_a_dash() -> None:

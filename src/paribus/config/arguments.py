@@ -229,3 +229,11 @@ class Overrides:
 def override_key(override: str) -> str:
     """What an override sets, adds or deletes."""
     return override.split("=", 1)[0].lstrip("+~")
+
+
+def override_value(override: str) -> str:
+    """What an override sets, of a text in quotes what is in them."""
+    value = override.partition("=")[2]
+    quote = value[:1]
+    quoted = quote in ("'", '"') and len(value) > 1 and value.endswith(quote)
+    return value[1:-1].replace(f"\\{quote}", quote) if quoted else value

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paribus.config.arguments import override_key, override_value
 from paribus.config.compose import Job
 from paribus.config.identity import chosen
 from paribus.pipeline.graph import Node, needed_for
@@ -36,6 +37,6 @@ class PreparedRun:
 
 def factor_labels(run: PreparedRun, factors: Sequence[str]) -> dict[str, str]:
     """The value of each factor as it was typed, else as it is configured; a dash where its choices lack it."""
-    typed = dict(override.lstrip("+").split("=", 1) for override in run.job.overrides if "=" in override)
-    typed = {name.replace("/", "."): value for name, value in typed.items()}
+    setting = [override for override in run.job.overrides if "=" in override and not override.startswith("~")]
+    typed = {override_key(override).replace("/", "."): override_value(override) for override in setting}
     return {factor: typed.get(factor) or chosen(run.job.config, factor) or ABSENT for factor in factors}
