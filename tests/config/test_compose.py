@@ -13,7 +13,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from paribus.checks.command import compose_command
-from paribus.config.arguments import parse
+from paribus.config.arguments import override_key, parse
 from paribus.config.compose import Composition
 from paribus.config.groups.budget import EqualTextBudget, EqualTokensBudget
 from paribus.config.groups.embedding import TransformersEmbedder
@@ -182,6 +182,28 @@ def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path:
     assert len(compose("-m", *words).jobs) == 4
     assert len(compose(*words, "hydra.mode=RUN").jobs) == 1
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
+
+
+@pytest.mark.parametrize(
+    ("swept", "other"),
+    [
+        ("seed=0,1", "++seed=2"),
+        ("seed=0,1", "~seed"),
+        ("++seed=0,1", "seed=2"),
+        ("++seed=0,1", "seed=2,3"),
+        ("tokenizer.vocab_size=300,400", "++tokenizer.vocab_size=500"),
+    ],
+)
+def test_a_sweep_that_another_override_takes_away_is_refused(swept: str, other: str) -> None:
+    for words in ((swept, other), (other, swept)):
+        told = problems("-m", "scale=tiny", *words)[override_key(swept)]
+        assert told.endswith("; leave one of them out")
+        assert swept in told and f" {other}" in told
+
+
+def test_a_sweep_of_a_file_that_an_override_takes_away_is_refused(tmp_path: Path) -> None:
+    words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {seed: '0,1'}}")
+    assert problems(*words, "++seed=2") == {"seed": "given by seed=0,1 and by ++seed=2; leave one of them out"}
 
 
 def test_the_arms_of_one_of_several_experiments_are_not_dropped(tmp_path: Path) -> None:

@@ -346,11 +346,23 @@ def _expand(
     swept = {str(key): f"{key}={value}" for key, value in parameters.items()} if multirun else {}
     swept |= {text.split("=", 1)[0]: text for text in usable.sweeping}
     parsed = OverridesParser.create().parse_overrides([*swept.values(), *usable.plain])
+    if _add(problems, list(_given_twice(parsed))):
+        return [], (), False
     lists = BasicSweeper.split_arguments(parsed, None)[0]
     names = [o.get_key_element().lstrip("+") for o in parsed if o.is_sweep_override()]
     factors = tuple(name.replace("/", ".").split("@")[0] for name in names if name != "seed")
     jobs = dict.fromkeys(usable.fit(job) for job in lists)
     return [list(job) for job in jobs], factors, multirun
+
+
+def _given_twice(parsed: Sequence[Override]) -> Iterator[Problem]:
+    """Sweeps of which another override leaves one value, `seed=0,1 ++seed=2`: a table would have one run twice."""
+    for place, override in enumerate(parsed):
+        key, element = override_key(override.get_key_element()), override.get_key_element()
+        for other in parsed[:place]:
+            again = override_key(other.get_key_element()) == key and other.get_key_element() != element
+            if again and (override.is_sweep_override() or other.is_sweep_override()):
+                yield Problem(key, f"given by {other.input_line} and by {override.input_line}; leave one of them out")
 
 
 def _unswept(listed: Mapping[str, str], base: DictConfig | None) -> list[Problem]:
