@@ -4,13 +4,16 @@ import difflib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from paribus.checks.primary import scored_tasks, task_of, text_measures
 from paribus.config.groups.experiment import TableConfig, table_of
+from paribus.config.groups.finetuning import ScrollsFinetuning
 from paribus.config.reference.files import options
 from paribus.config.schema import RunConfig
 from paribus.config.validate import did_you_mean, unknown
 from paribus.evaluation.suites.registry import is_ours, task_names
+from paribus.finetuning.tasks import TASKS as SCROLLS
 
 MOST_DIGITS = 10
 """Digits after the point with which a number is shown at most."""
@@ -44,7 +47,8 @@ def slips(configs: Sequence[RunConfig], words: Vocabulary) -> Iterator[tuple[str
     A task that no run is scored on is none, as a paper's table may have it: its column has dashes.
     """
     table, include_path = table_of(configs[0].experiment), configs[0].evaluation.include_path
-    tasks = list(dict.fromkeys([*scored_tasks(configs), *task_names()]))
+    tuned = SCROLLS if any(isinstance(config.finetuning, ScrollsFinetuning) for config in configs) else ()
+    tasks = list(dict.fromkeys([*scored_tasks(configs), *task_names(), *tuned]))
     columns = [*tasks, *(table.groups or {}), *words.measures, *text_measures(configs)]
     named: list[tuple[str, str, Sequence[str]]]
     named = [(f"columns[{place}]", name, columns) for place, name in enumerate(table.columns)]
@@ -57,10 +61,49 @@ def slips(configs: Sequence[RunConfig], words: Vocabulary) -> Iterator[tuple[str
     named += [(f"decimals.{name}", name, [*columns, *table.columns, *words.kinds]) for name in table.decimals or {}]
     # Of a task of lm-eval or of the user, only its scores say which metrics it has: rougeLsum beside rougeL, say.
     named += [(f"metrics.{task}", name, words.metrics) for task, name in (table.metrics or {}).items() if is_ours(task)]
+    named += [
+        (f"columns[{place}]", metric, words.metrics)
+        for place, name in enumerate(table.columns)
+        if (metric := name.partition("/")[0].partition(":")[2]) and is_ours(task_of(name))
+    ]
     for path, name, known in named:
         if name not in known and is_slip(task_of(name), known, include_path):
             yield f"experiment.table.{path}", f"{name!r} is unknown; {did_you_mean(task_of(name), known).strip()}"
     yield from _impossible(table, tasks, words.measures)
+    for place, name in enumerate(table.columns):
+        for told in _no_column(name, columns, tasks):
+            yield f"experiment.table.columns[{place}]", told
+    yield from _groups_of_tasks(table, columns, tasks, include_path)
+
+
+def _groups_of_tasks(
+    table: TableConfig, columns: Sequence[str], tasks: Sequence[str], include_path: str | None
+) -> Iterator[tuple[str, str]]:
+    """Groups of lm-eval or of the user where a task should stand: nothing is scored by their name."""
+    from paribus.evaluation.borrowed.lookup import members
+
+    folder = include_path if include_path and Path(include_path).is_dir() else None
+    named = [
+        (f"columns[{place}]", task_of(name), "experiment.table.groups={{{0}:[{0}]}} makes a column of its mean")
+        for place, name in enumerate(table.columns)
+        if not {name, task_of(name)} & set(columns)
+    ]
+    named += [(f"metrics.{name}", name, "name its tasks") for name in table.metrics or {} if name not in tasks]
+    for path, name, remedy in named:
+        if members(folder, name):
+            told = f"{name!r} is a group of tasks, which has no scores of its own; {remedy.format(name)}"
+            yield f"experiment.table.{path}", told
+
+
+def _no_column(name: str, columns: Sequence[str], tasks: Sequence[str]) -> Iterator[str]:
+    """What is wrong with a column of a metric or of a number of examples that it cannot have."""
+    task, shots = task_of(name), name.partition("/")[2]
+    if name in columns or name == task:
+        return
+    if task in columns and task not in tasks:
+        yield f"{name!r} is unknown, since {task!r} is no task: it has no metrics and no numbers of examples"
+    elif shots and not shots.removesuffix("_shot").isdigit():
+        yield f"{name!r} is no task/N_shot, such as boolq/5_shot"
 
 
 def _impossible(table: TableConfig, tasks: Sequence[str], measures: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -28,6 +28,8 @@ def refused(tmp_path: Path, *fields: str, tolerate_missing: bool = True) -> str:
     [
         ("columns=[boolq,squad:f1,hellaswag/5_shot,average,flops,heldout_clean,bits_per_byte]",),
         ("columns=[reading]", "groups={reading:[race_high,squad]}"),
+        ("columns=[mmlu,a/b]", "groups={mmlu:[mmlu],a/b:[boolq]}"),
+        ("columns=[squad:f1/5_shot,boolq:acc_norm,mmlu_anatomy:acc_mine,heldout_clean:perplexity,bits_per_byte]",),
         ("columns=[copa,xcopa_et,of_my_own]", "metrics={boolq:acc}"),
         ("metrics={boolq:acc,noticia:rougeLsum}",),
         ("columns=[openbookqa,openbookqa_bn]",),
@@ -62,6 +64,21 @@ def test_a_part_of_a_sweep_may_have_the_table_of_the_whole(
     ("field", "told"),
     [
         ("columns=[bits_per_byte,flop]", "experiment.table.columns[1]: 'flop' is unknown; did you mean 'flops'?"),
+        ("columns=[boolq/5_shots]", "columns[0]: 'boolq/5_shots' is no task/N_shot, such as boolq/5_shot"),
+        (
+            "columns=[average/5_shot]",
+            "'average/5_shot' is unknown, since 'average' is no task: it has no",
+        ),
+        ("columns=[heldout_clean:perplexty]", "'heldout_clean:perplexty' is unknown, since 'heldout_clean' is no task"),
+        ("columns=[squad:f11/5_shot]", "experiment.table.columns[0]: 'f11' is unknown; did you mean 'f1'?"),
+        (
+            "columns=[mmlu]",
+            "columns[0]: 'mmlu' is a group of tasks, which has no scores of its own; experiment",
+        ),
+        (
+            "metrics={mmlu:acc_norm}",
+            "metrics.mmlu: 'mmlu' is a group of tasks, which has no scores of its own; name",
+        ),
         ("columns=[bolq]", "experiment.table.columns[0]: 'bolq' is unknown; did you mean 'boolq'?"),
         ("columns=[boolqq/5_shot]", "experiment.table.columns[0]: 'boolqq/5_shot' is unknown; did you mean 'boolq'?"),
         ("groups={reading:[race_hihg]}", "groups.reading[0]: 'race_hihg' is unknown; did you mean 'race_high'?"),
@@ -92,6 +109,12 @@ def test_a_task_of_lm_eval_or_of_the_user_is_no_slip_of_another(tmp_path: Path) 
     assert is_slip("boolqs", ["boolq"])
     assert not is_slip("boolqs", ["boolq"], str(tmp_path))
     assert not is_slip("xcopa_et", ["xcopa_e"])
+
+
+def test_tasks_of_a_fine_tuning_are_tasks_also_where_lm_eval_has_groups_of_their_names(tmp_path: Path) -> None:
+    tuned = ("scale=laptop", "finetuning=scrolls", "finetuning.tasks=[qmsum]", "finetuning.answer_characters=500")
+    table = "+experiment.table={columns:[qmsum,qasper],metrics:{qasper:f1}}"
+    assert prepare(compose_command(parse([*SWEEP, *tuned, f"root={tmp_path}", table])), tolerate_missing=True)
 
 
 def test_of_values_another_one_is_no_slip(tmp_path: Path) -> None:
