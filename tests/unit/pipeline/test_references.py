@@ -80,6 +80,7 @@ def test_names_as_lists_and_reports_show_them_are_arms_and_runs(
         ("bpe, 300", [0, 4]),
         ("scaffold_bpe 512", [3, 7]),
         ("seed=1 bpe tokenizer.vocab_size=300", [4]),
+        ("seed=1 bpe 300", [4]),
         ("bpe tokenizer.vocab_size=300 seed=1", [4]),
         ("bpe, 300 seed=1", [4]),
         ("bpe-merge_rank-standard-vocab_size=512-seed1", [5]),
@@ -93,6 +94,24 @@ def test_names_have_their_seed_anywhere_and_their_fields_by_value(
     experiment.parent.mkdir()
     experiment.write_text(SEEDS_FIRST, encoding="utf-8")
     runs = identifiers(record(tmp_path, "--config-dir", str(tmp_path), "experiment=seeds_first")[1])
+    assert is_reference(name)
+    assert [run.run_id for run in find(name, tmp_path).runs] == [runs[place] for place in places]
+
+
+@pytest.mark.parametrize(
+    ("name", "places"),
+    [
+        ("tokenizer.vocab_size=300 seed=1", [1]),
+        ("seed=1 tokenizer.vocab_size=300", [1]),
+        ("seed=0 400", [2]),
+        ("tokenizer.vocab_size=400 seed=0", [2]),
+    ],
+)
+def test_names_that_begin_with_a_field_are_names(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, places: list[int]
+) -> None:
+    monkeypatch.chdir(directory)
+    runs = identifiers(record(tmp_path, "-m", "tokenizer.vocab_size=300,400", "seed=0,1")[1])
     assert is_reference(name)
     assert [run.run_id for run in find(name, tmp_path).runs] == [runs[place] for place in places]
 
@@ -196,7 +215,20 @@ def test_names_are_told_from_overrides(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["seed=1", "+a.b=c d", "~tokenizer", "corpus.paths=[a b]", "experiment.name=a-seed1", "--why", "-m"]
+    "word",
+    [
+        "seed=1",
+        "+a.b=c d",
+        "+a.b=c d=e",
+        "~tokenizer",
+        "corpus.paths=[a b]",
+        "corpus.name='a b=c'",
+        "a.b={c: d, e: f=g}",
+        "a.b=c, d=e",
+        "experiment.name=a-seed1",
+        "--why",
+        "-m",
+    ],
 )
 def test_overrides_and_flags_are_no_names(word: str) -> None:
     assert not is_reference(word)

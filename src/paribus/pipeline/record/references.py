@@ -25,7 +25,9 @@ LONGEST = 60
 SHOWN = 12
 """Candidates that an error lists."""
 _REFERENCE = re.compile(
-    r"[^~=-][^=]*|[^-=\s][^=\s]*\s[^=]*=.*|seed=\d+\s.+|[^-~=\s][^=\s]*-[^=\s]*=\S*-seed\d+", re.DOTALL
+    r"[^~=-][^=]*|[^-=\s][^=\s]*\s[^=]*=.*|seed=\d+\s.+|[^-~=\s][^=\s]*-[^=\s]*=\S*-seed\d+"
+    r"|[^-+~=\s][^=\s]*=[^\s'\"{\[(,]+\s[^=\s]+=.*",
+    re.DOTALL,
 )
 _SEED = re.compile(r"^seed=?\d+(?:[- ]|$)|[- ]seed=?\d+(?=[- ]|$)")
 _FIELD = re.compile(r"(?<!\S)(?!seed=)[^\s=]+=")
@@ -72,7 +74,8 @@ def is_reference(word: str) -> bool:
     """Whether a word of a command is a name, and no override or flag.
 
     It has no equals sign, or before that a space; or it begins with a seed that more follows, as labels do where a
-    sweep names its seeds first; or it ends as the name of a run does, with a hyphen before the equals sign.
+    sweep names its seeds first, or with a field that another or a seed follows; or it ends as the name of a run does,
+    with a hyphen before the equals sign.
     """
     return _REFERENCE.fullmatch(word) is not None
 
@@ -217,7 +220,8 @@ def _names(one: Reference) -> set[str]:
     arms = {_arm(name) for name in called}
     alone = sum(_arm(other.label) == _arm(run.label) for other in one.sweep.runs) == 1
     seeds = [text for text in run.overrides if _is_seed(text)]
-    whole = called | {f"{arm} {seed}" for arm in arms for seed in seeds} if len(one.runs) == 1 else set()
+    seeded = {name for arm in arms for seed in seeds for name in (f"{arm} {seed}", f"{seed} {arm}")}
+    whole = called | seeded if len(one.runs) == 1 else set()
     return {plain_name(name) for name in whole | (arms if alone or len(one.runs) > 1 else set()) if name}
 
 
