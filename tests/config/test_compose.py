@@ -150,6 +150,9 @@ def _own(directory: Path, hydra_block: str) -> tuple[str, ...]:
         ("tokenizer: 'bpe,scafold_bpe'", ".tokenizer", "'scafold_bpe' is unknown; did you mean 'scaffold_bpe'?"),
         ("tokeniser: 'bpe,words'", ".tokeniser", "'tokeniser' is unknown; did you mean 'tokenizer'?"),
         ("tokenizer.vocabsize: '300,512'", ".tokenizer.vocabsize", "did you mean 'vocab_size'?"),
+        ("tokenizer: 'glob(*bpe)'", ".tokenizer", "tokenizer=glob(*bpe) does not name its values; list them: a,b,c"),
+        ("tokenizer: 'bpe,'", ".tokenizer=bpe,", "is not a Hydra override: "),
+        ("seeds.order: 'range(0,0)'", ".seeds.order", "seeds.order=range(0,0) has no values, and so no run; list them"),
     ],
 )
 def test_what_an_experiment_sweeps_is_judged_as_what_a_command_sweeps(
@@ -182,6 +185,12 @@ def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path:
     assert len(compose("-m", *words).jobs) == 4
     assert len(compose(*words, "hydra.mode=RUN").jobs) == 1
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
+
+
+def test_a_sweep_without_values_is_refused() -> None:
+    assert problems("-m", "seed=range(0,0)") == {
+        "seed": "seed=range(0,0) has no values, and so no run; list them: a,b,c"
+    }
 
 
 @pytest.mark.parametrize(

@@ -195,8 +195,9 @@ def _swept_groups(choices: list[Override], reference: DictConfig, composer: Comp
     """Group -> its choices, of the groups of which a multirun takes several."""
     swept = {str(o.key_or_group): _choices_of(o) for o in choices if o.is_sweep_override()}
     parameters = OmegaConf.select(reference, "hydra.sweeper.params") or {}
-    texts = {str(key): f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))}
-    listed = OverridesParser.create().parse_overrides(list(texts.values()))
+    texts = [f"{key}={value}" for key, value in parameters.items() if composer.options(str(key))]
+    # What cannot be parsed is told with all that is swept (`_unfit`).
+    listed = [override for text in texts if (override := _parse(text, [])) is not None]
     return {str(o.key_or_group): _choices_of(o) for o in listed} | swept
 
 
@@ -232,6 +233,9 @@ def _parse(text: str, problems: list[Problem]) -> Override | None:
         return None
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
+        return None
+    if parsed.is_sweep_override() and not list(parsed.sweep_iterator()):
+        problems.append(Problem(str(parsed.key_or_group), f"{text} has no values, and so no run; list them: a,b,c"))
         return None
     return parsed
 
