@@ -187,6 +187,20 @@ def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path:
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
 
 
+@pytest.mark.parametrize("group", ["tokenizer", "arm"])
+def test_several_choices_in_a_list_of_defaults_are_not_dropped(tmp_path: Path, group: str) -> None:
+    (tmp_path / "experiment").mkdir()
+    for name, chosen in {"several": "[bpe, scaffold_bpe]", "one": "bpe", "none": "null"}.items():
+        text = f"# @package _global_\ndefaults:\n  - override /{group}: {chosen}\n"
+        (tmp_path / "experiment" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    words = ("--config-dir", str(tmp_path), "scale=tiny")
+    remedy = f"under hydra.sweeper.params {group}: a,b makes a run of each"
+    told = problems(*words, "experiment=several")
+    assert told == {group: f"takes one choice, and a list of defaults names several; {remedy}"}
+    assert len(compose(*words, "experiment=one").jobs) == 1
+    assert group != "arm" or len(compose(*words, "experiment=none", "~arm").jobs) == 1
+
+
 def test_a_sweep_without_values_is_refused() -> None:
     assert problems("-m", "seed=range(0,0)") == {
         "seed": "seed=range(0,0) has no values, and so no run; list them: a,b,c"

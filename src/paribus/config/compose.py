@@ -29,7 +29,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from paribus.config.arguments import Command, Overrides, override_key, torn
 from paribus.config.arms import ARM, AS_ARMS, CHOSEN
-from paribus.config.composing.composer import Composer, values_of
+from paribus.config.composing.composer import Composed, Composer, values_of
 from paribus.config.composing.loader import Loader
 from paribus.config.hydra_settings import in_a_line
 from paribus.config.interpolations import refused, with_remedy
@@ -416,7 +416,8 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     except Exception as error:  # as in `_compose`
         problems.append(Problem("overrides", in_a_line(error)))
         return None
-    if _add(problems, list(_unlike_arm(composed.choices, composer))):
+    unfit = [*_several(overrides, composed, composer), *_unlike_arm(composed.choices, composer)]
+    if _add(problems, unfit):
         return None
     try:
         if composed.refused:
@@ -427,6 +428,15 @@ def _job(overrides: list[str], build: Build, composer: Composer, problems: list[
     except ConfigurationError as error:
         problems += problems_of(error)
     return None
+
+
+def _several(overrides: Sequence[str], composed: Composed, composer: Composer) -> Iterator[Problem]:
+    """Groups in which a list of defaults chooses several, of which Hydra would merge the files into one of no name."""
+    deleted = [override_key(text) for text in overrides if text.startswith("~")]
+    for group in (*map(str, composed.values), ARM):
+        if group not in (*composed.choices, *deleted, "experiment") and composer.options(group):
+            told = "takes one choice, and a list of defaults names several"
+            yield Problem(group, f"{told}; under {_PARAMETERS} {group}: a,b makes a run of each")
 
 
 def _unlike_arm(choices: Mapping[str, Any], composer: Composer) -> Iterator[Problem]:
