@@ -187,6 +187,24 @@ def test_the_arms_of_an_experiment_that_is_no_multirun_are_not_dropped(tmp_path:
     assert [job.config.seed for job in compose(*words, "tokenizer=bpe", "seed=1").jobs] == [1]
 
 
+@pytest.mark.parametrize(
+    ("given", "jobs"),
+    [
+        ((), [("merge_rank", None), ("dropout", 0.1), ("dropout", 0.2)]),
+        (("encoder=merge_rank",), [("merge_rank", None)]),
+        (("encoder=dropout",), [("dropout", 0.1), ("dropout", 0.2)]),
+        (("encoder.probability=0.3",), [("merge_rank", None), ("dropout", 0.3)]),
+    ],
+)
+def test_a_field_that_a_file_sweeps_is_for_the_arms_that_have_it(
+    tmp_path: Path, given: tuple[str, ...], jobs: list[tuple[str, float | None]]
+) -> None:
+    swept = "encoder: 'merge_rank,dropout', encoder.probability: '0.1,0.2'"
+    words = _own(tmp_path, f"mode: MULTIRUN, sweeper: {{params: {{{swept}}}}}")
+    encoders = [job.config.encoder for job in compose(*words, *given).jobs]
+    assert [(each.kind, getattr(each, "probability", None)) for each in encoders] == jobs
+
+
 @pytest.mark.parametrize("group", ["tokenizer", "arm"])
 def test_several_choices_in_a_list_of_defaults_are_not_dropped(tmp_path: Path, group: str) -> None:
     (tmp_path / "experiment").mkdir()

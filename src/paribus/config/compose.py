@@ -8,7 +8,7 @@ Hydra's sweepers have no part in it.
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,7 @@ def compose(command: Command, build: Build = build_run) -> Composition:
         composer = Composer()
         problems, usable = _usable(command.overrides, composer)
         base = _compose(usable.common, composer, problems)
+        usable = _with_fields_of_files(usable, base, composer)
         jobs, factors, multirun = _expand(command, usable, base, composer, problems)
         composed = [_job(overrides, build, composer, problems) for overrides in jobs]
         problems += _dropped(jobs, usable, composer) if multirun and not problems else []
@@ -392,13 +393,32 @@ def _unfit(listed: Mapping[str, str], usable: Overrides, base: DictConfig | None
             problems += _unknown_choice(override, composer)
     if problems or base is None:
         return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
-    given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
-    choices += [override for override in given if composer.is_choice(override)]
-    reference, swept = _reference(choices, composer), _swept_groups(choices, base, composer)
+    reference = _reference([*choices, *_chosen(usable, composer)], composer)
     for override in (override for override in parsed if override not in choices):
-        if not _knowing(override, choices, swept, composer):
+        if str(override.key_or_group) not in usable.only_for:
             problems += _unknown_key(override, reference)
     return [Problem(f"{_PARAMETERS}.{each.path}", each.message) for each in problems]
+
+
+def _with_fields_of_files(usable: Overrides, base: DictConfig | None, composer: Composer) -> Overrides:
+    """Also what only some choices know of the fields that Hydra's sweeper has parameters of."""
+    parameters = OmegaConf.select(base, _PARAMETERS) if base is not None else None
+    parsed = [_parse(f"{key}={value}", []) for key, value in (parameters or {}).items()]
+    listed = [override for override in parsed if override is not None]
+    fields = {str(override.key_or_group): override for override in listed if not composer.is_choice(override)}
+    if base is None or not fields:
+        return usable
+    choices = [*filter(composer.is_choice, listed), *_chosen(usable, composer)]
+    swept = _swept_groups(choices, base, composer)
+    found = {path: _knowing(override, choices, swept, composer) for path, override in fields.items()}
+    known = {path: knowing for path, knowing in found.items() if knowing}
+    return replace(usable, only_for={**known, **usable.only_for})
+
+
+def _chosen(usable: Overrides, composer: Composer) -> list[Override]:
+    """What a command chooses in groups."""
+    given = OverridesParser.create().parse_overrides([*usable.common, *usable.sweeping])
+    return [override for override in given if composer.is_choice(override)]
 
 
 def _dropped(jobs: Sequence[list[str]], usable: Overrides, composer: Composer) -> Iterator[Problem]:
