@@ -99,6 +99,9 @@ def _prepare(
     problems = [Problem(*problem) for problem in paper_block.problems(paper)] if paper else []
     configs = [job.config for job in composition.jobs]
     table = table_of(experiment)
+    if any(table_of(config.experiment) != table for config in configs):
+        told = "runs of one command are in one table, and these name several; give each experiment a command of its own"
+        problems.append(Problem("experiment.table", told))
     # One run, or one arm of a sweep that a name stands for, has no factors: its table is that of the whole sweep.
     problems += [Problem(*problem) for problem in unknown_factors(composition.factors, table) if composition.factors]
     problems += [Problem(*problem) for problem in (*impossible_primary(configs), *slips(configs, _WORDS))]

@@ -111,6 +111,12 @@ def test_a_task_of_lm_eval_or_of_the_user_is_no_slip_of_another(tmp_path: Path) 
     assert not is_slip("xcopa_et", ["xcopa_e"])
 
 
+def test_runs_of_one_command_have_one_table(tmp_path: Path) -> None:
+    told = refused(tmp_path, "primary=[bits_per_byte],[continuation]")
+    assert "experiment.table: runs of one command are in one table, and these name several" in told
+    assert refused(tmp_path, "primary=[bits_per_byte]") == ""
+
+
 def test_tasks_of_a_fine_tuning_are_tasks_also_where_lm_eval_has_groups_of_their_names(tmp_path: Path) -> None:
     tuned = ("scale=laptop", "finetuning=scrolls", "finetuning.tasks=[qmsum]", "finetuning.answer_characters=500")
     table = "+experiment.table={columns:[qmsum,qasper],metrics:{qasper:f1}}"
