@@ -265,6 +265,20 @@ def test_a_choice_that_is_swept_may_be_quoted(tmp_path: Path) -> None:
     assert [job.config.duplicates.kind for job in jobs] == ["off", "exact"]
 
 
+@pytest.mark.parametrize("name", ["bpe", "my own", "a=b", "x,y", "甲", "it's"])
+def test_fields_are_for_a_quoted_choice_too(tmp_path: Path, name: str) -> None:
+    if name != "bpe":
+        (tmp_path / "tokenizer").mkdir()
+        text = "defaults:\n  - /tokenizer/bpe@_here_\n"
+        (tmp_path / "tokenizer" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    words = ("--config-dir", str(tmp_path), "-m", "scale=tiny", "corpus=files", "corpus.paths=[a]")
+    for quoted in (f'"{name}"', "'" + name.replace("'", "\\'") + "'"):
+        for choices in (f"{quoted},bytes", f"bytes,{quoted}"):
+            jobs = compose(*words, f"tokenizer={choices}", "tokenizer.vocab_size=300,400").jobs
+            sizes = [getattr(job.config.tokenizer, "vocab_size", None) for job in jobs]
+            assert sorted(sizes, key=str) == [300, 400, None]
+
+
 def test_a_missing_directory_of_configurations_is_refused(tmp_path: Path) -> None:
     assert "no directory" in problems("--config-dir", str(tmp_path / "absent"))["--config-dir"]
 

@@ -1,5 +1,6 @@
 """Split what follows a verb into flags and Hydra's overrides."""
 
+import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -144,6 +145,8 @@ def _add_flag(argument: str, left: list[str], verb: str, flags: list[Flag], prob
         problems += [f"{written} has no value; leave {joined}{value} away"] if joined else []
 
 
+_PLAIN = re.compile(r"[a-zA-Z0-9_./-]+")
+"""A text that Hydra reads as itself."""
 _PATHS = ("/", "./", "../", "~/")
 """How a word begins that is a path and no override, whatever equals signs it has."""
 
@@ -222,7 +225,7 @@ class Overrides:
 
     def fit(self, job: Sequence[str]) -> tuple[str, ...]:
         """A job without the fields that the choices of its groups do not have."""
-        chosen = {tuple(text.lstrip("+").split("=", 1)) for text in job}
+        chosen = {(override_key(text), override_value(text)) for text in job}
         return tuple(text for text in job if (known := self.only_for.get(override_key(text))) is None or known & chosen)
 
 
@@ -233,7 +236,17 @@ def override_key(override: str) -> str:
 
 def override_value(override: str) -> str:
     """What an override sets, of a text in quotes what is in them."""
-    value = override.partition("=")[2]
+    return unquoted(override.partition("=")[2])
+
+
+def unquoted(value: str) -> str:
+    """A value as it is typed, of a text in quotes what is in them."""
     quote = value[:1]
     quoted = quote in ("'", '"') and len(value) > 1 and value.endswith(quote)
     return value[1:-1].replace(f"\\{quote}", quote) if quoted else value
+
+
+def choosing(group: str, choice: str) -> str:
+    """The override that takes a choice of a group, in quotes where its name has what Hydra would read as more."""
+    quoted = "'" + choice.replace("'", "\\'") + "'"
+    return f"{group}={choice if _PLAIN.fullmatch(choice) else quoted}"

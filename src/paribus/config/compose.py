@@ -27,7 +27,7 @@ from hydra.version import setbase
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
-from paribus.config.arguments import Command, Overrides, override_key, torn
+from paribus.config.arguments import Command, Overrides, choosing, override_key, torn, unquoted
 from paribus.config.arms import ARM, AS_ARMS, CHOSEN
 from paribus.config.composing.composer import Composed, Composer, values_of
 from paribus.config.composing.loader import Loader
@@ -214,7 +214,7 @@ def _knowing(
     if len(swept.get(group, [])) < 2 or override.is_add() or override.is_force_add():
         return None
     others = [o for o in choices if str(o.key_or_group) != group and composer.is_choice(o)]
-    references = {choice: _reference(others, composer, f"{group}={choice}") for choice in swept[group]}
+    references = {choice: _reference(others, composer, choosing(group, choice)) for choice in swept[group]}
     known = [choice for choice, reference in references.items() if not _unknown_key(override, reference)]
     return None if len(known) == len(references) else frozenset((group, choice) for choice in known)
 
@@ -248,7 +248,7 @@ def _add(problems: list[Problem], found: list[Problem]) -> bool:
 
 def _choices_of(override: Override) -> list[str]:
     if override.is_sweep_override():
-        return [str(value).strip("'\"") for value in override.sweep_string_iterator()]
+        return [unquoted(str(value)) for value in override.sweep_string_iterator()]
     value = override.value()
     return [str(item) for item in value] if isinstance(value, list) else [str(value)]
 
@@ -278,7 +278,7 @@ def _unknown_choice(override: Override, composer: Composer) -> list[Problem]:
 
 def _reference(choices: list[Override], composer: Composer, *more: str) -> DictConfig:
     """The composed configuration that keys are looked up in: the first value of every choice."""
-    lines = [f"{o.get_key_element()}={_choices_of(o)[0]}" for o in choices if not o.is_delete()]
+    lines = [choosing(o.get_key_element(), _choices_of(o)[0]) for o in choices if not o.is_delete()]
     try:
         return composer.whole([*lines, *more])
     except Exception:  # told by whoever composes the whole, with all overrides
