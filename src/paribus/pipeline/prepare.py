@@ -10,6 +10,7 @@ from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
+from paribus.config.arguments import override_value
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -66,9 +67,9 @@ def _compared(config: RunConfig) -> Iterator[str]:
 
 
 def _short(override: str) -> str:
-    """A group choice by its value alone, a field with its path."""
-    key, _, value = override.partition("=")
-    return override if "." in key or key == "seed" else value
+    """A group choice by its value alone, a field with its path; of a text in quotes what is in them."""
+    key, value = override.partition("=")[0], override_value(override)
+    return f"{key}={value}" if "." in key or key == "seed" else value
 
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_made: bool = True) -> list[PreparedRun]:

@@ -116,6 +116,21 @@ def test_names_that_begin_with_a_field_are_names(
     assert [run.run_id for run in find(name, tmp_path).runs] == [runs[place] for place in places]
 
 
+@pytest.mark.parametrize("name", ["my own", "a=b", "甲", "x,y"])
+def test_names_of_choices_that_are_quoted_in_an_override_are_without_quotes(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(directory)
+    (tmp_path / "tokenizer").mkdir()
+    text = "defaults:\n  - /tokenizer/bpe@_here_\nvocab_size: 300\n"
+    (tmp_path / "tokenizer" / f"{name}.yaml").write_text(text, encoding="utf-8")
+    words = ("--config-dir", str(tmp_path), "-m", f"tokenizer='{name}',bpe", "seed=0,1")
+    runs = identifiers(record(tmp_path / "root", *words)[1])
+    for text in (f"{name} seed=1", f"seed=1 {name}"):
+        assert is_reference(text)
+        assert [run.run_id for run in find(text, tmp_path / "root").runs] == [runs[1]]
+
+
 @pytest.mark.parametrize("name", ["bpe merge_rank", "scaffold_bpe longest_first seed=1", "last"])
 def test_the_command_of_what_is_named_makes_the_same_runs(
     sweep: tuple[Path, str, list[str]], directory: Path, monkeypatch: pytest.MonkeyPatch, name: str
