@@ -70,6 +70,18 @@ def test_a_sweep_over_what_changes_no_run_is_refused(field: str, values: str) ->
             refuse_idle_factors(runs)
 
 
+@pytest.mark.parametrize(
+    ("field", "values", "same"),
+    [("budget.tokens", "64K,64000,128K", "64K and 64000"), ("tokenizer", "bpe,'bpe',scaffold_bpe", "bpe and 'bpe'")],
+)
+def test_two_of_several_values_that_are_one_run_are_refused(field: str, values: str, same: str) -> None:
+    for more in ((), ("encoder=merge_rank,longest_first", "seed=0,1")):
+        runs = prepared("-m", "scale=tiny", f"{field}={values}", *more)
+        told = f"{field}: {same} make the same run, whatever else is chosen here; leave one of them out"
+        with pytest.raises(ConfigurationError, match=re.escape(told)):
+            refuse_idle_factors(runs)
+
+
 def test_no_command_runs_or_reports_a_sweep_over_what_changes_no_run(tmp_path: Path) -> None:
     command = parse(("-m", "scale=tiny", "corpus=pydocs_small", "training.micro_batch=4,8", f"root={tmp_path}"))
     for refuses in (lambda: prepare(compose_command(command)), lambda: report_command(command, Console(quiet=True))):

@@ -10,22 +10,20 @@ def idle_factors(runs: Sequence[PreparedRun]) -> Iterator[tuple[str, str]]:
     """(config path, what is wrong and what would be right) of each.
 
     Runs that differ in such a field alone are one run, which a table would show as several: of how many contexts a
-    forward pass has, of devices, of output roots. A field that matters beside one of the other choices alone is none.
+    forward pass has, of devices, of output roots; and so are values that say the same, `64K` and `64000`. A field that
+    matters beside one of the other choices alone is none.
     """
     values: dict[str, dict[str, None]] = {}
     for run in runs:
         for override in run.job.overrides:
             key, _, value = override.partition("=")
             values.setdefault(key, {})[value] = None
-    if same := _one_run_at_two_seeds(runs):
-        yield same
+    if twice := _one_run_at_two_seeds(runs):
+        yield twice
     for key, given in values.items():
-        if key != SEED and len(given) > 1 and _is_idle(key, runs):
-            listed = " and ".join(given)
-            yield (
-                key.lstrip("+"),
-                f"{listed} make the same run, whatever else is chosen here; leave it out of the sweep",
-            )
+        for same in _alike(key, list(given), runs) if key != SEED and len(given) > 1 else ():
+            remedy = "leave it out of the sweep" if len(same) == len(given) else "leave one of them out"
+            yield key.lstrip("+"), f"{' and '.join(same)} make the same run, whatever else is chosen here; {remedy}"
 
 
 def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None:
@@ -43,11 +41,21 @@ def _one_run_at_two_seeds(runs: Sequence[PreparedRun]) -> tuple[str, str] | None
     return None
 
 
-def _is_idle(key: str, runs: Sequence[PreparedRun]) -> bool:
-    """Whether runs that differ in the key alone are always the same run."""
-    alike: dict[tuple[str, ...], list[str]] = {}
+def _alike(key: str, given: Sequence[str], runs: Sequence[PreparedRun]) -> list[list[str]]:
+    """Values of the key, as they are given, that are always the same run: all others beside them being equal."""
+    made: dict[str, dict[tuple[str, ...], str]] = {value: {} for value in given}
     for run in runs:
         others = tuple(override for override in run.job.overrides if override.partition("=")[0] != key)
-        alike.setdefault(others, []).append(run.run_id)
-    several = [found for found in alike.values() if len(found) > 1]
-    return bool(several) and all(len(set(found)) == 1 for found in several)
+        for override in run.job.overrides:
+            if override.partition("=")[0] == key:
+                made[override.partition("=")[2]][others] = run.run_id
+    found: list[list[str]] = []
+    for value, by_others in made.items():
+        for same in found:
+            shared = by_others.keys() & made[same[0]].keys()
+            if shared and all(by_others[others] == made[same[0]][others] for others in shared):
+                same.append(value)
+                break
+        else:
+            found.append([value])
+    return [same for same in found if len(same) > 1]
