@@ -219,6 +219,15 @@ def test_several_choices_in_a_list_of_defaults_are_not_dropped(tmp_path: Path, g
     assert group != "arm" or len(compose(*words, "experiment=none", "~arm").jobs) == 1
 
 
+def test_a_sweep_in_another_order_each_time_is_refused(tmp_path: Path) -> None:
+    """A report would compare with one row, and the next with another."""
+    told = "tokenizer=shuffle(bpe,bytes) has another order whenever it is read, and the first row is what others are"
+    assert problems("-m", "tokenizer=shuffle(bpe,bytes)")["tokenizer"].startswith(told)
+    words = _own(tmp_path, "mode: MULTIRUN, sweeper: {params: {tokenizer: 'shuffle(bpe,bytes)'}}")
+    assert problems(*words)["hydra.sweeper.params.tokenizer"].startswith(told)
+    assert len(compose("-m", "scale=tiny", "tokenizer=sort(scaffold_bpe,bpe)").jobs) == 2
+
+
 def test_a_sweep_without_values_is_refused() -> None:
     assert problems("-m", "seed=range(0,0)") == {
         "seed": "seed=range(0,0) has no values, and so no run; list them: a,b,c"

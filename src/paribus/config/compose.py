@@ -235,6 +235,10 @@ def _parse(text: str, problems: list[Problem]) -> Override | None:
     if parsed.value_type in (ValueType.INTERVAL_SWEEP, ValueType.GLOB_CHOICE_SWEEP):
         problems.append(Problem(str(parsed.key_or_group), f"{text} does not name its values; list them: a,b,c"))
         return None
+    if parsed.is_sweep_override() and getattr(parsed.value(), "shuffle", False):
+        told = f"{text} has another order whenever it is read, and the first row is what others are compared with"
+        problems.append(Problem(str(parsed.key_or_group), f"{told}; list them: a,b,c"))
+        return None
     if parsed.is_sweep_override() and not list(parsed.sweep_iterator()):
         problems.append(Problem(str(parsed.key_or_group), f"{text} has no values, and so no run; list them: a,b,c"))
         return None
