@@ -10,7 +10,7 @@ from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
-from paribus.config.arguments import override_value
+from paribus.config.arguments import override_key, override_value
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
@@ -68,7 +68,7 @@ def _compared(config: RunConfig) -> Iterator[str]:
 
 def _short(override: str) -> str:
     """A group choice by its value alone, a field with its path; of a text in quotes what is in them."""
-    key, value = override.partition("=")[0], override_value(override)
+    key, value = override_key(override), override_value(override)
     return f"{key}={value}" if "." in key or key == "seed" else value
 
 

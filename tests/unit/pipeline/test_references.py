@@ -116,6 +116,18 @@ def test_names_that_begin_with_a_field_are_names(
     assert [run.run_id for run in find(name, tmp_path).runs] == [runs[place] for place in places]
 
 
+@pytest.mark.parametrize(("name", "places"), [("bpe", [0, 1]), ("scaffold_bpe seed=1", [3])])
+def test_seeds_that_two_pluses_set_are_seeds(
+    directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, places: list[int]
+) -> None:
+    monkeypatch.chdir(directory)
+    _, runs = record(tmp_path, "-m", "tokenizer=bpe,scaffold_bpe", "++seed=0,1")
+    found = find(name, tmp_path)
+    assert [run.run_id for run in found.runs] == [identifiers(runs)[place] for place in places]
+    made = prepare(compose_command(found.command), tolerate_missing=True)
+    assert identifiers(made) == [run.run_id for run in found.runs]
+
+
 @pytest.mark.parametrize("name", ["my own", "a=b", "甲", "x,y"])
 def test_names_of_choices_that_are_quoted_in_an_override_are_without_quotes(
     directory: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from paribus.config.arguments import Command
+from paribus.config.arguments import Command, override_key
 from paribus.config.flags import CONFIG_DIR
 from paribus.config.names import proper_run_id
 from paribus.errors import ConfigurationError
@@ -240,7 +240,7 @@ def _arm(name: str) -> str:
 
 
 def _is_seed(override: str) -> bool:
-    return override.startswith("seed=")
+    return override_key(override) == "seed"
 
 
 def _runs_of(found: Reference) -> list[Reference]:
