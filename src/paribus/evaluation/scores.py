@@ -32,9 +32,10 @@ from paribus.evaluation.suites.texts import HELDOUT_CONCATENATED
 from paribus.evaluation.tasks.files import read_config
 from paribus.evaluation.tasks.heldout import HELDOUT, read_heldout
 from paribus.evaluation.tasks.heldout_pairs import TextPair, read_pairs
-from paribus.evaluation.tasks.promptless import segmented_path
+from paribus.evaluation.tasks.promptless import segmented_path, texts_path
 from paribus.evaluation.tasks.segmentation_rows import segmentation_rows
 from paribus.evaluation.text.bits_per_byte import DocumentBits, encode_documents
+from paribus.evaluation.text.changed import changed_texts
 from paribus.evaluation.text.concatenated import ORDER, encode_stream, read_order
 from paribus.evaluation.text.target_bits import TargetScorer
 from paribus.evaluation.text.text_sets import TextSet, clean_set, load_text_sets, write_text_sets
@@ -129,6 +130,7 @@ def _write(
     for name in TEXT_NUMBERS:
         context.report.metric(TEXT + name, float(getattr(statistics, name)), step=last)
     about: dict[str, JSON] = {"beginning": _beginning(tokenizer), "omitted_at_boundaries": scored.omitted}
+    about["changed_documents"] = changed_texts(tokenizer, _texts(context, heldout))
     about |= {**scored.translated.signatures, "texts": {found.name: found.about() for found in scored.texts}}
     about |= {} if scored.cut_sources is None else {"cut_sources": scored.cut_sources}
     about["embeddings"] = measure_embeddings(context, checkpoints[last], last, tokenizer, counts.ids)
@@ -139,6 +141,13 @@ def _write(
     }
     write_json(context.output / "statistics.json", content)
     return _result(scored, list(checkpoints))
+
+
+def _texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
+    """All that bits are of: held-out documents and those of named sets."""
+    yield from heldout.texts
+    for name in context.config.evaluation.texts:
+        yield from (text for _, text in read_heldout(texts_path(context.inputs["tasks"], name)))
 
 
 def _score_texts(  # noqa: PLR0917 (what is scored, by what, and where it goes)

@@ -114,7 +114,7 @@ PROMPTS = Stage(
 )
 EVALUATION = Stage(
     "evaluation",
-    code_version=10,
+    code_version=11,
     inputs=_evaluation_inputs,
     identity=fields(
         "evaluation", "shots", "shots_of", "limit", "last_checkpoints", "average_checkpoints", "translations", "beams",

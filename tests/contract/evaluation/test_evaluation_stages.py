@@ -325,6 +325,21 @@ def test_what_stands_before_the_first_token_is_recorded(scored: Any, bpe: Tokeni
     assert statistics["beginning"] == {"token": "<|endoftext|>", "id": bpe.eos_id, "add_bos_token": False}
 
 
+def test_documents_that_a_tokenizer_changes_are_counted_where_it_may_lose_text(scored: Any, bpe: Tokenizer) -> None:
+    texts, sizes = [" ".join(WORDS)] * 3, {"vocab_size": 300, "special_tokens": ["<|endoftext|>"]}
+    knowing = Tokenizer.train(texts, unit="character", unknown="token", pretokenizer="none", **sizes)  # type: ignore[arg-type]
+    words = [" ".join(word for word in WORDS if "e" not in word)] * 3
+    unknowing = Tokenizer.train(words, unit="character", unknown="token", pretokenizer="none", **sizes)  # type: ignore[arg-type]
+    assert (knowing.settings.lossy, unknowing.settings.lossy) == (True, True)
+    found = []
+    for name, tokenizer in {"bpe": bpe, "knowing": knowing, "unknowing": unknowing}.items():
+        context, _ = scored(tokenizer, name=name, shots=(0,))
+        statistics = json.loads((context.output / "statistics.json").read_text())
+        documents = (context.inputs["tasks"] / "heldout.jsonl").read_text().splitlines()
+        found.append(statistics["changed_documents"] / len(documents))
+    assert found == [0, 0, 1]
+
+
 def test_a_vocabulary_trained_on_with_dropout_is_scored_with_all_merges(scored: Any, bpe: Tokenizer) -> None:
     (plain, _), (dropped, _) = scored(shots=(0,)), scored(bpe.with_encoder("dropout"), name="dropped", shots=(0,))
     assert Tokenizer.load(dropped.inputs["training"] / "step_00000020" / "tokenizer").settings.dropout > 0

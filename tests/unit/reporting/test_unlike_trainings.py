@@ -1,5 +1,6 @@
 """Rows whose trainings are not what a reader takes them for: what the table says, and what it does not judge."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
@@ -41,8 +42,8 @@ def test_a_row_that_seeds_move_far_is_judged_by_its_own_seeds_whatever_other_row
 
 def test_a_tokenizer_that_loses_text_is_named_where_bits_are_of_all_of_it(tmp_path: Path) -> None:
     runs = rows(tmp_path, {"bpe": (0.0,)}) + rows(tmp_path, {"stripped": (0.1,)}, lossy=True)
-    assert line(compare(runs, FACTORS), "lose text").endswith("if at all: stripped.")
-    assert not any("lose text" in each for each in notes(compare(rows(tmp_path / "2", {"bpe": (0.0,)}), FACTORS)))
+    assert line(compare(runs, FACTORS), "scored text").endswith("if at all: stripped.")
+    assert not any("scored text" in each for each in notes(compare(rows(tmp_path / "2", {"bpe": (0.0,)}), FACTORS)))
 
 
 def test_that_weights_are_means_of_checkpoints_is_said_and_of_which_rows(tmp_path: Path) -> None:
@@ -295,6 +296,21 @@ def test_tokenizers_that_lose_text_alone_are_judged_against_each_other_and_two_u
     assert told.endswith(
         "since the tokenizer of one of two rows that are compared loses text, and the other's does not."
     )
+
+
+@pytest.mark.parametrize("changed", [0, 1])
+def test_a_tokenizer_that_may_lose_text_is_judged_where_it_gives_back_all_that_is_scored(
+    changed: int, tmp_path: Path
+) -> None:
+    lossy = rows(tmp_path / "1", {"llama": WORSE}, lossy=True)
+    for each in lossy:
+        assert each.scores is not None
+        statistics = {"heldout": {}, "tasks": {}, "changed_documents": changed}
+        (each.scores / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
+    found = compare([*rows(tmp_path / "0", {"bpe": SEEDS}), *lossy], FACTORS)
+    assert (bits(found, "llama").p_holm is None) is bool(changed)
+    assert any("lose none of what is scored: llama." in each for each in notes(found)) is not bool(changed)
+    assert any("lose some of the scored text" in each for each in notes(found)) is bool(changed)
 
 
 def test_a_tokenizer_that_was_there_already_may_have_seen_what_is_held_out(tmp_path: Path) -> None:

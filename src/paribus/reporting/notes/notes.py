@@ -8,7 +8,7 @@ from paribus.reporting.notes.common_text import in_words, warning
 from paribus.reporting.notes.prompts import crossed, some, truncated
 from paribus.reporting.notes.sizes import other_sizes, other_vocabularies
 from paribus.reporting.notes.summary import duration
-from paribus.reporting.notes.trainings import averaged_weights, warnings
+from paribus.reporting.notes.trainings import averaged_weights, kept_text, warnings
 from paribus.reporting.significance.judgement import most_seeds, too_few_items, unjudged
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.cells import Cell
@@ -63,6 +63,7 @@ def notes(comparison: Comparison) -> Notes:
             *_overlap(comparison),
             *other_sizes(comparison),
             *other_vocabularies(comparison),
+            *kept_text(comparison),
             *comparison.proof.sentences(),
             *in_words(comparison.common_text),
         ),

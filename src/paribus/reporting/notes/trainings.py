@@ -49,15 +49,25 @@ def _averaged(row: ComparisonRow) -> int:
 
 def _lossy(comparison: Comparison) -> list[str]:
     """Rows whose models have less to predict than the text that their bits are divided by."""
-    rows = [comparison.row_name(row) for row in comparison.finished if row.loses_text]
+    rows = [comparison.row_name(row) for row in comparison.finished if row.loses_text(comparison.scores)]
     if not rows:
         return []
     return [
-        "Warning: the tokenizers of these rows lose text (tokenizer.lossless=false), which their models need not "
-        "predict, while bits per byte are of all of it; these are not judged against rows that lose none, and compare "
-        "with each other alone, if at all: "
-        f"{'; '.join(some(rows))}."
+        "Warning: the tokenizers of these rows lose some of the scored text (tokenizer.lossless=false), which their "
+        "models need not predict, while bits per byte are of all of it; these are not judged against rows that lose "
+        f"none, and compare with each other alone, if at all: {'; '.join(some(rows))}."
     ]
+
+
+def kept_text(comparison: Comparison) -> list[str]:
+    """Rows whose tokenizer may lose text, and gives back all that is scored, so that they are judged as others are."""
+    rows = [
+        comparison.row_name(row)
+        for row in comparison.finished
+        if row.may_lose_text and not row.loses_text(comparison.scores)
+    ]
+    told = "The tokenizers of these rows may lose text (tokenizer.lossless=false), and lose none of what is scored"
+    return [f"{told}: {'; '.join(some(rows))}."] if rows else []
 
 
 def _brought(comparison: Comparison) -> list[str]:

@@ -47,9 +47,14 @@ class ComparisonRow:
         return sum(hours) / len(hours)
 
     @property
-    def loses_text(self) -> bool:
-        """Whether its tokenizer loses text, so that its models have less to predict than what their bits are of."""
+    def may_lose_text(self) -> bool:
+        """Whether there is text that its tokenizer loses."""
         return any(run.training.get("lossy") for run in self.runs)
+
+    def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
+        """Whether its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
+        found = [scores.get(run.run_id) for run in self.runs]
+        return self.may_lose_text and any(each is None or each.changed_documents != 0 for each in found)
 
 
 @dataclass(frozen=True)
@@ -155,7 +160,7 @@ def compare(
     compared = [row.baseline for row in rows]
     references = {factor: rows[0].labels[at] for at, factor in enumerate(factors)} | dict(table.baseline or {})
     cells = _with_fewest(cells_of(values, averages), rows, columns, scores, left_out)
-    cells = _with_grounds(cells, rows, columns)
+    cells = _with_grounds(cells, rows, columns, scores)
     cells = tested(cells, values, compared, columns, table, primary=primary, averages=averages)
     deciding = [column for column in columns if column.scored and column.key in primary]
     found = effects([row.labels for row in rows], references, deciding, cells, values)
@@ -206,7 +211,9 @@ def cells_by_column(comparison: Comparison, columns: Sequence[Column], checkpoin
     return shown([without_inference(row, columns) for row in cells], columns)
 
 
-def _with_grounds(cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column]) -> list[Cells]:
+def _with_grounds(
+    cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns: Sequence[Column], scores: Mapping[str, RunScores]
+) -> list[Cells]:
     """The cells with the checkpoint that their row goes on from, which is no part of the seed: all its runs do.
 
     Those of bits of texts also with whether its tokenizer loses text, which its models then need not predict.
@@ -214,7 +221,7 @@ def _with_grounds(cells: Sequence[Cells], rows: Sequence[ComparisonRow], columns
     of_texts = {column.key for column in columns if column.kind in ("bits_per_byte", "perplexity")}
     return [
         {
-            key: replace(cell, start=row.runs[0].start, lossy=key in of_texts and row.loses_text)
+            key: replace(cell, start=row.runs[0].start, lossy=key in of_texts and row.loses_text(scores))
             for key, cell in by_column.items()
         }
         if row.runs

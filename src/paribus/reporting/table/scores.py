@@ -70,6 +70,8 @@ class RunScores:
     """Choices with such a token."""
     cut_sources: int = 0
     """Held-out pairs whose source lost its end, since it is longer than the context."""
+    changed_documents: int | None = None
+    """Scored texts that the tokenizer does not give back; None where that is not known."""
     documents_cut: Mapping[str, int] = field(default_factory=dict)
     """By fine-tuned task how many documents lost their end."""
     document_bytes: Mapping[str, float] = field(default_factory=dict)
@@ -125,6 +127,7 @@ def load(directory: Path, finetuned: Path | None = None, remembered: Remembered 
         crossed_choices=_counts(tasks, "crossed_choices"),
         uniformity=((statistics.get("embeddings") or {}).get("uniformity") or {}).get("input", {}),
         cut_sources=int(statistics.get("cut_sources") or 0),
+        changed_documents=statistics.get("changed_documents"),
         documents_cut={task: int(about["documents_cut"]) for task, about in fine.items()},
         document_bytes={task: float(about["document_bytes"]) for task, about in fine.items()},
         omitted=float(statistics.get("omitted_at_boundaries") or 0.0),
