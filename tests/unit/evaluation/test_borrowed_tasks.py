@@ -132,6 +132,13 @@ def test_names_that_nobody_knows_are_told(tmp_path: Path) -> None:
     assert unlike.endswith("evaluation.include_path=DIR makes tasks of your own known, a YAML file each")
 
 
+def test_a_task_that_two_files_name_is_told_since_either_might_be_meant(tmp_path: Path) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES, WRITTEN)
+    (own / "old.yaml").write_text((own / "colours.yaml").read_text())
+    told = f"colours is the task of {own / 'colours.yaml'} and of {own / 'old.yaml'}; give one of them another name"
+    assert [message for _, message in problems(config(own, "colours", "follows"))] == [told]
+
+
 def test_a_directory_whose_files_name_no_task_is_told(tmp_path: Path) -> None:
     own = write_tasks(tmp_path / "own", CHOICES)
     (own / "colours.yaml").write_text((own / "colours.yaml").read_text().removeprefix("task: colours\n"))

@@ -33,6 +33,8 @@ def problem(config: EvaluationConfig, name: str) -> str | None:
     found = _found(config, name)
     if found is None:
         return _unknown(name, included, config.include_path)
+    if included and found.ours and (again := included.again.get(name)):
+        return f"{name} is the task of {found.path} and of {again}; give one of them another name"
     reason = found.problem()
     return f"{name} of {found.path.name} {reason}; leave it out" if reason else None
 

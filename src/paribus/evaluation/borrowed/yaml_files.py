@@ -49,6 +49,8 @@ class Names:
     groups: Mapping[str, Path]
     tags: Mapping[str, tuple[str, ...]]
     """Tasks whose own file has them."""
+    again: Mapping[str, Path]
+    """Of a task that several files name the second of them."""
 
 
 def harness_folder() -> Path:
@@ -75,16 +77,19 @@ def names_in(folder: Path) -> Names:
     tasks: dict[str, Path] = {}
     groups: dict[str, Path] = {}
     tags: dict[str, list[str]] = {}
+    again: dict[str, Path] = {}
     for path in _files(folder):
         text = path.read_text(encoding="utf-8-sig", errors="replace")  # YAML may begin with a byte order mark
         found = {match["kind"]: match["name"] for match in _KIND_AND_NAME.finditer(text)}
         if "group" in found:
             groups.setdefault(found["group"], path)
-        elif "task" in found and found["task"] not in tasks:
+        elif "task" in found and found["task"] in tasks:
+            again.setdefault(found["task"], path)
+        elif "task" in found:
             tasks[found["task"]] = path
             for tag in _tags(text):
                 tags.setdefault(tag, []).append(found["task"])
-    return Names(tasks, groups, {tag: tuple(members) for tag, members in tags.items()})
+    return Names(tasks, groups, {tag: tuple(members) for tag, members in tags.items()}, again)
 
 
 def _files(folder: Path) -> Iterator[Path]:
