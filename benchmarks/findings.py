@@ -39,12 +39,12 @@ vocabulary differ somewhat from these.
 
 Verdicts: **holds** and **does not**, where the 95 % interval over seeds and items leaves out 0, or where the number is
 counted and not sampled; **not shown here**, where the interval holds 0, where what was measured is not what the claim
-is of, or was not kept (then a line below the table says so), and with `not run` where fewer than three seeds were
-trained or nothing was counted, which says nothing of the claim. `mde` is the smallest true difference that so many
-seeds and items would show with a power of 80 % ([report.md](report.md)). What is counted has none; two numbers are the
-least and the greatest that it can be, where of an interval over seeds its ends alone were kept. Bits per byte are lower
-where a model is better. Intervals are of one claim each, not adjusted for how many there are; the tables of the runs
-adjust. What is `our question` is no claim of the paper, and not counted among them.
+is of, and with `not run` where fewer than three seeds were trained or nothing was counted, which says nothing of the
+claim. `mde` is the smallest true difference that so many seeds and items would show with a power of 80 %
+([report.md](report.md)). What is counted has none; two numbers are the least and the greatest that it can be, where of
+an interval over seeds its ends alone were kept. Bits per byte are lower where a model is better. Intervals are of one
+claim each, not adjusted for how many there are; the tables of the runs adjust. What is `our question` is no claim of
+the paper, and not counted among them.
 """
 VERSIONS = """ Runs that code of an earlier version made
 were read by that code, with the same command, which left what it found in [findings.json](findings.json)."""
@@ -105,7 +105,7 @@ def _untrained(left: Sequence[Untrained]) -> str:
 
 
 def _notes(found: Sequence[Claimed]) -> list[str]:
-    return [note for claim, one in found for note in claim.notes(one)]
+    return [note for claim, _ in found for note in claim.notes()]
 
 
 def _row(claim: Claim, found: Found | None, digits: int = 4) -> list[str]:
@@ -130,7 +130,7 @@ def _counts(found: Sequence[Claimed], left: Sequence[Untrained]) -> str:
     own = [each for each in found if not each[0].ours]
     verdicts = [verdict(*each) for each in own] + [NOT_SHOWN] * len(left)
     counted = [f"{verdicts.count(name)} {name}" for name in (HOLDS, DOES_NOT, NOT_SHOWN) if name in verdicts]
-    absent = len(left) + sum(one is None and not claim.lost for claim, one in own)
+    absent = len(left) + sum(one is None for _, one in own)
     return f"Of {len(verdicts)} claims: {', '.join(counted)}{f' ({absent} of them {NOT_RUN})' if absent else ''}."
 
 

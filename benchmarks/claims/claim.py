@@ -35,8 +35,6 @@ class Claim:
     """Whether our number is of something else than the claim, which it so does not judge."""
     note: str = ""
     """What a reader has to know of it, below the table."""
-    lost: str = ""
-    """The same while nothing is kept of rows that were trained, but what says too little."""
 
     @property
     def measure(self) -> str:
@@ -49,10 +47,9 @@ class Claim:
         """Table, figure or section as the page has it."""
         return f"{self.where}, our question" if self.ours else self.where
 
-    def notes(self, found: "Found | None") -> list[str]:
+    def notes(self) -> list[str]:
         """Sentences on what was found of it."""
-        told = [self.note, self.lost if found is None else ""]
-        return [f"{self.where}: {text}" for text in told if text]
+        return [f"{self.where}: {self.note}"] if self.note else []
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,7 @@ Claimed = tuple[Claim, Found | None]
 def marked(claim: Claim, found: Found | None) -> str:
     """A verdict as a cell of the page says it."""
     if found is None:
-        return f"{NOT_SHOWN}: {'not kept' if claim.lost else NOT_RUN}"
+        return f"{NOT_SHOWN}: {NOT_RUN}"
     result = verdict(claim, found)
     return result if result == NOT_SHOWN else f"**{result}**"
 

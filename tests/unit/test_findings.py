@@ -144,14 +144,6 @@ def test_a_difference_has_the_seeds_that_both_rows_have(
     assert (found and found.seeds) == seeds
 
 
-def test_what_was_trained_and_not_kept_is_told_below_the_table() -> None:
-    gone = claim(experiment="findings/translation", number="multi30k_en_de", lost="no more")
-    assert module("claims.claim").marked(gone, None) == "not shown here: not kept" and gone.notes(None) == [
-        "T: no more"
-    ]
-    assert gone.notes(module("claims.claim").Found(0.5, (0.1, 0.9), 5)) == []
-
-
 def test_what_is_measured_in_place_of_a_claim_does_not_judge_it() -> None:
     claims = module("claims.claim")
     assert claims.verdict(claim(stands_in=True), claims.Found(0.5, (0.1, 0.9))) == "not shown here"
@@ -282,7 +274,7 @@ def all_found(kept: Path) -> list[Any]:
 
 def test_the_page_says_what_is_kept_beside_it_and_so_can_be_made_again_without_the_runs(tmp_path: Path) -> None:
     found = all_found(shutil.copyfile(ROOT / "docs/findings.json", tmp_path / "findings.json"))
-    assert [each.says for each, measured in found if measured is None and not each.lost] == []
+    assert [each.says for each, measured in found if measured is None] == []
     page = findings_page()
     for section in module("findings").sections(found):
         assert section in page
