@@ -1,6 +1,7 @@
 """Rows whose trainings are not what a reader takes them for: what the table says, and what it does not judge."""
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from html import unescape
@@ -307,8 +308,13 @@ def test_a_tokenizer_that_may_lose_text_is_judged_where_it_gives_back_all_that_i
         assert each.scores is not None
         statistics = {"heldout": {}, "tasks": {}, "changed_documents": changed}
         (each.scores / "statistics.json").write_text(json.dumps(statistics), encoding="utf-8")
-    found = compare([*rows(tmp_path / "0", {"bpe": SEEDS}), *lossy], FACTORS)
+    whole = rows(tmp_path / "0", {"bpe": SEEDS})
+    found = compare([*whole, *lossy], FACTORS)
     assert (bits(found, "llama").p_holm is None) is bool(changed)
+    gone = [*lossy, *rows(tmp_path / "2", {"llama": (0.3,) * 4}, lossy=True)[3:]]
+    shutil.rmtree(gone[-1].scores or "")
+    among = compare([*whole, *gone], FACTORS)
+    assert (bits(among, "llama").p_holm is None) is bool(changed)
     assert any("lose none of what is scored: llama." in each for each in notes(found)) is not bool(changed)
     assert any("lose some of the scored text" in each for each in notes(found)) is bool(changed)
 

@@ -53,8 +53,8 @@ class ComparisonRow:
 
     def loses_text(self, scores: Mapping[str, RunScores]) -> bool:
         """Whether its tokenizer loses what is scored, so that its models predict less than what their bits are of."""
-        found = [scores.get(run.run_id) for run in self.runs]
-        return self.may_lose_text and any(each is None or each.changed_documents != 0 for each in found)
+        found = [scores[run.run_id] for run in self.runs if run.run_id in scores]
+        return self.may_lose_text and (not found or any(each.changed_documents != 0 for each in found))
 
 
 @dataclass(frozen=True)
