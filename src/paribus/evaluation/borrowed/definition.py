@@ -40,14 +40,8 @@ _ELSEWHERE: Mapping[str, str] = MappingProxyType(
     }
 )
 """Fields of tasks that cannot be stored as items with answers."""
-_TEXTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "multiple_choice": ("doc_to_text", "doc_to_choice", "doc_to_target"),
-        "loglikelihood": ("doc_to_text", "doc_to_target"),
-        "generate_until": ("doc_to_text", "doc_to_target"),
-    }
-)
-"""By kind of task the fields without which lm-eval makes no item."""
+TEXTS = ("doc_to_text", "doc_to_choice", "doc_to_target")
+"""Fields of which lm-eval makes an item; all but multiple_choice may do without choices."""
 _SAMPLERS = ("default", "first_n")
 
 
@@ -123,7 +117,8 @@ class Definition:
             hint = "; name its texts in evaluation.texts" if self.kind == "loglikelihood_rolling" else ""
             yield f"has output_type {self.kind}, and {', '.join(METRICS)} can be scored{hint}"
             return
-        if lacking := [field for field in _TEXTS[self.kind] if config.get(field) is None]:
+        needed = TEXTS if self.kind == "multiple_choice" else (TEXTS[0], TEXTS[-1])
+        if lacking := [field for field in needed if config.get(field) is None]:
             yield f"lacks {' and '.join(lacking)}, of which its items are made"
         if NAME.fullmatch(self.name) is None:
             yield "has a name that no file and metric can have"

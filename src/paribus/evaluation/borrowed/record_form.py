@@ -10,9 +10,8 @@ from typing import Any
 from jinja2 import Environment, TemplateSyntaxError, meta
 
 from paribus.errors import DataError
-from paribus.evaluation.borrowed.definition import Definition
+from paribus.evaluation.borrowed.definition import TEXTS, Definition
 
-_TEXTS = ("doc_to_text", "doc_to_choice", "doc_to_target")
 Lines = Sequence[tuple[int, Mapping[str, Any]]]
 """Each record with the number of its line."""
 
@@ -25,7 +24,7 @@ def check_fields(path: Path, lines: Lines, task: Definition) -> None:
     if task.config.get("process_docs"):
         return
     first = {field: number for number, record in reversed(lines) for field in record}
-    used = {field: text for text in reversed(_TEXTS) for field in _fields(task.config.get(text), first)}
+    used = {field: text for text in reversed(TEXTS) for field in _fields(task.config.get(text), first)}
     for number, record in lines:
         for field, text in used.items():
             if field not in record:
