@@ -144,8 +144,8 @@ def _write(
 
 
 def _texts(context: StageContext, heldout: "_Heldout") -> Iterator[str]:
-    """All that bits are of: held-out documents and those of named sets."""
-    yield from heldout.texts
+    """All that bits are of: held-out documents, of pairs the targets, and documents of named sets."""
+    yield from heldout.texts if heldout.pairs is None else (pair.target for pair in heldout.pairs)
     for name in context.config.evaluation.texts:
         yield from (text for _, text in read_heldout(texts_path(context.inputs["tasks"], name)))
 

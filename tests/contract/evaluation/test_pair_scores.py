@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,12 +28,13 @@ EOS = 256
 MODEL = replace(TRANSLATOR, initialization="normal", initializer_range=0.5)
 
 
-def write_inputs(root: Path) -> Tokenizer:
-    tokenizer = Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
+def write_inputs(root: Path, tokenizer: Tokenizer | None = None, said: Callable[[str], str] = str) -> Tokenizer:
+    """Sources are as `said` makes them of those that there are."""
+    tokenizer = tokenizer or Tokenizer.train((), algorithm="bytes", special_tokens=("<|endoftext|>",))
     with CorpusWriter(root / "corpus", heldout=0.5, pairs=True) as writer:
         longer = [(text * 4, text * 4) for text, _ in pair_texts(9)]
         for number, (source, target) in enumerate([*pair_texts(30), *longer]):
-            writer.add(f"pair{number}", source, "test", target)
+            writer.add(f"pair{number}", said(source), "test", target)
     for step in (10, 20):
         directory = root / "training" / f"step_{step:08d}"
         directory.mkdir(parents=True)
@@ -59,6 +61,20 @@ def bits_one_token_at_a_time(model: torch.nn.Module, source: str, target: str) -
         total -= float(torch.log_softmax(logits[0, -1].double(), 0)[token])
         written.append(token)
     return total / math.log(2)
+
+
+def test_what_a_tokenizer_loses_of_sources_changes_no_document_that_bits_are_of(tmp_path: Path) -> None:
+    found = {}  # by the side whose characters the tokenizer knows
+    for side in ("targets", "sources"):
+        texts = [target if side == "targets" else source.upper() for source, target in pair_texts(39)]
+        knowing = {"unit": "character", "unknown": "token", "pretokenizer": "none", "vocab_size": 200}
+        tokenizer = Tokenizer.train(texts, special_tokens=("<|endoftext|>",), **knowing)  # type: ignore[arg-type]
+        write_inputs(tmp_path / side, tokenizer, str.upper)
+        config = pair_config(training=replace(TRAINING, checkpoints=2))
+        evaluation = replace(config.evaluation, last_checkpoints=1, translations=0)
+        scored(tmp_path / side, replace(config, model=MODEL, evaluation=evaluation))
+        found[side] = json.loads((tmp_path / side / "evaluation/statistics.json").read_text())["changed_documents"]
+    assert found["targets"] == 0 < found["sources"]
 
 
 def test_every_held_out_target_has_the_bits_its_source_leaves_it_under_each_checkpoint(tmp_path: Path) -> None:
