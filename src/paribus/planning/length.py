@@ -22,6 +22,15 @@ from paribus.training.start.resumed import steps_before
 
 
 @dataclass(frozen=True)
+class PairSize:
+    """A pair in the mean over the training split; each side ends in a token that stands for no text."""
+
+    source_tokens: float
+    target_tokens: float
+    target_bytes: float
+
+
+@dataclass(frozen=True)
 class Text:
     """What is known of the text that a run would read."""
 
@@ -31,6 +40,8 @@ class Text:
     """What one pass over the ordered documents reads; None where there is no corpus yet."""
     source: str = ""
     """What bytes a token are estimated from; empty where they were counted."""
+    pair: PairSize | None = None
+    """Of a corpus of pairs that is there."""
 
 
 @dataclass(frozen=True)
@@ -85,11 +96,14 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
     """What the records of corpus, tokens and order say, and what is assumed where there are none."""
     results = {name: _result(run, root, name) for name in ("corpus", "tokens", "order")}
     corpus, encoded, order = results["corpus"], results["tokens"], results["order"]
-    training, source = (corpus["train"] if corpus else {}), ""
+    training, source, pair = (corpus["train"] if corpus else {}), "", None
     if encoded:
         # Of pairs, sources too have an end-of-document token and are taken to be as long as targets.
         ends = encoded["documents"] * (2 if "source_tokens" in encoded else 1)
         bytes_per_token = encoded["bytes"] / (encoded["tokens"] + ends)
+        if "source_tokens" in encoded and training.get("target_bytes"):
+            targets = encoded["tokens"] - encoded["source_tokens"]
+            pair = _pair_size(encoded["source_tokens"], targets, encoded["documents"], training)
     else:
         size = known_vocabulary_size(run.job.config, run.nodes["vocabulary"], root)
         guess = estimated(run.nodes["tokens"], size.value, root)
@@ -97,17 +111,29 @@ def known_text(run: PreparedRun, root: OutputRoot) -> Text:
         if training.get("bytes"):
             ends = training["documents"] * (2 if "target_bytes" in training else 1)
             bytes_per_token = training["bytes"] / (training["bytes"] / guess.value + ends)
+        if training.get("target_bytes"):
+            sources, targets = training["bytes"] - training["target_bytes"], training["target_bytes"]
+            pair = _pair_size(sources / guess.value, targets / guess.value, training["documents"], training)
     # Duplicates that were removed and neighbours that repeat are taken to be as long as other documents.
     order = order or _expected_order(run.job.config.ordering, training.get("documents", 0))
     read = order["entries"] / (order["documents"] + order["removed"]) if order else 1.0
     predicted = training.get("target_bytes", training.get("bytes"))
     if predicted is None:
-        return Text(bytes_per_token, None, source)
+        return Text(bytes_per_token, None, source, pair)
     epoch_bytes, model = predicted * read, run.job.config.model
     if order and "groups" in order:  # a context begins with each group, and what of this is behind it is not read
         context_bytes = model.context_bytes or model.context_length * bytes_per_token
         epoch_bytes = min(epoch_bytes, order["groups"] * context_bytes)
-    return Text(bytes_per_token, epoch_bytes, source)
+    return Text(bytes_per_token, epoch_bytes, source, pair)
+
+
+def _pair_size(source_tokens: float, target_tokens: float, pairs: int, training: dict[str, Any]) -> PairSize:
+    """Of tokens of all pairs without what ends a side, and of the record of the corpus' training split."""
+    return PairSize(
+        source_tokens=source_tokens / pairs + 1,
+        target_tokens=target_tokens / pairs + 1,
+        target_bytes=training["target_bytes"] / training["documents"],
+    )
 
 
 def _expected_order(ordering: OrderingConfig, documents: int) -> dict[str, int] | None:
@@ -144,9 +170,8 @@ def trained_length(result: dict[str, Any]) -> Length:
 def sized(config: RunConfig, text: Text) -> RunConfig:
     """The configuration with its context and batch in tokens and contexts, estimated where they are given in bytes."""
     model = in_tokens(config.model, text.bytes_per_token)
-    return replace(
-        config, model=model, training=in_contexts(config.training, text.bytes_per_token * model.context_length)
-    )
+    context_bytes = text.pair.target_bytes if text.pair else text.bytes_per_token * model.context_length
+    return replace(config, model=model, training=in_contexts(config.training, context_bytes))
 
 
 def trained_sizes(config: RunConfig, result: dict[str, Any]) -> RunConfig:
@@ -159,38 +184,59 @@ def trained_sizes(config: RunConfig, result: dict[str, Any]) -> RunConfig:
     return replace(config, model=model, training=training)
 
 
+@dataclass(frozen=True)
+class _Step:
+    """What a step reads and computes."""
+
+    tokens: int
+    text_bytes: float
+    flops: int
+
+    @classmethod
+    def of(cls, config: RunConfig, vocabulary: VocabularySize, text: Text) -> "_Step":
+        """As if every context were full, or every pair, where these are known, of the mean length."""
+        model, batch, pair = config.model, config.training.global_batch, text.pair
+        if pair is None or not isinstance(config.packing, PairPacking):
+            tokens = sources = batch * model.context_length
+            text_bytes = tokens * text.bytes_per_token
+        else:
+            whole = min(1.0, model.context_length / pair.target_tokens)
+            tokens = max(1, round(batch * pair.target_tokens * whole))
+            sources = round(batch * min(pair.source_tokens, model.context_length))
+            text_bytes = batch * pair.target_bytes * whole
+        return cls(tokens, text_bytes, training_flops(model, vocabulary.value, tokens, source_tokens=sources))
+
+
 def planned_length(run: RunConfig, vocabulary: VocabularySize, text: Text) -> Length:
-    """The length of a training that has not run, as if every context were full."""
+    """The length of a training that has not run."""
     config = sized(run, text)
-    step_tokens = config.training.global_batch * config.model.context_length
-    step_flops = training_flops(config.model, vocabulary.value, step_tokens, source_tokens=step_tokens)
-    steps = _planned_steps(config, step_tokens, step_flops, text)
-    tokens = steps * step_tokens
-    text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else tokens * text.bytes_per_token
+    step = _Step.of(config, vocabulary, text)
+    steps = _planned_steps(config, step)
+    text_bytes = config.budget.text if isinstance(config.budget, EqualTextBudget) else steps * step.text_bytes
     return Length(
-        tokens=tokens,
+        tokens=steps * step.tokens,
         text_bytes=round(text_bytes),
         steps=steps,
         epochs=None if text.epoch_bytes is None else text_bytes / max(1.0, text.epoch_bytes),
-        flops=float(steps * step_flops),
+        flops=float(steps * step.flops),
         estimated=_estimated(run) | (frozenset() if vocabulary.exact else _of_the_vocabulary(config)),
-        steps_before=min(_steps_before(run, step_tokens, step_flops, text), steps),
+        steps_before=min(_steps_before(run, step), steps),
     )
 
 
-def _steps_before(run: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:
+def _steps_before(run: RunConfig, step: _Step) -> int:
     """Steps of another training, or of the run's own first one, that are not made again."""
-    return _planned_steps(first_config(run), step_tokens, step_flops, text) if has_first(run) else steps_before(run)
+    return _planned_steps(first_config(run), step) if has_first(run) else steps_before(run)
 
 
-def _planned_steps(config: RunConfig, step_tokens: int, step_flops: int, text: Text) -> int:
+def _planned_steps(config: RunConfig, step: _Step) -> int:
     match config.budget:
         case EqualTokensBudget(tokens=tokens):
-            return -(-tokens // step_tokens)
+            return -(-tokens // step.tokens)
         case EqualTextBudget(text=text_bytes):
-            return max(1, round(text_bytes / text.bytes_per_token / step_tokens))
+            return max(1, round(text_bytes / step.text_bytes))
         case EqualFlopsBudget(flops=flops):
-            return -(-flops // step_flops)
+            return -(-flops // step.flops)
         case EqualStepsBudget(steps=steps):
             return steps
 

@@ -82,7 +82,9 @@ class PlannedRun:
     trains: bool = True
     """Whether its training is among what is planned."""
     pairs: bool = False
-    """Whether rows are pairs, which are taken to be as long as the context."""
+    """Whether rows are pairs."""
+    full_pairs: bool = False
+    """Whether these are taken to be as long as the context, since their corpus is not there yet."""
 
     @property
     def trained(self) -> bool:
@@ -225,6 +227,7 @@ def _run(
     size = known_vocabulary_size(config, run.nodes["vocabulary"], root)
     vocabulary, parameters = size.value, parameter_count(config.model, size.value)
     trained = root.store.find("training", stage.key)
+    pairs = full_pairs = isinstance(config.packing, PairPacking)
     if trained:
         result, source = trained.record()["result"], ""
         config = trained_sizes(config, result)
@@ -234,6 +237,7 @@ def _run(
     else:
         text = known_text(run, root)
         source, length = text.source, planned_length(config, size, text)
+        full_pairs = pairs and text.pair is None
         config = sized(config, text)
         throughput = throughputs.of(config, vocabulary) if planned else Throughput(None, "")
         hours = throughput.hours(length.flops_left)
@@ -248,13 +252,14 @@ def _run(
         disk_bytes=artefact_bytes(config.model, vocabulary, _kept(config, length)),
         memory=_memory(config, vocabulary),
         gpu=_gpu(config),
-        padded=pads(config.packing) and not isinstance(config.packing, PairPacking),
+        padded=pads(config.packing) and not pairs,
         max_epochs=config.budget.max_epochs,
         text_source=source,
         too_few=_too_few(config, length.steps),
         steps_at_least=isinstance(config.budget, EqualTokensBudget | EqualTextBudget),
         trains=planned is not None,
-        pairs=isinstance(config.packing, PairPacking),
+        pairs=pairs,
+        full_pairs=full_pairs,
     )
 
 

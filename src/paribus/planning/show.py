@@ -45,7 +45,10 @@ def _remarks(plan: Plan) -> Iterator[str]:
         yield "contexts of packing=best_fit and one_document are padded: steps and FLOPs are at least these"
     if any(not run.steps_at_least for run in padded):
         yield "contexts of packing=best_fit and one_document are padded: tokens and text are at most these"
-    if any(run.pairs and run.length.estimated for run in plan.runs):
+    pairs = [run for run in plan.runs if run.pairs and run.length.estimated]
+    if any(not run.full_pairs for run in pairs):
+        yield "pairs are taken to be as long as those of the corpus are in the mean, each side cut at the context"
+    if any(run.full_pairs for run in pairs):
         yield "rows of packing=pair are taken to be full, source and target: a step reads and costs at most this"
     if any(run.length.epochs is not None and run.length.epochs > 1 for run in plan.runs):
         yield "more than 1 epoch: the text is repeated, which budget.max_epochs=1 would refuse"
