@@ -15,8 +15,8 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
 from paribus.pipeline.make import check, make
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels
 
 USAGE = """usage: paribus order statistics [overrides]        -m ordering=... for several
        paribus order where DOCUMENT [overrides]    the steps that read a document, and what it shares contexts with

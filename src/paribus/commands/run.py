@@ -26,11 +26,12 @@ from paribus.pipeline.equality import undeclared
 from paribus.pipeline.invocation import allow_start
 from paribus.pipeline.job import JobFunction
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import describe_sweep, labels, prepare
+from paribus.pipeline.prepare import describe_sweep, prepare
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.prompt_examples import fetch_prompt_examples
 from paribus.pipeline.record.failure import RETRIED
 from paribus.pipeline.record.listed_run import tell_origin
+from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.record.run_state import LOST, RunState, read_state, settle
 from paribus.pipeline.record.sweep_record import read_sweep
 from paribus.pipeline.record.sweep_recorder import write_sweep

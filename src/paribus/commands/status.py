@@ -11,8 +11,8 @@ from rich.text import Text
 from paribus.commands.rest import is_made
 from paribus.pipeline.graph import away
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.record.run_state import LOST, NOT_STARTED, STOPPED, RunState, read_state
 from paribus.store.claim import describe
 

@@ -11,8 +11,8 @@ from typing import Any
 from paribus.config.identity import identity
 from paribus.config.schema import RunConfig
 from paribus.pipeline.graph import Node
-from paribus.pipeline.prepare import labels
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels
 from paribus.reporting.fairness.equality import (
     ABSENT,
     AVERAGED_SHARES,

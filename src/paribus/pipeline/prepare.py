@@ -1,7 +1,7 @@
 """The runs of a command with the graphs of their artefacts, checked as far as that is possible before anything runs."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,15 +10,13 @@ from paribus.checks.combinations import known_vocabulary
 from paribus.checks.primary import impossible_primary
 from paribus.checks.schedule import impossible_schedule, unscorable
 from paribus.checks.table_slips import Vocabulary, misleading_names, slipped_labels, slips
-from paribus.config.arguments import override_key, override_value
 from paribus.config.checkpoint_steps import too_few_checkpoints
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import table_of
 from paribus.config.groups.start import CheckpointStart
 from paribus.config.groups.tokenization import ExistingTokenizer
-from paribus.config.identity import chosen, digest
-from paribus.config.schema import RunConfig
+from paribus.config.identity import digest
 from paribus.config.validate import Problem, refuse
 from paribus.engine import opening
 from paribus.errors import ConfigurationError, ParibusError
@@ -31,45 +29,14 @@ from paribus.pipeline.making.cache_overlay import overlay
 from paribus.pipeline.making.devices import HERE, Devices
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.record.run_names import run_name
 from paribus.reporting.paper import block as paper_block
 from paribus.reporting.table.arrangement import unknown_factors
 from paribus.reporting.table.column import KINDS, MEASURES, METRICS
 from paribus.tracking import destination
 from paribus.training.start import preflight as start_preflight
 
-_ALWAYS_NAMED = ("tokenizer", "encoder", "ordering")
-_LONGEST_VALUE = 40
 _WORDS = Vocabulary(MEASURES, list(METRICS), KINDS)
-
-
-def labels(runs: Sequence[PreparedRun]) -> list[str]:
-    """A short name for each run: the values of the overrides in which the runs differ, or its own name."""
-    common = set.intersection(*(set(run.job.overrides) for run in runs))
-    differing = [[text for text in run.job.overrides if text not in common] for run in runs]
-    named = [" ".join(map(_short, texts)) for texts in differing]
-    return [name or run_name(run.job.config) for name, run in zip(named, runs, strict=True)]
-
-
-def run_name(config: RunConfig) -> str:
-    """A run by itself: whether it continues another, what it compares as in other sweeps and in its own, its seed."""
-    start = () if config.start.kind == "scratch" else ("continued",)
-    kinds = (chosen(config, group) or "" for group in _ALWAYS_NAMED)
-    return "-".join((*start, *kinds, *_compared(config), f"seed{config.seed}"))
-
-
-def _compared(config: RunConfig) -> Iterator[str]:
-    """What the sweep compares beside the groups that every name has: a group by its kind, a field with its name."""
-    for factor in config.sweep.factors if config.sweep else ():
-        value = None if factor in _ALWAYS_NAMED else chosen(config, factor)
-        if value is not None:
-            text = value if len(value) <= _LONGEST_VALUE else f"{value[: _LONGEST_VALUE - 1]}…"
-            yield f"{factor.rpartition('.')[2]}={text}" if "." in factor else text
-
-
-def _short(override: str) -> str:
-    """A group choice by its value alone, a field with its path; of a text in quotes what is in them."""
-    key, value = override_key(override), override_value(override)
-    return f"{key}={value}" if "." in key or key == "seed" else value
 
 
 def prepare(composition: Composition, *, tolerate_missing: bool = False, judge_made: bool = True) -> list[PreparedRun]:

@@ -21,8 +21,9 @@ from paribus.pipeline.equality import undeclared
 from paribus.pipeline.graph import Node, to_make
 from paribus.pipeline.making.devices import Devices
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import idle, labels
+from paribus.pipeline.prepare import idle
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels
 from paribus.pipeline.show.remaining import unique_nodes
 from paribus.planning.hours import Hours, total, wall_hours
 from paribus.planning.length import (

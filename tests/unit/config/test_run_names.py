@@ -1,19 +1,31 @@
 """What a run is called: arms that differ in a field alone must not share a name."""
 
+from collections.abc import Sequence
+
 import pytest
 
+from paribus.config.compose import Job
 from paribus.config.groups.corpus import PydocsCorpus
-from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import ExperimentConfig
-from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, TokenizerConfig
-from paribus.pipeline.prepare import run_name
+from paribus.config.groups.tokenization import BPETokenizer, BytesTokenizer, ExistingTokenizer, TokenizerConfig
+from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import run_name, run_names
 from support.run_config import run_config
 
 
-def name_of(factors: tuple[str, ...], tokenizer: TokenizerConfig) -> str:
-    sweep = SweepConfig(id="0" * 64, name="sizes", invocation="1", jobs=2, factors=factors)
+def prepared(
+    tokenizer: TokenizerConfig, *overrides: str, factors: tuple[str, ...] = (), **groups: object
+) -> PreparedRun:
     experiment = ExperimentConfig(name="demo", title="A table")
-    return run_name(run_config(sweep=sweep, tokenizer=tokenizer, experiment=experiment))
+    config = run_config(tokenizer=tokenizer, experiment=experiment, **groups)
+    return PreparedRun(Job(overrides, config), {}, factors)
+
+
+def own_tokenizers(paths: Sequence[str]) -> list[str]:
+    """Names of runs of which each has a tokenizer of its own."""
+    factors = ("tokenizer.path",)
+    runs = [prepared(ExistingTokenizer(path=path), f"tokenizer.path={path}", factors=factors) for path in paths]
+    return run_names(runs)
 
 
 def test_a_run_outside_a_sweep_has_its_kinds_and_its_seed() -> None:
@@ -36,12 +48,52 @@ def test_a_run_outside_a_sweep_has_its_kinds_and_its_seed() -> None:
 def test_what_a_sweep_compares_stands_in_the_names_of_its_runs(
     factors: tuple[str, ...], tokenizer: TokenizerConfig, expected: str
 ) -> None:
-    assert name_of(factors, tokenizer) == expected
+    assert run_names([prepared(tokenizer, factors=factors)]) == [expected]
+
+
+def test_two_options_of_one_kind_are_called_as_they_were_chosen() -> None:
+    options = {"mine_a": 400, "mine_b": 500}
+    runs = [
+        prepared(BPETokenizer(vocab_size=size), f"tokenizer={option}", factors=("tokenizer",))
+        for option, size in options.items()
+    ]
+    assert run_names(runs) == ["mine_a-merge_rank-standard-seed0", "mine_b-merge_rank-standard-seed0"]
+
+
+def test_an_option_of_a_group_without_a_place_of_its_own_is_called_as_it_was_chosen() -> None:
+    runs = [prepared(BytesTokenizer(), f"corpus={option}", factors=("corpus",)) for option in ("mine", "yours")]
+    assert run_names(runs) == ["bytes-merge_rank-standard-mine-seed0", "bytes-merge_rank-standard-yours-seed0"]
+
+
+def test_arms_of_other_kinds_have_these_and_arms_of_one_kind_their_words() -> None:
+    bpe, other, own = (
+        prepared(tokenizer, f"arm={arm}", factors=("arm",))
+        for arm, tokenizer in (
+            ("bpe", BPETokenizer(vocab_size=400)),
+            ("bytes", BytesTokenizer()),
+            ("mine", BPETokenizer(vocab_size=500)),
+        )
+    )
+    assert run_names([bpe, other]) == ["bpe-merge_rank-standard-seed0", "bytes-merge_rank-standard-seed0"]
+    assert run_names([bpe, own]) == ["bpe-merge_rank-standard-bpe-seed0", "bpe-merge_rank-standard-mine-seed0"]
 
 
 def test_a_long_value_is_cut() -> None:
     corpus = PydocsCorpus(packages=tuple(f"package-{number}" for number in range(20)))
-    sweep = SweepConfig(id="0" * 64, name="sizes", invocation="1", jobs=2, factors=("corpus.packages",))
-    name = run_name(run_config(sweep=sweep, corpus=corpus))
-    assert name.endswith("…-seed0")
+    (name,) = run_names([prepared(BytesTokenizer(), factors=("corpus.packages",), corpus=corpus)])
+    assert name.startswith("bytes-merge_rank-standard-packages=…")
     assert len(name) < 120
+
+
+def test_long_paths_of_own_tokenizers_are_told_apart_by_their_ends() -> None:
+    home = "/data/of/a/group/with/a/long/name/and/its/tokenizers"
+    first, second = own_tokenizers([f"{home}/first", f"{home}/second"])
+    assert first.endswith("/tokenizers/first-seed0")
+    assert second.endswith("/tokenizers/second-seed0")
+
+
+def test_long_paths_of_one_end_are_told_apart_too() -> None:
+    end = "checkpoints/of/the/last/step/step_00012345/tokenizer"
+    names = own_tokenizers([f"/data/{group}/{end}" for group in ("first", "second")])
+    assert len(set(names)) == 2
+    assert all(len(name) < 120 for name in names)

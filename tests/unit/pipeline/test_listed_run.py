@@ -61,6 +61,7 @@ def test_a_run_is_named_by_what_differs_in_its_sweep(tmp_path: Path, words: tupl
     ("words", "name"),
     [
         (("-m", "arm=bpe,lbpe", "seed=0,1"), "lbpe seed=1  bpe-longest_first-standard-seed1"),
+        (("-m", "pretokenizer=spans_1,spans_3"), "spans_3  bpe-merge_rank-standard-spans_3-seed0"),
         (("arm=lbpe",), "lbpe  bpe-longest_first-standard-seed0"),
         (("encoder=longest_first",), "bpe-longest_first-standard-seed0"),
     ],
@@ -75,6 +76,18 @@ def test_the_first_line_of_a_run_names_its_arm(tmp_path: Path, words: tuple[str,
     assert isinstance(console.file, io.StringIO)
     first = console.file.getvalue().splitlines()[0]
     assert first == f"run {len(runs)} of {len(runs)}  {name}  {runs[-1].run_id}"
+
+
+def test_records_of_runs_of_one_kind_have_other_names(tmp_path: Path) -> None:
+    sweep, runs = record(tmp_path / "root", "-m", "pretokenizer=spans_1,spans_3")
+    told = SweepConfig(id=sweep, name="a sweep", invocation="1", jobs=len(runs))
+    names = []
+    for run in runs:
+        config = replace(run.job.config, sweep=told)
+        recorder = Recorder(config, run.nodes, OutputRoot.of(config))
+        recorder.events.close()
+        names.append(json.loads((recorder.directory / "run.json").read_text(encoding="utf-8"))["name"])
+    assert names == ["bpe-merge_rank-standard-spans_1-seed0", "bpe-merge_rank-standard-spans_3-seed0"]
 
 
 def test_a_run_has_its_command_its_user_and_the_commit(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from paribus.config.arms import ARM
 from paribus.config.schema import RunConfig
 from paribus.evaluation.measures.main_scores import main_scores
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import run_name
-from paribus.pipeline.record.sweep_record import SweepRecord, read_sweep
+from paribus.pipeline.record.run_names import run_name
+from paribus.pipeline.record.sweep_record import SweepRecord, SweptRun, read_sweep
 from paribus.store.provenance import built_from, git_state
 from paribus.tracking.events import EventLog
 
@@ -23,16 +23,22 @@ def sweep_of(config: RunConfig, root: OutputRoot) -> SweepRecord | None:
     return read_sweep(root.sweep(config.sweep.id)) if config.sweep else None
 
 
+def own_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
+    """The run by itself, as its sweep has it on record, which tells its runs apart; without a sweep, by its kinds."""
+    swept = _swept(run_id, sweep)
+    return swept.name if swept else run_name(config)
+
+
 def listed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
     """What differs from the other runs of its sweep, `scaffold_bpe seed=1`; of a run alone, its own name."""
-    labels = [run.label for run in sweep.runs if run.run_id == run_id] if sweep and len(sweep.runs) > 1 else []
-    return next(iter(labels), run_name(config))
+    swept = _swept(run_id, sweep) if sweep and len(sweep.runs) > 1 else None
+    return swept.label if swept else own_name(config, run_id, sweep)
 
 
 def headed_name(config: RunConfig, run_id: str, sweep: SweepRecord | None) -> str:
     """What a command calls a run: as its sweep lists it, or by its arm where it is alone; then its own name."""
-    own, listed = run_name(config), listed_name(config, run_id, sweep)
-    swept = next((run for run in sweep.runs if run.run_id == run_id), None) if sweep else None
+    own, listed = own_name(config, run_id, sweep), listed_name(config, run_id, sweep)
+    swept = _swept(run_id, sweep)
     arms = [text.partition("=")[2] for text in (swept.overrides if swept else ()) if text.startswith(f"{ARM}=")]
     first = arms[-1:] if listed == own else [listed]
     return "  ".join([*first, own])
@@ -61,6 +67,10 @@ def score_numbers(results: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """
     found = [main_scores(result.get("metrics", {})) for result in results]
     return {name.replace("/", "_"): value for scores in found for name, value in scores.items()}
+
+
+def _swept(run_id: str, sweep: SweepRecord | None) -> SweptRun | None:
+    return next((run for run in sweep.runs if run.run_id == run_id), None) if sweep else None
 
 
 def _user() -> str | None:

@@ -14,9 +14,8 @@ from paribus.errors import classify
 from paribus.pipeline.equality import run_identity
 from paribus.pipeline.graph import Node
 from paribus.pipeline.output_root import OutputRoot, run_id
-from paribus.pipeline.prepare import run_name
 from paribus.pipeline.record.failure import Failure
-from paribus.pipeline.record.listed_run import listed_name, score_numbers, sweep_of, tell_origin
+from paribus.pipeline.record.listed_run import listed_name, own_name, score_numbers, sweep_of, tell_origin
 from paribus.pipeline.stages import EVALUATION, FINETUNING, place_of
 from paribus.store import atomic
 from paribus.store.artifact import Artifact, Store
@@ -41,7 +40,7 @@ class Recorder:
         shown = everything(config) | {"tracking": _without_password(config)}
         self.record: dict[str, Any] = {
             "run_id": self.run_id,
-            "name": self.name,
+            "name": own_name(config, self.run_id, sweep_of(config, root)),
             "status": "running",
             "config": shown,
             "identity": run_identity(config, nodes),
@@ -58,11 +57,6 @@ class Recorder:
         self.events = EventLog(self.directory / FILE_NAME)
         self._axes = TextAxes()
         self._begin(root)
-
-    @property
-    def name(self) -> str:
-        """The run for people."""
-        return run_name(self.config)
 
     def _begin(self, root: OutputRoot) -> None:
         atomic.write_json(self.directory / RUN_RECORD, self.record)

@@ -8,8 +8,8 @@ from pathlib import Path
 from paribus.config.arguments import Command
 from paribus.config.groups.execution import SweepConfig
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import labels, run_name
 from paribus.pipeline.prepared_run import PreparedRun
+from paribus.pipeline.record.run_names import labels, run_names
 from paribus.pipeline.record.sweep_record import SWEEP_RECORD, SweepRecord, SweptRun
 from paribus.store import atomic
 from paribus.tracking.destination import public_uri
@@ -20,7 +20,7 @@ _OF_A_LAUNCHER = "hydra.launcher."
 
 def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Sequence[PreparedRun]) -> None:
     """Write down by which command a sweep was given, now. Passwords of a tracker stay out of it."""
-    named = zip(labels(runs), runs, strict=True)
+    named = zip(run_names(runs), labels(runs), runs, strict=True)
     record = SweepRecord(
         id=sweep.id,
         name=sweep.name,
@@ -28,15 +28,7 @@ def write_sweep(root: OutputRoot, sweep: SweepConfig, command: Command, runs: Se
         multirun=command.multirun,
         overrides=_public(command.overrides, runs[0]),
         config_directories=tuple(str(Path(directory).resolve()) for directory in command.config_directories),
-        runs=tuple(
-            SweptRun(
-                run.run_id,
-                run_name(dataclasses.replace(run.job.config, sweep=sweep)),
-                label,
-                _public(run.job.overrides, run),
-            )
-            for label, run in named
-        ),
+        runs=tuple(SweptRun(run.run_id, name, label, _public(run.job.overrides, run)) for name, label, run in named),
     )
     path = root.sweep(sweep.id) / SWEEP_RECORD
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -7,8 +7,9 @@ from paribus.errors import ConfigurationError
 from paribus.evaluation.suites.registry import CONTINUATION
 from paribus.evaluation.tasks.continuation import SMALLEST
 from paribus.pipeline.output_root import OutputRoot
-from paribus.pipeline.prepare import JudgedTokens, other_tokens, run_name
+from paribus.pipeline.prepare import JudgedTokens, other_tokens
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
+from paribus.pipeline.record.run_names import run_names
 from paribus.reporting.significance.least import ITEMS_TO_JUDGE, SEEDS_TO_JUDGE
 from paribus.reporting.table.arrangement import baselines
 
@@ -29,9 +30,9 @@ def remarks_on_judgement(runs: Sequence[PreparedRun], root: OutputRoot) -> Itera
     """
     yield from without_baseline(runs)
     judged: JudgedTokens = {}
-    for run in runs:
+    for name, run in zip(run_names(runs), runs, strict=True):
         if found := other_tokens(run, judged):
-            yield f"paribus run would fail for {run_name(run.job.config)}: {found[0]}"
+            yield f"paribus run would fail for {name}: {found[0]}"
     asked = [run for run in runs if CONTINUATION in run.job.config.evaluation.tasks]
     there = [count for run in asked if (count := _heldout_documents(run, root, ("corpus",))) is not None]
     if there and min(there) < SMALLEST:
