@@ -19,17 +19,18 @@ from paribus.commands.further.more_seeds import with_more_seeds
 from paribus.commands.json_output import print_json
 from paribus.commands.rest import show_rest
 from paribus.commands.statistics import show_verb_of_table
-from paribus.config.arguments import Command
+from paribus.config.arguments import Command, override_key, override_value
 from paribus.config.compose import Composition
 from paribus.config.groups.execution import SweepConfig
 from paribus.config.groups.experiment import table_of
-from paribus.config.identity import everything
+from paribus.config.identity import digest, everything
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError, InfrastructureError, ParibusError, classify
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepare import describe_sweep, refuse_idle_factors
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.records import collect
+from paribus.pipeline.record.sweep_record import read_sweep
 from paribus.pipeline.vocabularies import compare_vocabularies
 from paribus.store import atomic
 from paribus.store.claim import exclusive
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 DESCRIPTION_TAG = "mlflow.note.content"
 """What MLflow shows as the description of a run, Markdown."""
 EXIT_INCOMPLETE, EXIT_USAGE = 1, 2
+_OF_TABLE = ("experiment.table", "experiment.title", "experiment.question", "experiment.paper")
+"""Fields that say of the runs of a sweep what its report shows."""
 FAILURE_LOG = "report.log"
 PICTURES = "pictures.json"
 """Beside the events of a sweep: the pictures of its report, which are drawn again once they show something else."""
@@ -143,6 +146,8 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
 
     Given `show`, that is called with the written report, and nothing else is printed of it.
 
+    Another table than the sweep was given with is written beside the sweep's own, in the root and in the tracker.
+
     Commands that end at once write one after the other, each what it finds then, so that no report is a mixture. Where
     the output root may only be read, or is not there, the report is written beside the system's temporary files.
     """
@@ -155,16 +160,38 @@ def compare(composition: Composition, runs: Sequence[PreparedRun], console: Cons
     events = root.sweep(sweep.id)
     events.mkdir(parents=True, exist_ok=True)
     with exclusive(events):
-        directory = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
-        report, missing, numbers = _write(composition, runs, directory, events / PICTURES, output)
-        _tell(report, numbers, sweep, config, events)
+        own = root.path / "reports" / f"{sweep.name.replace('/', '-')}-{sweep.id[:8]}"
+        beside = _beside_own(composition, events)
+        directory, pictures = own.with_name(own.name + beside), None if beside else events / PICTURES
+        report, missing, numbers = _write(composition, runs, directory, pictures, output)
+        if beside:
+            _tell_beside(report, beside, sweep, config, events)
+        else:
+            _tell(report, numbers, sweep, config, events)
     output.show(report)
+    if beside:
+        left = f", whose report {own} is left as it was" if own.is_dir() else ""
+        console.print(f"another table than the sweep's own{left}", style="dim", soft_wrap=True, markup=False)
     message = Follower(events, config.tracking, root.path).finish(config.tracking.patience)
     console.print(message, style="dim", markup=False)
     if config.tracking.kind == "mlflow":
         how = Destination.resolve(config.tracking, root.path).how_to_open
         console.print(f"see the runs in MLflow: {how}", soft_wrap=True, markup=False)
     return _is_complete(report, missing)
+
+
+def _beside_own(composition: Composition, sweep: Path) -> str:
+    """What the name of a report ends in that has another table than its sweep was given with; nothing of its own."""
+    record, job = read_sweep(sweep), composition.jobs[0]
+    if record is None or _of_table(record.runs[0].overrides) == _of_table(job.overrides):
+        return ""
+    return f"-table-{digest(everything(job.config.experiment))[:8]}"
+
+
+def _of_table(overrides: Sequence[str]) -> dict[str, str]:
+    """Field -> value of the overrides that decide what a report shows."""
+    given = {override_key(text): override_value(text) for text in overrides}
+    return {key: value for key, value in given.items() if key.startswith(_OF_TABLE)}
 
 
 def _compare_aside(
@@ -257,6 +284,14 @@ def _tell(report: "Report", numbers: Mapping[str, float], sweep: SweepConfig, co
         revise(events, numbers)
         events.artifact(report.files["report.html"].parent, "report")
         events.tag(DESCRIPTION_TAG, report.head)
+        events.end("FINISHED")
+
+
+def _tell_beside(report: "Report", beside: str, sweep: SweepConfig, config: RunConfig, log: Path) -> None:
+    """Put the files of a report with another table there too; numbers and description stay those of the sweep's own."""
+    with EventLog(log / FILE_NAME) as events:
+        events.start(sweep.id, sweep.name, {"id": sweep.id, "name": sweep.name}, everything(config.tracking))
+        events.artifact(report.files["report.html"].parent, f"report{beside}")
         events.end("FINISHED")
 
 
