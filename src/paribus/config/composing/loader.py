@@ -17,6 +17,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import DictConfig, OmegaConf
 
 _HYDRAS = "hydra/"
+_EXPERIMENT = "experiment/"
 _MERGED = "hydra of these files"
 _INTERPOLATION = "${"
 
@@ -65,12 +66,15 @@ class Loader(ConfigLoaderImpl):
     def _load_single_config(self, default: ResultDefault, repo: IConfigRepository) -> ConfigResult:
         """As Hydra's own, whose caller makes the configuration of a file a part of the whole, as it is.
 
-        Hydra copies what belongs to a package, so the rest alone is left to copy here.
+        Hydra copies what belongs to a package, so the rest alone is left to copy here. A file that says nothing is
+        refused: it would choose what nobody chose, the defaults of its group or a run without its experiment.
         """
         if isinstance(default, _Merged):
             return ConfigResult(provider="", path="", config=copy.deepcopy(default.config), header={})
         found = super()._load_single_config(default, repo)
         read = repo.load_config(str(default.config_path))
+        if read is not None and _says_nothing(read) and not str(default.config_path).startswith(_HYDRAS):
+            raise HydraException(_needed(read, str(default.config_path)))
         return replace(found, config=copy.deepcopy(found.config)) if read and found.config is read.config else found
 
     def _compose_config_from_defaults_list(self, defaults: list[ResultDefault], repo: IConfigRepository) -> DictConfig:
@@ -82,6 +86,20 @@ class Loader(ConfigLoaderImpl):
             self._of_hydra[key] = super()._compose_config_from_defaults_list(first, repo)
         merged = _Merged(self._of_hydra[key])
         return super()._compose_config_from_defaults_list([merged, *defaults[len(first) :]], repo)
+
+
+def _says_nothing(read: ConfigResult) -> bool:
+    """Whether a file has neither values nor a list of defaults."""
+    others = [one for one in read.defaults_list or [] if not one.is_self()]
+    return not others and OmegaConf.is_dict(read.config) and not read.config
+
+
+def _needed(read: ConfigResult, config_path: str) -> str:
+    """Which file says nothing, and what it would say."""
+    file = f"{read.path.partition('://')[2]}/{config_path}.yaml"
+    if config_path.startswith(_EXPERIMENT):
+        return f"{file} says nothing; an experiment gives values, or arms under hydra.sweeper.params, as demo.yaml does"
+    return f"{file} says nothing; a file of a group gives the group's fields, such as kind"
 
 
 class _Merged(ResultDefault):
