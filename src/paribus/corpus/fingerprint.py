@@ -25,12 +25,13 @@ def fingerprint(config: CorpusConfig, digests: FileDigests) -> dict[str, JSON]:
         case PydocsCorpus():
             return {"packages": dict(versions(config.packages)), "python": _python()}
         case FilesCorpus():
-            return {"files": _described(((path.name, path) for path in resolve(config.paths)), digests)}
+            files = resolve(config.paths, skips=config.on_invalid == "skip")
+            return {"files": _described(((path.name, path) for path in files), digests)}
         case HuggingFaceCorpus():
             return _data_set(config, digests)
         case ParallelCorpus():
-            files = zip(("source", "target"), sides(config), strict=True)
-            return {side: _described(((path.name, path) for path in paths), digests) for side, paths in files}
+            both = zip(("source", "target"), sides(config), strict=True)
+            return {side: _described(((path.name, path) for path in paths), digests) for side, paths in both}
 
 
 def _python() -> str:

@@ -13,7 +13,9 @@ import pytest
 import zstandard
 
 from paribus.corpus.artifact import CorpusArtifact
+from paribus.corpus.fingerprint import fingerprint
 from paribus.errors import ConfigurationError, DataError, ParibusError
+from paribus.store.file_digests import FileDigests
 from support.corpora import build_corpus, files_corpus, write_jsonl
 
 ROWS = [{"id": f"d{i}", "text": f"document number {i}"} for i in range(40)]
@@ -79,6 +81,42 @@ def test_of_a_directory_the_pattern_of_its_files_is_named(tmp_path: Path, name: 
 def test_a_file_of_blank_lines_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("\n \n\n")
     assert f"{name}: the file has no document" in refusal(tmp_path, tmp_path / name, txt_document="line")
+
+
+@pytest.mark.parametrize("document", ["line", "paragraph", "file"])
+@pytest.mark.parametrize("content", [b"", b"\n\n"])
+def test_files_without_a_document_are_skipped_and_counted_where_that_is_asked(
+    tmp_path: Path, document: str, content: bytes
+) -> None:
+    rows = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    blank, packed, empty = (tmp_path / name for name in ("b.jsonl", "c.txt.gz", "d.txt"))
+    blank.write_bytes(content)
+    packed.write_bytes(gzip.compress(b""))
+    empty.touch()
+    paths = (blank, rows, packed, empty)
+    refused = refusal(tmp_path, *paths, txt_document=document)
+    assert str(blank if content == b"" else empty) in refused
+    assert "corpus.on_invalid=skip" in refused
+    config = files_corpus(*paths, txt_document=document, on_invalid="skip")
+    result = build_corpus(config, tmp_path / "skipped")
+    assert result["documents"] == len(ROWS)
+    reason = "empty_text" if document == "file" else "empty_file"
+    logged = [json.loads(entry) for entry in (tmp_path / "skipped" / "skipped.jsonl").read_text().splitlines()]
+    assert [(entry["file"], entry["reason"]) for entry in logged] == [
+        ("b.jsonl", "empty_file"),
+        ("c.txt.gz", reason),
+        ("d.txt", reason),
+    ]
+    named = fingerprint(config, FileDigests(tmp_path / "cache"))["files"]
+    assert [entry[0] for entry in named] == [path.name for path in paths]
+
+
+@pytest.mark.parametrize("name", ["cut.jsonl.gz", "cut.txt.zst", "cut.parquet", "cut.txt.bz2"])
+def test_an_archive_or_a_table_without_a_byte_is_refused_whatever_is_skipped(tmp_path: Path, name: str) -> None:
+    rows = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    (tmp_path / name).touch()
+    told = f"{tmp_path / name}: the file is empty, and no whole file of its format; make or fetch it again"
+    assert told in refusal(tmp_path, rows, tmp_path / name, on_invalid="skip")
 
 
 @pytest.mark.parametrize(

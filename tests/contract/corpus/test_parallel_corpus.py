@@ -83,6 +83,19 @@ def test_an_empty_side_is_an_error_by_file_and_line_or_skipped_and_counted(tmp_p
     assert sorted(read(tmp_path / "corpus")) == sorted(PAIRS[:7] + PAIRS[8:])
 
 
+@pytest.mark.parametrize("name", ["none.en", "none.jsonl"])
+def test_files_without_a_pair_are_an_error_or_skipped_and_counted(tmp_path: Path, name: str) -> None:
+    config = write_sides(tmp_path, PAIRS)
+    source, target = tmp_path / name, (tmp_path / name).with_stem("nichts")
+    for path in (source, target):
+        path.write_text("" if name == "none.en" else "\n \n")
+    both = replace(config, source=(*config.source, str(source)), target=(*(config.target or ()), str(target)))
+    with pytest.raises(DataError, match=rf"{name}: the file .*corpus.on_invalid=skip"):
+        build_corpus(both, tmp_path / "refused")
+    result = build_corpus(replace(both, on_invalid="skip"), tmp_path / "corpus")
+    assert (result["documents"], result["skipped"]) == (len(PAIRS), {"empty_file": 1})
+
+
 def test_files_of_different_length_are_refused_by_name_and_line(tmp_path: Path) -> None:
     config = write_sides(tmp_path, PAIRS)
     (tmp_path / "train.en").write_text("one line\nanother\n")

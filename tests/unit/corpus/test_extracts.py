@@ -56,13 +56,24 @@ def test_an_error_comes_in_its_place_and_in_its_words(config: FilesCorpus, tmp_p
     packed = tmp_path / "c.jsonl.gz"
     if damage == "truncated":
         packed.write_bytes(packed.read_bytes()[:-30])
-    elif damage == "empty":
-        packed.write_bytes(gzip.compress(b"\n\n"))
     else:
         config = dataclasses.replace(config, on_invalid="error")
+        if damage == "empty":
+            config = dataclasses.replace(config, paths=(str(packed),))
+            packed.write_bytes(gzip.compress(b"\n\n"))
     expected = read(config, tmp_path / "work", elsewhere=False)
     assert expected[2]
     assert read(config, tmp_path / "work", elsewhere=True) == expected
+
+
+def test_a_file_without_a_document_is_left_out_in_its_place(config: FilesCorpus, tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_bytes(b"")
+    items, *others = read(config, tmp_path / "work", elsewhere=False)
+    assert read(config, tmp_path / "work", elsewhere=True) == (items, *others)
+    (place,) = (place for place, item in enumerate(items) if isinstance(item, Skipped) and item.file == "b.jsonl")
+    following = items[place + 1]
+    assert isinstance(following, Found) and following.source == "c.jsonl.gz"
+    assert others[-1] == ""
 
 
 def test_no_file_is_read_beyond_the_limit(config: FilesCorpus, tmp_path: Path) -> None:

@@ -62,7 +62,9 @@ class FilesCorpus:
     group_field: str | None = identity(None, doc=f"Field or column {GROUP_DOC} Plain text has the field `file`.")
     txt_document: Literal["file", "line", "paragraph"] = identity("file", doc="What one document is in a .txt file.")
     on_invalid: Literal["error", "skip"] = identity(
-        "error", doc="Stop at an unreadable record, or skip it and count it in the corpus' record."
+        "error",
+        doc="Stop at an unreadable record or a text file without a document, or skip it and count it in the corpus' "
+        "record.",
     )
     limit: Size | None = identity(None, doc=LIMIT_DOC)
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)
@@ -115,7 +117,9 @@ class ParallelCorpus:
     )
     target_language: str | None = execution(None, doc="The same of the targets.")
     on_invalid: Literal["error", "skip"] = identity(
-        "error", doc="Stop at a pair with an empty or unreadable side, or skip it and count it in the corpus' record."
+        "error",
+        doc="Stop at a pair with an empty or unreadable side or a file without a pair, or skip it and count it in the "
+        "corpus' record.",
     )
     limit: Size | None = identity(None, doc=f"{LIMIT_DOC} Sources and targets count.")
     sample: ShareOrSize | None = identity(None, doc=SAMPLE_DOC)

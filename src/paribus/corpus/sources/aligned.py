@@ -13,7 +13,8 @@ def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
 
     DataError for files that are missing or empty, ConfigurationError for sides that cannot be aligned.
     """
-    sources = resolve(config.source, "corpus.source", any_suffix=True)
+    skips = config.on_invalid == "skip"
+    sources = resolve(config.source, "corpus.source", any_suffix=True, skips=skips)
     if config.target is None:
         text = [path for path in sources if record_format(path) == "text"]
         if text:
@@ -21,7 +22,7 @@ def sides(config: ParallelCorpus) -> tuple[list[Path], list[Path]]:
                 f"corpus.target: {text[0]} is text and has no second field; give the files of the targets"
             )
         return sources, sources
-    targets = resolve(config.target, "corpus.target", any_suffix=True)
+    targets = resolve(config.target, "corpus.target", any_suffix=True, skips=skips)
     if len(sources) != len(targets):
         raise ConfigurationError(
             f"corpus.target: {len(targets)} files ({_names(targets)}), but corpus.source has {len(sources)} "

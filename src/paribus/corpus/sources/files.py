@@ -34,7 +34,7 @@ class FilesSource:
 
     def __init__(self, config: FilesCorpus, engine: Engine, work: Path) -> None:
         self._config, self._engine, self._work = config, engine, work
-        self._files = resolve(config.paths)
+        self._files = resolve(config.paths, skips=config.on_invalid == "skip")
         self._fields = Fields(config.text_field, config.id_field, group=config.group_field)
         plain = [path for path in self._files if _kind(path) == "txt"]
         if config.id_field is not None and plain:
@@ -86,7 +86,7 @@ class FilesSource:
             place = f"after {unit} {last}" if last else f"before the end of {unit} 1"
             raise DataError(f"{error}; it stops {place}. Make or fetch the file again") from error
         if not last:
-            raise DataError(f"{path}: the file has no document, only blank lines or nothing")
+            yield intake.without_records(path=str(path), label=label, what="document")
 
 
 def _read(path: Path, read: Reader) -> Iterator[tuple[Item, int]]:

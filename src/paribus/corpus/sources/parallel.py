@@ -48,12 +48,16 @@ class ParallelSource:
         before = 0
         names = labels(self._sources)
         for source, target, label in zip(self._sources, self._targets, names, strict=True):
+            is_empty = True
             with source.open("rb") as left, target.open("rb") as right:
                 for one, other in self._aligned(source, target, left, right):
+                    is_empty = False
                     self.done = float(before + left.tell())
                     found = _pair(intake, one, other, (source, target), label)
                     plain = record_format(source) == "text"
                     yield in_group_of_text(found, self._config.group_field) if plain else found
+            if is_empty:
+                yield intake.without_records(path=str(source), label=label, what="pair")
             before += source.stat().st_size
             self.done = float(before)
 

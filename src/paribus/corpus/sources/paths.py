@@ -12,11 +12,14 @@ SHOWN = 10
 """Files that an error names; of more it says how many there are."""
 
 
-def resolve(patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix: bool = False) -> list[Path]:
+def resolve(
+    patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix: bool = False, skips: bool = False
+) -> list[Path]:
     """Files in the order of `patterns`, which `field` gives, those of a pattern sorted.
 
     DataError naming missing, empty and repeated files, those of an unknown format unless `any_suffix` is allowed, and
-    patterns that match nothing, the first `SHOWN` of all.
+    patterns that match nothing, the first `SHOWN` of all. With `skips` a text without a byte is a file as others are,
+    without a document; an archive or a table without one is no whole file.
     """
     problems: list[str] = []
     files: list[Path] = []
@@ -25,7 +28,7 @@ def resolve(patterns: Sequence[str], field: str = "corpus.paths", *, any_suffix:
         if not matched:
             problems.append(_nothing(pattern))
         files += matched
-    problems += [problem for path in files if (problem := _problem(path, any_suffix)) is not None]
+    problems += [problem for path in files if (problem := _problem(path, any_suffix, skips)) is not None]
     repeated = [path for path, times in Counter(path.resolve() for path in files).items() if times > 1]
     problems += [f"{path}: listed more than once" for path in repeated]
     if problems:
@@ -62,12 +65,21 @@ def _nothing(pattern: str) -> str:
     return f"{pattern}: no such file (looked for {absolute})"
 
 
-def _problem(path: Path, any_suffix: bool) -> str | None:
+def _problem(path: Path, any_suffix: bool, skips: bool) -> str | None:
     if path.is_dir():
         return f"{path}: a directory; give a pattern such as {path}/*{_suffix_in(path)}"
     if not any_suffix and format_of(path) is None:
         return f"{path}: unknown suffix; known are {KNOWN}"
-    return f"{path}: the file is empty" if path.stat().st_size == 0 else None
+    if path.stat().st_size:
+        return None
+    if not _may_be_empty(path):
+        return f"{path}: the file is empty, and no whole file of its format; make or fetch it again"
+    return None if skips else f"{path}: the file is empty; leave it out, or count it as skipped: corpus.on_invalid=skip"
+
+
+def _may_be_empty(path: Path) -> bool:
+    format = format_of(path)
+    return compression_of(path) is None and (format is None or format.name != "parquet")
 
 
 def _suffix_in(directory: Path) -> str:

@@ -72,6 +72,13 @@ class Intake:
             "logged, with corpus.on_invalid=skip"
         )
 
+    def without_records(self, *, path: str, label: str, what: str) -> Skipped:
+        """What is left out where the file at `path` holds nothing, not one `what`; DataError as `take`."""
+        message = f"the file has no {what}, only blank lines or nothing"
+        if self._on_invalid == "skip":
+            return Skipped(label, None, "empty_file", message)
+        raise DataError(f"{path}: {message}; leave it out, or count it as skipped: corpus.on_invalid=skip")
+
     def _is_first(self, id: str | None) -> bool:
         if id is None:
             return True
