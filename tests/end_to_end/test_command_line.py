@@ -206,7 +206,7 @@ def test_a_sweep_whose_table_would_be_refused_is_refused_before_anything_runs(tm
     assert 'duplicates.kind: "off" in standard; "minhash" in in_context' in refused
     assert "duplicates=off or duplicates=minhash" in refused
     assert made(tmp_path) == {}
-    planned = paribus(tmp_path, "plan", *arguments).stdout
+    planned = paribus(tmp_path, "plan", *arguments, expect=1).stdout
     last = planned[planned.index("paribus run would refuse this: ") :]
     assert last.partition(": ")[2].strip() == refused.strip().removeprefix("paribus run: ")
     assert "would refuse" not in paribus(tmp_path, "plan", *arguments, "factors=[duplicates]").stdout

@@ -11,6 +11,9 @@ from paribus.config.arguments import Command, parse
 from paribus.errors import ConfigurationError
 from paribus.pipeline.show.display import open_console
 
+EXIT_REFUSED_BY_RUN = 1
+"""Of a plan that is whole, for scripts that go on with `paribus run`, which could not begin or would refuse it."""
+
 
 def _with_overrides(name: str, function: Callable[[Command, Console], int]) -> Callable[[Sequence[str]], int]:
     """A verb that lets Hydra answer --cfg and the like, and otherwise runs `function`."""
@@ -55,7 +58,7 @@ def _plan(command: Command, console: Console) -> int:
     else:
         show_plan(plan, console)
     check_limit(plan)
-    return 0
+    return 0 if plan.would_begin else EXIT_REFUSED_BY_RUN
 
 
 def _status(command: Command, console: Console) -> int:

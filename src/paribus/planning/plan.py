@@ -93,6 +93,11 @@ class PlannedRun:
         return self.training.state == "cached"
 
     @property
+    def too_few_for_sure(self) -> bool:
+        """Whether its steps, which are then no estimate, leave too few checkpoints."""
+        return self.too_few is not None and "steps" not in self.length.estimated
+
+    @property
     def refused(self) -> bool:
         """Whether its budget takes more epochs than it may."""
         epochs = self.length.epochs
@@ -121,6 +126,12 @@ class Plan:
     """What a table of these runs could not judge."""
     refusals: tuple[ConfigurationError, ...]
     """Why `paribus run` would refuse these runs together, which a plan may compare."""
+
+    @property
+    def would_begin(self) -> bool:
+        """Whether `paribus run` would begin here, where all is there that it needs and it refuses no run."""
+        wrong = any(run.refused or run.too_few_for_sure for run in self.runs)
+        return not (self.problems or self.refusals or wrong)
 
     @property
     def trainings(self) -> list[PlannedRun]:

@@ -66,7 +66,7 @@ def _refusals(plan: Plan) -> Iterator[str]:
             shown = f"{_mark(run, 'epochs')}{run.length.epochs:.3g} epochs, but budget.max_epochs is {run.max_epochs:g}"
             yield f"paribus run would refuse {run.label}: {shown}"
         if run.too_few:
-            exactly = "would" if "steps" not in run.length.estimated else "may"
+            exactly = "would" if run.too_few_for_sure else "may"
             yield f"paribus run {exactly} refuse {run.label}: {run.too_few}"
     for refusal in plan.refusals:
         yield f"paribus run would refuse this: {refusal}"

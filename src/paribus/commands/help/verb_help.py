@@ -14,7 +14,9 @@ WIDTH = 120
 ABOUT: Mapping[str, str] = {
     "run": "Make what a configuration lacks: tokenizer, tokens, order, training, scores, each once for all runs that "
     "share it. After a sweep comes its table. Given again, it carries on where it stopped.",
-    "plan": "Say what `paribus run` with the same overrides would make and what that takes; make nothing.",
+    "plan": "Say what `paribus run` with the same overrides would make and what that takes; make nothing. "
+    "Where that could not begin here, for want of a file say, or would refuse, the last lines say why, and the exit "
+    "status is 1.",
     "status": "Say what has run, what failed and why, of the sweep that is named or composed; of the last one where "
     "nothing is given.",
     "report": "Build the table of a sweep with its error bars, tests and proof of fairness, in the terminal and as "
