@@ -113,6 +113,14 @@ def test_rows_of_different_embeddings_are_not_put_beside_each_other_in_silence(o
     assert "cannot be compared between rows" in " ".join(told.split())
 
 
+def test_what_a_table_is_made_of_stays_until_its_directory_has_gone(own: Path) -> None:
+    (own / "paribus_runs/runs").mkdir()
+    assert "nothing was removed" in paribus(own, "prune", "--yes").stdout
+    shutil.rmtree(own / "paribus_runs/orders")
+    assert "artefacts of no run" in paribus(own, "prune", "--yes").stdout
+    assert not list((own / "paribus_runs/artifacts").glob("context_statistics/*"))
+
+
 def test_where_names_the_steps_that_the_training_then_reads(own: Path) -> None:
     options = (*OPTIONS, "ordering=in_context")
     told = {number: paribus(own, "order", "where", f"#{number}", *options).stdout for number in (7, 43)}

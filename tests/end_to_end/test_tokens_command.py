@@ -97,6 +97,18 @@ def test_progress_names_the_row_that_stages_are_made_for_while_some_are_missing(
     assert "row 1 of 4" not in paribus(own, "tokens", "statistics", *SWEEP, *OPTIONS).stderr
 
 
+def test_what_a_table_is_made_of_can_go_once_its_directory_has_gone(own: Path) -> None:
+    (own / "paribus_runs/runs").mkdir()
+    names = [name for name in STAGES if (own / "paribus_runs/artifacts" / name).is_dir()]
+    made = [path for name in names for path in (own / "paribus_runs/artifacts" / name).iterdir()]
+    assert len(made) >= 11
+    assert "nothing can go" in paribus(own, "prune").stdout
+    shutil.rmtree(own / "paribus_runs/tokens")
+    assert f"artefacts of no run ({len(made)})" in paribus(own, "prune").stdout
+    assert f"({len(made)})" in paribus(own, "prune", "--yes").stdout
+    assert not any(path.exists() for path in made)
+
+
 def test_the_numbers_keep_their_values(compared: Path) -> None:
     """Pinned with the `code_version` of the stage: output that changes without a higher one is a failing test."""
     row = rows(compared)["bpe", "merge_rank"]

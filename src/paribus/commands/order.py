@@ -13,10 +13,11 @@ from paribus.config.identity import digest
 from paribus.config.schema import RunConfig
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import check, make
+from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.run_names import labels
+from paribus.store.artifact import Artifact
 
 USAGE = """usage: paribus order statistics [overrides]        -m ordering=... for several
        paribus order where DOCUMENT [overrides]    the steps that read a document, and what it shares contexts with
@@ -69,8 +70,10 @@ def _statistics(command: Command, console: Console) -> int:
         for job, cache in zip(composition.jobs, caches, strict=True)
     ]
     rows: dict[str, OrderRow] = {}
+    all_made: list[Artifact] = []
     for label, run in zip(_row_labels(runs), runs, strict=True):
         made = make(run.job.config, ("context_statistics",), asked_by=ORDERS)
+        all_made += made.values()
         statistics = made["context_statistics"]
         if statistics.key not in rows:
             order, embeddings = made["order"].record()["result"], made["embeddings"].key
@@ -78,6 +81,7 @@ def _statistics(command: Command, console: Console) -> int:
     directory = OutputRoot.of(composition.jobs[0].config).path / ORDERS / digest(sorted(rows))[:16]
     head = ", ".join(composition.factors) or ("seed" if len(runs) > 1 else "ordering")
     table = write_order_report(list(rows.values()), directory, head)
+    note_made_of(directory, all_made)
     console.print(table)
     if few := few_documents(list(rows.values())):
         console.print(few, style="yellow", markup=False, soft_wrap=True)

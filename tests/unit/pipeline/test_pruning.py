@@ -1,19 +1,21 @@
 """What of an output root can go: what nothing on record needs, and nothing that a run or a living process does."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from paribus.cli import main
+from paribus.pipeline.make import note_made_of
 from paribus.pipeline.output_root import OutputRoot, named_root
 from paribus.pipeline.prepared_run import PreparedRun
 from paribus.pipeline.record.inventory import take_inventory
 from paribus.pipeline.record.needs import find_needs
 from paribus.pipeline.record.pruning import Kept, Prunable, asked, prunable, prune
 from paribus.pipeline.stages import STAGES
-from paribus.store.artifact import Store
+from paribus.store.artifact import Artifact, Store
 from paribus.store.claim import acquire
 from support.recorded_sweeps import finished_sweep
 
@@ -203,6 +205,65 @@ def test_artefacts_of_another_code_version_go_unless_a_run_names_them(runs: list
     path.write_text(json.dumps(record), encoding="utf-8")
     left = {one.place for one in found()[0] if one.kind == "artefacts of other code"}
     assert left == {("contexts", "0b"), ("a_stage_of_old", "0d")}
+
+
+def of_no_run(everything: list[Prunable]) -> set[tuple[str, str]]:
+    return {one.place for one in asked(everything, set()) if one.kind == "artefacts of no run"}
+
+
+def test_what_neither_a_run_nor_a_report_is_made_of_goes(runs: list[PreparedRun]) -> None:
+    store, version = root().store, STAGES["token_statistics"].code_version
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})
+    publish(store, "token_statistics", "0b", {"s": "1"}, code_version=version, inputs={"tokens": "0a"})
+    publish(store, "tokens", "0c", {"ids": "12"}, code_version=TOKENS, inputs={})
+    report = root().path / "tokens" / "feed"
+    note_made_of(report, [Artifact("tokens", "0a", report), Artifact("token_statistics", "0b", report)])
+    everything, kept = found()
+    assert of_no_run(everything) == {("tokens", "0c")}
+    told = "the report tokens/feed is made of it, and lets it go with its directory"
+    assert sorted((one.kind, one.why, one.size) for one in kept) == [("artefacts of no run", told, n) for n in (1, 3)]
+    shutil.rmtree(report)
+    going = asked(found()[0], set())
+    assert of_no_run(going) == {("tokens", "0a"), ("token_statistics", "0b"), ("tokens", "0c")}
+    assert all(prune(root(), one) for one in going)
+    assert [store.find(*one.place) for one in going] == [None] * 3
+    assert all(store.find(node.name, node.key) for run in runs for node in run.nodes.values())
+
+
+def test_what_a_run_reads_by_a_path_or_may_need_stays_though_no_run_names_it(runs: list[PreparedRun]) -> None:
+    publish(root().store, "vocabulary", "0a", {"v": "1"}, code_version=STAGES["vocabulary"].code_version, inputs={})
+    set_config(runs[1], tokenizer={"kind": "existing", "path": str(root().store.path("vocabulary", "0a"))})
+    everything, kept = found()
+    assert of_no_run(everything) == set()
+    assert [one.why for one in kept] == [f"run {runs[1].run_id} reads it as tokenizer.path"]
+    publish(root().store, "tokens", "0b", {"ids": "123"}, code_version=TOKENS, inputs={})
+    assert of_no_run(found()[0]) == {("tokens", "0b")}
+    set_status(runs[0], "interrupted")
+    Path("texts.txt").unlink()
+    everything, kept = found()
+    assert of_no_run(everything) == set()
+    assert f"run {runs[0].run_id} is not done and may need it" in {one.why for one in kept}
+
+
+def test_a_training_whose_run_is_not_on_record_stays_with_what_it_was_made_of(runs: list[PreparedRun]) -> None:
+    store, version = root().store, STAGES["training"].code_version
+    publish(store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})
+    publish(store, "training", "0b", {"step_00000001/w": "w"}, code_version=version, inputs={"tokens": "0a"})
+    everything, kept = found()
+    assert of_no_run(everything) == set()
+    assert {one.why for one in kept} == {"of a training whose run is not on record"}
+
+
+@pytest.mark.parametrize("what", ["run", "artefact"])
+def test_what_no_run_names_stays_while_anything_is_made(runs: list[PreparedRun], what: str) -> None:
+    publish(root().store, "tokens", "0a", {"ids": "123"}, code_version=TOKENS, inputs={})
+    (one,) = asked(found()[0], set())
+    held = acquire(root().run_claim("ffff"), 60.0) if what == "run" else root().store.claim("corpus", "0f")
+    assert held is not None
+    with held:
+        assert not prune(root(), one)
+    assert root().store.find("tokens", "0a")
+    assert prune(root(), one)
 
 
 def test_work_of_attempts_goes_unless_a_run_on_record_goes_on_with_it(runs: list[PreparedRun]) -> None:

@@ -20,19 +20,22 @@ YES = "--yes"
 HELP = """usage: paribus prune [RUNS ...] [--yes] [root=paribus_runs]
 
 Say what of an output root can go, and how much that is; with --yes, remove it. No table, score or report changes, and
-the same commands find everything done as before.
+`paribus run` of the same command finds everything done as before.
 
-Without RUNS that is what nothing on record needs: artefacts of other code versions that no run names, and work that no
-recorded run would go on with. With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs
-to these alone: of finished ones their optimizer states and checkpoints, which only training brings back; of failed and
-interrupted ones all that they made, finished or not, which the same command would make again. Their records stay and
-say what failed. Name none that a run of another root starts from: of other roots nothing is known here, and that run
-would lose its report.
+Without RUNS that is what nothing on record needs: artefacts of other code versions that no run names, those of this
+code that no report of `paribus tokens` or `paribus order` is made of either, and work that no recorded run would go on
+with. What such a report is made of can go once its directory below tokens/ or orders/ is removed.
+
+With RUNS, which are sweeps, arms or runs by identifier, name or last, it is what belongs to these alone: of finished
+ones their optimizer states and checkpoints, which only training brings back; of failed and interrupted ones all that
+they made, finished or not, which the same command would make again. Their records stay and say what failed. Name none
+that a run of another root starts from: of other roots nothing is known here, and that run would lose its report.
 
 What other runs that are not done need, what another run of the root starts from or reads by a path, and what a living
-process has in hand stay. While a record cannot be read, or this code refuses the configuration of a run that is not
-done, so do abandoned work, artefacts of other code and those of failed runs. Where artifacts/ is a link, or no runs/ is
-beside it, nothing is pruned, as other roots may use it.
+process has in hand stay; so does a training whose run is not on record, with what it was made of. While a record cannot
+be read, or this code refuses the configuration of a run that is not done, so do abandoned work, artefacts of other
+code, of no run and of failed runs. Where artifacts/ is a link, or no runs/ is beside it, nothing is pruned, as other
+roots may use it.
 
   paribus prune
   paribus prune --yes
@@ -42,6 +45,7 @@ exit status: 0; 2 refused
 """
 WHAT: dict[str, str] = {
     "artefacts of other code": "no run names them, and this code makes others",
+    "artefacts of no run": "no run names them and no report is made of them; what needs them makes them again",
     "abandoned work": "no run on record goes on with it",
     **TRAINED_AGAIN,
 }

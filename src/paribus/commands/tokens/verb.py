@@ -16,7 +16,7 @@ from paribus.config.flags import HELP_FLAGS
 from paribus.config.groups.experiment import TableConfig, table_of
 from paribus.errors import ConfigurationError
 from paribus.pipeline.graph import build_graph
-from paribus.pipeline.make import check, make
+from paribus.pipeline.make import check, make, note_made_of
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.prepared_run import PreparedRun, factor_labels
 from paribus.reporting.tokenizers.tables import named
@@ -149,6 +149,7 @@ def _report(composition: Composition, counted: Sequence["Counted"], console: Con
         overlap=overlap,
         width=console.width,
     )
+    note_made_of(directory, (artefact for one in counted for artefact in one.made.values()))
     for one in tables:
         console.print(one)
     say_where(directory, root, console)

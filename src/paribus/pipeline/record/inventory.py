@@ -16,9 +16,12 @@ from paribus.pipeline.record.run_record import read_run_record
 from paribus.pipeline.stages import EVALUATION, FINETUNING, Place, place_of
 from paribus.store.artifact import NOT_STAGES
 from paribus.store.claim import is_held
+from paribus.store.file_names import MADE_OF
 from paribus.store.json_file import read_object_if_any
 from paribus.store.record import RECORD
 
+REPORTS = ("tokens", "orders")
+"""Directories of an output root with reports that no run is behind."""
 DONE, RUNNING, FAILED, INCOMPLETE, NOT_STARTED = "done", "running", "failed", "incomplete", "not started"
 
 
@@ -57,6 +60,14 @@ class Inventory:
             for place in run.artefacts:
                 found.setdefault(place, set()).add(run.run_id)
         return {place: frozenset(names) for place, names in found.items()}
+
+    @cached_property
+    def reports(self) -> Mapping[Place, Path]:
+        """Of each artefact that reports without a run were made of, the directory of one."""
+        root = self.root.path
+        lists = (path for name in REPORTS for path in sorted((root / name).glob(f"*/{MADE_OF}")))
+        named = ((path.parent, one) for path in lists for one in _read(path).get("artefacts", ()))
+        return {place_of(str(one["stage"]), str(one["key"])): directory for directory, one in named}
 
     @cached_property
     def records(self) -> Mapping[Place, Mapping[str, Any]]:

@@ -1,9 +1,10 @@
 """What of an output root can go without a number being lost, and what would have to be trained again.
 
-By itself goes what nothing on record needs: artefacts of other code versions that no run names, and the work of
-attempts that no recorded run would go on with. Optimizer states and checkpoints of finished runs, from which runs of
-other roots may have started, and the work of unfinished ones, only training brings back, and what failed runs made only
-the same command: they go where their runs are named.
+By itself goes what nothing on record needs: artefacts of other code versions that no run names, those of this code that
+no report is made of either, and the work of attempts that no recorded run would go on with. Optimizer states and
+checkpoints of finished runs, from which runs of other roots may have started, and the work of unfinished ones, only
+training brings back, and what failed runs made only the same command: they go where their runs are named. A training
+whose run is not on record stays with all that it was made of.
 """
 
 import os
@@ -17,15 +18,17 @@ from paribus.errors import ConfigurationError
 from paribus.pipeline.output_root import OutputRoot
 from paribus.pipeline.record.inventory import DONE, FAILED, Inventory
 from paribus.pipeline.record.needs import Needs
+from paribus.pipeline.record.records import MEASURING_STAGES
 from paribus.pipeline.stages import STAGES, Place, place_of
 from paribus.store.artifact import Store
-from paribus.store.claim import is_held
+from paribus.store.claim import Claim, is_held
 from paribus.training.state.file_names import STATE_DIRECTORY
 
 Kind = Literal[
     "optimizer states",
     "checkpoints",
     "artefacts of other code",
+    "artefacts of no run",
     "abandoned work",
     "unfinished work",
     "artefacts of failed runs",
@@ -72,7 +75,7 @@ def prunable(inventory: Inventory, needs: Needs) -> tuple[list[Prunable], list[K
     found = [
         *_of_trainings(inventory, needs, failed),
         *_of_failed(inventory, needs, failed),
-        *_of_other_code(inventory, needs),
+        *_of_no_run(inventory, needs),
         *_of_attempts(inventory, needs),
     ]
     return [one for one in found if isinstance(one, Prunable)], [one for one in found if isinstance(one, Kept)]
@@ -112,7 +115,7 @@ def prune(root: OutputRoot, one: Prunable) -> bool:
             return False
         if one.kind in ("abandoned work", "unfinished work"):
             shutil.rmtree(_partial(store, one.place))
-        elif store.find(*one.place) is None:
+        elif store.find(*one.place) is None or (one.kind == "artefacts of no run" and _is_anything_made(root, held)):
             return False
         elif one.files:
             store.prune(held, *one.place, one.files, readable=one.kind == "optimizer states")
@@ -163,16 +166,52 @@ def _of_trainings(
                 yield Prunable(kind, place, size, tuple(names), users)
 
 
-def _of_other_code(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
-    """Artefacts that no run names and that this code would not make again, nor make anything of."""
+def _of_no_run(inventory: Inventory, needs: Needs) -> Iterator[Prunable | Kept]:
+    """Artefacts that no run names: those that this code would not make again, nor make anything of, and the others."""
     old: dict[Place, bool] = {}
+    trained = _trained(inventory)
     for place in inventory.artefacts:
-        if place not in inventory.users and _is_old(place, inventory, old):
-            size = sum(inventory.files(place).values())
-            why = needs.reason(place) or needs.unclear
-            yield (
-                Kept("artefacts of other code", size, why) if why else Prunable("artefacts of other code", place, size)
-            )
+        if place in inventory.users or not inventory.records.get(place):
+            continue
+        is_old = _is_old(place, inventory, old)
+        kind: Kind = "artefacts of other code" if is_old else "artefacts of no run"
+        size = sum(inventory.files(place).values())
+        why = needs.reason(place) or needs.unclear or (None if is_old else _reader(place, trained, inventory, needs))
+        yield Kept(kind, size, why) if why else Prunable(kind, place, size)
+
+
+def _trained(inventory: Inventory) -> set[Place]:
+    """Trainings that no run names, their scores, and all that they were made of."""
+    left = [place for place in inventory.artefacts if place[0] in MEASURING_STAGES and place not in inventory.users]
+    found: set[Place] = set()
+    while left:
+        place = left.pop()
+        if place not in found:
+            found.add(place)
+            left += _inputs(place, inventory)
+    return found
+
+
+def _inputs(place: Place, inventory: Inventory) -> list[Place]:
+    inputs = inventory.records.get(place, {}).get("inputs") or {}
+    return [place_of(str(name), str(key)) for name, key in inputs.items()]
+
+
+def _reader(place: Place, trained: Collection[Place], inventory: Inventory, needs: Needs) -> str | None:
+    """What is made of an artefact of this code, or may be."""
+    if place in trained:
+        return "of a training whose run is not on record"
+    if place in inventory.reports:
+        report = inventory.reports[place].relative_to(inventory.root.path)
+        return f"the report {report} is made of it, and lets it go with its directory"
+    runs = needs.unknown.get(place[0])
+    return f"run {min(runs)} is not done and may need it" if runs else None
+
+
+def _is_anything_made(root: OutputRoot, own: Claim) -> bool:
+    """Whether a living process has a run or another artefact in hand, of which nobody knows what it reads next."""
+    claims = [*(root.path / "claims").glob("[!.]*"), *own.path.parent.glob("[!.]*")]
+    return any(path != own.path and is_held(path, root.lease_seconds) for path in claims)
 
 
 def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> bool:
@@ -182,8 +221,8 @@ def _is_old(place: Place, inventory: Inventory, known: dict[Place, bool]) -> boo
         stage = STAGES.get(place[0])
         version = record.get("code_version")
         own = version is not None and (stage is None or version != stage.code_version)
-        inputs = [place_of(str(name), str(key)) for name, key in (record.get("inputs") or {}).items()]
-        known[place] = own or any(_is_old(other, inventory, known) for other in inputs if other in inventory.artefacts)
+        inputs = (other for other in _inputs(place, inventory) if other in inventory.artefacts)
+        known[place] = own or any(_is_old(other, inventory, known) for other in inputs)
     return known[place]
 
 
