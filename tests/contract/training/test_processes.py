@@ -14,6 +14,7 @@ from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
 from paribus.config.groups.execution import EngineConfig
+from paribus.engine.threads import THREADS
 from paribus.errors import ConfigurationError
 from paribus.pipeline.making.execute import child_environment
 from paribus.training.processes import launch
@@ -187,6 +188,21 @@ def test_processes_of_every_node_are_told_what_cublas_needs_to_add_in_one_order(
     job = {"processes_a_node": 1, "config": {"training": {"device": "auto"}}}
     told = launch._environment(job)["CUBLAS_WORKSPACE_CONFIG"]
     assert told == child_environment(EngineConfig())["CUBLAS_WORKSPACE_CONFIG"]
+
+
+def test_threads_of_every_library_are_divided_among_processes_at_each_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PyTorch takes what MKL was told, and processes that lacked memory are started again from the same one."""
+    job = {"processes_a_node": 4, "nodes": 1, "config": {"training": {"device": "cpu"}}}
+    (tmp_path / "job.json").write_text(json.dumps(job | {"id": "a", "endpoint": "127.0.0.1:0"}))
+    for name in THREADS:
+        monkeypatch.setenv(name, "16")
+    asked: list[list[str]] = []
+    monkeypatch.setattr(launch, "launch_agent", lambda *_: asked.append([os.environ[name] for name in THREADS]))
+    for _ in range(2):
+        launch.run_node(tmp_path, 0)
+    assert asked == [["4", "4", "4"]] * 2
 
 
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:

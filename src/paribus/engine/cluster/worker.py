@@ -12,10 +12,11 @@ from types import TracebackType
 from typing import Any, Self
 
 from paribus import __version__
+from paribus.engine.threads import THREADS
 from paribus.errors import ConfigurationError
 from paribus.store.code import hold_to, loaded_code
 
-_ENVIRONMENT = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1") | {
+_ENVIRONMENT = dict.fromkeys(THREADS, "1") | {
     "TOKENIZERS_PARALLELISM": "false",
     "CUDA_VISIBLE_DEVICES": "",
 }

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from paribus.config.groups.execution import EngineConfig
 from paribus.engine.gpus import CUBLAS
 from paribus.engine.process_ends import STOPPING, out_of_memory_kills
+from paribus.engine.threads import THREADS
 from paribus.errors import (
     FAILURE_CLASSES,
     FullDiskError,
@@ -85,7 +86,7 @@ def execute(
 def child_environment(engine: EngineConfig) -> dict[str, str]:
     """The environment of a stage's process: this one's, with the threads of numerical libraries."""
     threads = str(engine.threads or os.cpu_count() or 1)
-    fixed = dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), threads)
+    fixed = dict.fromkeys(THREADS, threads)
     fixed |= {"PYTHONHASHSEED": "0", "TOKENIZERS_PARALLELISM": "false", "GOMP_SPINCOUNT": SPINS}
     return {**os.environ, **fixed, **CUBLAS}
 

@@ -9,7 +9,8 @@ import shutil
 import signal
 import sys
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
 from paribus.engine.gpus import CUBLAS
 from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
+from paribus.engine.threads import THREADS
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
 from paribus.training.fit.micro_batch import MicroBatch
@@ -90,7 +92,6 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
 def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     """Run the processes of node `number` of the job in `directory` to their end; the agents meet on node 0."""
     job = read_job(directory)
-    os.environ.update(_environment(job))
     requests = _requests(directory, number)
     config = LaunchConfig(
         min_nodes=job["nodes"],
@@ -109,7 +110,7 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     killed_before = out_of_memory_kills()
     command = ["-m", member, str(directory), str(requests)]
     try:
-        with passed_on(requests):
+        with _within(_environment(job)), passed_on(requests):
             launch_agent(config, sys.executable, command)
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
@@ -121,6 +122,21 @@ def _requests(directory: Path, number: int) -> Path:
     return directory / f"requests_{number}"
 
 
+@contextmanager
+def _within(environment: Mapping[str, str]) -> Iterator[None]:
+    """In the block, have the processes that are started from here this environment too; none of it stays.
+
+    Those of another attempt are started from here as well, and would divide threads that are divided.
+    """
+    before = dict(os.environ)
+    os.environ.update(environment)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)
+
+
 def _environment(job: dict[str, Any]) -> dict[str, str]:
     """Threads are divided among the processes of the node; accelerate must be told not to look for a GPU.
 
@@ -129,7 +145,8 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
     """
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
     cpu = job["config"]["training"]["device"] == "cpu"
-    own = {"OMP_NUM_THREADS": str(threads), AGENT: str(os.getpid())}
+    # All of them: PyTorch takes as many threads as MKL was told, whatever OpenMP was.
+    own = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
     return own | dict(CUBLAS) | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
 
 
