@@ -24,6 +24,7 @@ from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of
 from paribus.engine.threads import THREADS
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
 from paribus.stage.context import JSON, StageContext
+from paribus.training.fit.device import COLLECTIVE
 from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.processes.group import (
     AGENT,
@@ -98,9 +99,8 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
         max_nodes=job["nodes"],
         nproc_per_node=job["processes_a_node"],
         run_id=job["id"],
-        rdzv_backend="c10d",
         rdzv_endpoint=job["endpoint"],
-        rdzv_configs={"is_host": number == 0},
+        **_meeting(job["nodes"], number),
         max_restarts=0,
         shutdown_timeout=5,
         # By SIGTERM the agent would end its processes in their step: it is passed on to them instead.
@@ -115,6 +115,17 @@ def run_node(directory: Path, number: int, member: str = TRAINING) -> None:
     except ChildFailedError as error:
         exits = {rank: failure.exitcode for rank, failure in error.failures.items()}
         raise _failure(directory, exits, out_of_memory_kills() - killed_before) from error
+
+
+def _meeting(nodes: int, number: int) -> dict[str, Any]:
+    """How agents meet: alone at a free port, or on node 0, whose first process is the main one.
+
+    PyTorch's default, `c10d`, has the node be first whose name comes first in the alphabet, and an agent that starts a
+    minute before that of node 0, as from a file system that is busy, fails.
+    """
+    if nodes == 1:
+        return {"rdzv_backend": "c10d", "rdzv_configs": {"is_host": True}}
+    return {"rdzv_backend": "static", "rdzv_configs": {"rank": number, "timeout": int(COLLECTIVE.total_seconds())}}
 
 
 def _requests(directory: Path, number: int) -> Path:

@@ -1,0 +1,61 @@
+"""How the agents of several nodes meet, each here a process of its own on this machine."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+from torch.distributed.elastic.rendezvous import RendezvousParameters
+from torch.distributed.elastic.rendezvous.registry import get_rendezvous_handler
+from torch.distributed.elastic.rendezvous.static_tcp_rendezvous import StaticTCPRendezvous
+
+from paribus.training.fit.device import COLLECTIVE
+from paribus.training.processes import launch
+from support.forked import Forked
+
+AGENT = """
+import sys
+from pathlib import Path
+from paribus.training.processes.launch import run_node
+
+run_node(Path(sys.argv[1]), int(sys.argv[2]), "member_of_a_node")
+"""
+MEMBER = """
+import os, sys
+from pathlib import Path
+
+(Path(sys.argv[1]) / f"rank_{os.environ['RANK']}").write_text(Path(sys.argv[2]).name)
+"""
+
+
+def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tmp_path: Path) -> None:
+    """Its reports are read there while it writes; a network file system may show them to other nodes much later."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        endpoint = f"127.0.0.1:{free.getsockname()[1]}"
+    job = {
+        "id": "a",
+        "endpoint": endpoint,
+        "nodes": 2,
+        "processes_a_node": 1,
+        "config": {"training": {"device": "cpu"}},
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    (tmp_path / "agent.py").write_text(AGENT)
+    (tmp_path / "member_of_a_node.py").write_text(MEMBER)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    # By their numbers, which PyTorch may take to tell nodes of one name apart, node 1 is first.
+    agents = [Forked([str(tmp_path / "agent.py"), str(tmp_path), str(node)], env=environment) for node in (1, 0)]
+    for agent in agents:
+        _, errors = agent.communicate(timeout=120)
+        assert agent.wait() == 0, errors
+    found = {path.name: path.read_text() for path in tmp_path.glob("rank_*")}
+    assert found == {"rank_0": "requests_0", "rank_1": "requests_1"}
+
+
+def test_an_agent_waits_for_the_first_node_as_long_as_its_processes_would_for_each_other() -> None:
+    how = launch._meeting(16, 3)
+    parameters = RendezvousParameters(how["rdzv_backend"], "node0:20000", "a", 16, 16, **how["rdzv_configs"])
+    handler = get_rendezvous_handler(parameters)
+    assert isinstance(handler, StaticTCPRendezvous)
+    assert (handler.get_backend(), handler.rank, handler.world_size, handler.timeout) == ("static", 3, 16, COLLECTIVE)
