@@ -61,10 +61,12 @@ class SlurmNodes:
         """One agent a node, with all that the allocation has there.
 
         A step gets one CPU a task unless it asks for more, whatever the allocation asked for (since SLURM 22.05). A job
-        of submitit is a step itself, which holds everything: without --overlap this one would wait for its end.
+        of submitit is a step itself, which holds everything: without --overlap this one would wait for its end. The
+        cores that a step binds its task to stand in SLURM_CPU_BIND, which srun reads: agents are bound to none.
         """
         nodes = self.processes.nodes
-        options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1", "--overlap"]
+        options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
+        options += ["--overlap", "--cpu-bind=none"]
         # By node as 64(x2),32: each task may have no more than the smallest node.
         cpus = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
         gpus = re.findall(r"^\d+$", os.environ.get("SLURM_GPUS_ON_NODE", ""))
