@@ -5,7 +5,6 @@ the last step), `metrics.jsonl` (a line a step), `contexts.json` (which contexts
 often each of a sample of the corpus' bytes was read).
 """
 
-import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +28,7 @@ from paribus.training.fit.micro_batch import MicroBatch
 from paribus.training.loop import Run, train
 from paribus.training.processes.host import Host, join_host
 from paribus.training.processes.parallel import compiles, is_shared, why_not_compiled
-from paribus.training.processes.processes import resolve_processes
+from paribus.training.processes.processes import on_this_node, resolve_processes
 from paribus.training.processes.requests import Requests
 from paribus.training.start.first import begun
 from paribus.training.start.handover import first_checkpoint, hand_over
@@ -140,8 +139,7 @@ def fitted_to_memory(  # noqa: PLR0917 (each decides what fits, or where it is k
     not even one context fits.
     """
     device, kept = accelerator.device, MicroBatch(work, config.training.micro_batch)
-    on_this_node = int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
-    free = gather_object([available_bytes(device, on_this_node)])
+    free = gather_object([available_bytes(device, on_this_node())])
     known = [size for size in free if size is not None]
     # One for all: what another node has lowered a moment ago, a network file system may not show here yet.
     found = [used for used in gather_object([kept.used]) if used is not None]

@@ -176,7 +176,7 @@ def test_gloo_takes_the_network_that_nccl_was_told(
         monkeypatch.delenv(name, raising=False)
     for name, value in given.items():
         monkeypatch.setenv(name, value)
-    job = {"processes_a_node": 1, "config": {"training": {"device": "cpu"}}}
+    job = {"processes_a_node": 1, "config": {"training": {"device": "cpu", "deterministic": False}}}
     assert launch._environment(job).get("GLOO_SOCKET_IFNAME") == taken
 
 
@@ -185,16 +185,26 @@ def test_processes_of_every_node_are_told_what_cublas_needs_to_add_in_one_order(
 ) -> None:
     """Ray starts agents in the environment of its daemon, which knows nothing of the stage."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
-    job = {"processes_a_node": 1, "config": {"training": {"device": "auto"}}}
+    job = {"processes_a_node": 1, "config": {"training": {"device": "auto", "deterministic": False}}}
     told = launch._environment(job)["CUBLAS_WORKSPACE_CONFIG"]
     assert told == child_environment(EngineConfig())["CUBLAS_WORKSPACE_CONFIG"]
+
+
+def test_the_switches_between_gpus_sum_nothing_in_a_deterministic_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Told before NCCL begins: the first collective of a training is before deterministic algorithms are asked for."""
+    monkeypatch.delenv("NCCL_NVLS_ENABLE", raising=False)
+    told = {}
+    for strict in (True, False):
+        job = {"processes_a_node": 8, "config": {"training": {"device": "auto", "deterministic": strict}}}
+        told[strict] = launch._environment(job).get("NCCL_NVLS_ENABLE")
+    assert told == {True: "0", False: None}
 
 
 def test_threads_of_every_library_are_divided_among_processes_at_each_attempt(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """PyTorch takes what MKL was told, and processes that lacked memory are started again from the same one."""
-    job = {"processes_a_node": 4, "nodes": 1, "config": {"training": {"device": "cpu"}}}
+    job = {"processes_a_node": 4, "nodes": 1, "config": {"training": {"device": "cpu", "deterministic": False}}}
     (tmp_path / "job.json").write_text(json.dumps(job | {"id": "a", "endpoint": "127.0.0.1:0"}))
     for name in THREADS:
         monkeypatch.setenv(name, "16")

@@ -64,6 +64,20 @@ def test_what_rounds_is_told_of_a_gpu_without_the_threads_of_its_host() -> None:
     assert conditions(TRAINING, gpu, "NVIDIA H100", "bf16", compiled=True) == {}
 
 
+@pytest.mark.parametrize("name", ["shard_processes", "processes_a_node"])
+def test_what_else_decides_in_which_order_gpus_sum_is_told(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of groups with a copy each, within these first; and as many processes on fewer nodes have other wires."""
+    gpu, found = SimpleNamespace(num_processes=8, device=torch.device("cuda", 0)), []
+    for shards, a_node in ((0, "8"), (2, "4"), (8, "8")):
+        monkeypatch.setenv("LOCAL_WORLD_SIZE", a_node)
+        strict = dataclasses.replace(STRICT, parallel="fsdp", shard_processes=shards)
+        found.append(conditions(strict, gpu, "NVIDIA H100", "bf16", compiled=True))
+    assert [told[f"training.deterministic: {name}"] for told in found] == {
+        "shard_processes": [None, 2, None],
+        "processes_a_node": [8, 4, 8],
+    }[name]
+
+
 @pytest.mark.parametrize("strict", [True, False])
 def test_ddp_keeps_its_buckets_where_sums_must_come_in_one_order(strict: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     given: dict[str, Any] = {}

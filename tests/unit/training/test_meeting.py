@@ -38,7 +38,7 @@ def test_the_main_process_is_on_the_first_node_whichever_agent_is_there_first(tm
         "endpoint": endpoint,
         "nodes": 2,
         "processes_a_node": 1,
-        "config": {"training": {"device": "cpu"}},
+        "config": {"training": {"device": "cpu", "deterministic": False}},
     }
     (tmp_path / "job.json").write_text(json.dumps(job))
     (tmp_path / "agent.py").write_text(AGENT)

@@ -11,6 +11,7 @@ import torch._inductor.config
 from paribus.config.groups.training import TrainingConfig
 from paribus.errors import ConfigurationError
 from paribus.stage.context import JSON
+from paribus.training.processes.processes import on_this_node
 
 PREFIX = "training.deterministic: "
 """Before the names of what `conditions` gives."""
@@ -20,8 +21,8 @@ PREFIX = "training.deterministic: "
 def deterministic(training: TrainingConfig) -> Iterator[None]:
     """In the block, operations are deterministic where `training.deterministic` asks for it.
 
-    ConfigurationError for an operation that has no deterministic implementation. What cuBLAS needs, the environment
-    variable CUBLAS_WORKSPACE_CONFIG, every process of a stage is started with.
+    ConfigurationError for an operation that has no deterministic implementation. What cuBLAS and NCCL need, variables
+    of the environment, every process is started with.
     """
     if not training.deterministic:
         yield
@@ -58,16 +59,22 @@ def conditions(
     """
     if not training.deterministic:
         return {}
+    several, gpu = accelerator.num_processes > 1, accelerator.device.type == "cuda"
+    shards = training.shard_processes
     found: dict[str, JSON] = {
         "device": device,
         "precision": precision,
         "processes": accelerator.num_processes,
         "micro_batch": training.micro_batch,
-        "parallel": training.parallel if accelerator.num_processes > 1 else None,
+        "parallel": training.parallel if several else None,
+        # Gradients are summed within a copy, and then over copies.
+        "shard_processes": shards if shards and shards < accelerator.num_processes else None,
+        # The order in which GPUs sum follows the wires between them, that of processes on hosts does not.
+        "processes_a_node": on_this_node() if several and gpu else None,
         "compiled": compiled,
         "activation_checkpointing": training.activation_checkpointing,
         "torch": importlib.metadata.version("torch"),
         # GPUs do not care how many threads the host has.
-        "threads": torch.get_num_threads() if accelerator.device.type == "cpu" else None,
+        "threads": None if gpu else torch.get_num_threads(),
     }
     return {PREFIX + name: value for name, value in found.items()}

@@ -19,7 +19,7 @@ from torch.distributed.elastic.multiprocessing import DefaultLogsSpecs
 from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
 from torch.distributed.launcher.api import LaunchConfig, launch_agent
 
-from paribus.engine.gpus import CUBLAS
+from paribus.engine.gpus import CUBLAS, NCCL
 from paribus.engine.process_ends import die_with_parent, ignore_requests, out_of_memory_kills
 from paribus.engine.threads import THREADS
 from paribus.errors import FAILURE_CLASSES, FullDiskError, InfrastructureError, OutOfMemoryError, ParibusError
@@ -155,10 +155,11 @@ def _environment(job: dict[str, Any]) -> dict[str, str]:
     has died before it could ask Linux to be told.
     """
     threads = max(1, int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)) // job["processes_a_node"])
-    cpu = job["config"]["training"]["device"] == "cpu"
+    training = job["config"]["training"]
     # All of them: PyTorch takes as many threads as MKL was told, whatever OpenMP was.
     own = dict.fromkeys(THREADS, str(threads)) | {AGENT: str(os.getpid())}
-    return own | dict(CUBLAS) | ({"ACCELERATE_USE_CPU": "true"} if cpu else {}) | _network()
+    own |= dict(CUBLAS) | (dict(NCCL) if training["deterministic"] else {})
+    return own | ({"ACCELERATE_USE_CPU": "true"} if training["device"] == "cpu" else {}) | _network()
 
 
 def _network() -> dict[str, str]:

@@ -57,6 +57,11 @@ def beside(asked: int | None, device: str, training: TrainingConfig, path: str) 
     return Processes(asked or visible, 1)
 
 
+def on_this_node() -> int:
+    """How many processes the agent that started this one has started; 1 where none did."""
+    return int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+
+
 def check_shares(training: TrainingConfig, processes: int) -> None:
     """Raise ConfigurationError unless each process can have the same number of contexts of a global batch."""
     path, contexts = divided(training)
