@@ -68,13 +68,18 @@ FAILURE_CLASSES: dict[str, type[ParibusError]] = {
 }
 
 
-CPU_ALLOCATION_FAILURES = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
-"""What PyTorch's allocator of the CPU says, in a RuntimeError."""
+ALLOCATION_FAILURES = (
+    "can't allocate memory", "not enough memory", "Cannot allocate memory",
+    "CUDA error: out of memory", "[CUDA]: out of memory", "'out of memory'",
+    "CUBLAS_STATUS_ALLOC_FAILED", "CUDNN_STATUS_ALLOC_FAILED",
+)  # fmt: skip
+"""What a RuntimeError says of memory that was wanted: of the host by PyTorch, or of a GPU by CUDA, Triton, NCCL, cuBLAS
+or cuDNN, which take theirs beside what PyTorch keeps."""
 
 
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an allocation failed, on a GPU or on the host."""
-    told = isinstance(error, RuntimeError) and any(text in str(error) for text in CPU_ALLOCATION_FAILURES)
+    told = isinstance(error, RuntimeError) and any(text in str(error) for text in ALLOCATION_FAILURES)
     return told or isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
 
 
