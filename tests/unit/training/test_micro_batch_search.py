@@ -24,7 +24,7 @@ from support.training_inputs import TRAINING, config
 
 @pytest.mark.parametrize(
     ("start", "most", "found", "tried"),
-    [(4, 7, 6, [4, 6, 12]), (4, 99, 12, [4, 6, 12]), (6, 2, 2, [6, 4, 3, 2]), (12, 12, 12, [12])],
+    [(4, 7, 6, [4, 6, 12]), (4, 99, 12, [4, 6, 12]), (6, 2, 2, [6, 4, 3, 2]), (12, 12, 12, [12]), (8, 7, 6, [6, 12])],
 )
 def test_sizes_are_tried_up_from_the_first_or_down(start: int, most: int, found: int, tried: list[int]) -> None:
     asked: list[int] = []

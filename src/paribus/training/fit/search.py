@@ -1,5 +1,6 @@
 """The largest micro-batch that fits into a GPU, found by trial: forward and backward passes of random tokens."""
 
+from bisect import bisect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -16,13 +17,13 @@ SPARE = 0.95
 
 
 def largest_fitting(start: int, share: int, fits: Callable[[int], bool]) -> int:
-    """The largest divisor of `share` that `fits`, tried from `start`, one of them, up or else down.
+    """The largest divisor of `share` that `fits`, tried from the largest up to `start`, up or else down.
 
-    OutOfMemoryError where none does.
+    `start` is none of them where it was found for a share of other processes. OutOfMemoryError where none fits.
     """
     sizes = [size for size in range(1, share + 1) if share % size == 0]
-    place = sizes.index(start)
-    if fits(start):
+    place = bisect(sizes, start) - 1
+    if fits(sizes[place]):
         while place + 1 < len(sizes) and fits(sizes[place + 1]):
             place += 1
         return sizes[place]
