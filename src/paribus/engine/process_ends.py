@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -30,6 +31,19 @@ def die_with_parent(parent: int | None = None) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
+
+
+def signalled_at_the_end_of_this(number: signal.Signals) -> Callable[[], None]:
+    """What a process calls before it becomes another program, for Linux to send it `number` when this thread ends."""
+    library, starter = ctypes.CDLL(None), os.getpid()
+
+    def ask() -> None:
+        if sys.platform == "linux":
+            library.prctl(PR_SET_PDEATHSIG, number)
+            if os.getppid() != starter:
+                os._exit(1)
+
+    return ask
 
 
 def die_before_starter(score: Path = OOM_SCORE) -> None:

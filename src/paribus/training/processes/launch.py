@@ -81,7 +81,7 @@ def carry_out(context: StageContext, processes: Processes, member: str = TRAININ
         else:
             nodes = launcher_of_nodes(context.config.training, processes)
             job(endpoint=f"{nodes.first_host()}:{PORTS[identifier.int % len(PORTS)]}")
-            # srun passes signals on to the agents of all nodes, Ray to none: its first agent is here, at that file.
+            # Neither SLURM nor Ray passes signals on: the processes of the first agent read that file.
             with passed_on(_requests(directory, 0)):
                 well = nodes.run(directory)
             if not well:

@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from paribus.config.groups.training import TrainingConfig
+from paribus.engine.process_ends import signalled_at_the_end_of_this
 from paribus.errors import ConfigurationError
 from paribus.training.processes.processes import Processes
 
@@ -54,8 +56,15 @@ class SlurmNodes:
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()[0]
 
     def run(self, directory: Path) -> bool:
-        """By one step of the allocation."""
-        return subprocess.run(["srun", *self._options(), *agent_command(directory)], check=False).returncode == 0
+        """By one step of the allocation.
+
+        To srun, SIGTERM means to kill all agents at once: it hears none of what asks this process and its group for a
+        checkpoint and the end, but one when this process is dead. Killed with its group, it would leave the agents.
+        """
+        ended = signalled_at_the_end_of_this(signal.SIGTERM)
+        command = ["srun", *self._options(), *agent_command(directory)]
+        # Nothing that another thread may have locked is needed before srun is there.
+        return subprocess.run(command, check=False, start_new_session=True, preexec_fn=ended).returncode == 0
 
     def _options(self) -> list[str]:
         """One agent a node, with all that the allocation has there.
