@@ -155,7 +155,7 @@ def test_an_agent_gets_all_that_the_allocation_has_on_its_node_also_within_a_ste
     assert SlurmNodes(Processes(8, 2)).run(tmp_path / "job")
     options = [word for word in (tmp_path / "asked").read_text().split() if word.startswith("--")]
     assert options[:4] == ["--nodes=2", "--ntasks=2", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
-    assert options[4:] == ["--overlap", "--cpu-bind=none", *asked]
+    assert options[4:] == ["--overlap", "--cpu-bind=none", "--export=ALL", *asked]
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,12 @@ class SlurmNodes:
 
         A step gets one CPU a task unless it asks for more, whatever the allocation asked for (since SLURM 22.05). A job
         of submitit is a step itself, which holds everything: without --overlap this one would wait for its end. The
-        cores that a step binds its task to stand in SLURM_CPU_BIND, which srun reads: agents are bound to none.
+        cores that a step binds its task to stand in SLURM_CPU_BIND, which srun reads: agents are bound to none. A job
+        of `--export=NONE` tells srun by SLURM_EXPORT_ENV to begin without the environment: they get all of it.
         """
         nodes = self.processes.nodes
         options = [f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1", "--kill-on-bad-exit=1"]
-        options += ["--overlap", "--cpu-bind=none"]
+        options += ["--overlap", "--cpu-bind=none", "--export=ALL"]
         # By node as 64(x2),32: each task may have no more than the smallest node.
         cpus = re.findall(r"(?:^|,)(\d+)", os.environ.get("SLURM_JOB_CPUS_PER_NODE", ""))
         gpus = re.findall(r"^\d+$", os.environ.get("SLURM_GPUS_ON_NODE", ""))
