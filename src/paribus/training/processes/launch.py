@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import sys
+import traceback
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -203,8 +204,10 @@ def main() -> int:
     directory, number = Path(sys.argv[1]), int((*sys.argv, os.environ.get("SLURM_NODEID", "0"))[2])
     try:
         run_node(directory, number)
-    except ParibusError as error:
+    except Exception as error:
         report_failure(directory, f"the agent of node {number}", error)
+        if not isinstance(error, ParibusError):
+            traceback.print_exc()
         return 1
     return 0
 
