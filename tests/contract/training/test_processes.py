@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import psutil
 import pytest
+import torch
 from process_scenarios import MEMBERS
 from safetensors.numpy import load_file
 
@@ -21,7 +22,7 @@ from paribus.training.processes import launch
 from paribus.training.processes.nodes import SlurmNodes
 from paribus.training.processes.processes import Processes, resolve_processes
 from support import forked
-from support.stages import files
+from support.stages import context_at, files
 from support.training_inputs import TRAINING, config, execute, write_inputs
 
 SCENARIOS = Path(__file__).with_name("process_scenarios.py")
@@ -213,6 +214,26 @@ def test_threads_of_every_library_are_divided_among_processes_at_each_attempt(
     for _ in range(2):
         launch.run_node(tmp_path, 0)
     assert asked == [["4", "4", "4"]] * 2
+
+
+@pytest.mark.parametrize(
+    ("device", "gpus", "told"), [("auto", True, "cuda"), ("auto", False, "auto"), ("cpu", True, "cpu")]
+)
+def test_a_node_that_has_lost_its_gpus_trains_on_no_cpu(
+    device: str, gpus: bool, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would meet by gloo the processes that meet by NCCL, and all would wait until their time is over."""
+    asked: list[str] = []
+
+    def carry_out(context: Any, processes: Processes) -> dict[str, Any]:
+        asked.append(context.config.training.device)
+        return {}
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus)
+    monkeypatch.setattr(launch, "carry_out", carry_out)
+    alone = config(training=dataclasses.replace(TRAINING, device=device))
+    launch.train_in_processes(context_at(tmp_path / "output", tmp_path / "work", alone, {}), Processes(8, 16))
+    assert asked == [told]
 
 
 def test_processes_that_cannot_share_a_batch_are_refused() -> None:

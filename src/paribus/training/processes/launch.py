@@ -12,6 +12,7 @@ import traceback
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -38,7 +39,7 @@ from paribus.training.processes.group import (
     write_job,
 )
 from paribus.training.processes.nodes import launcher_of_nodes
-from paribus.training.processes.processes import Processes
+from paribus.training.processes.processes import Processes, same_device
 from paribus.training.processes.requests import passed_on
 
 TRAINING = "paribus.training.processes.rank"
@@ -53,7 +54,10 @@ def train_in_processes(context: StageContext, processes: Processes) -> dict[str,
     Where one of them runs out of memory and halves the micro-batch, all begin again from the last checkpoint. Raises
     as `carry_out` does.
     """
-    micro_batch = MicroBatch(context.work, context.config.training.micro_batch)
+    training = context.config.training
+    training = replace(training, device=same_device(training.device))
+    context = replace(context, config=replace(context.config, training=training))
+    micro_batch = MicroBatch(context.work, training.micro_batch)
     while True:
         before = micro_batch.halvings
         try:

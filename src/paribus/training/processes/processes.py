@@ -87,6 +87,14 @@ def check_shards(training: TrainingConfig, processes: int) -> None:
         )
 
 
+def same_device(device: str) -> str:
+    """What processes are told of `device`, which `auto` is to be a GPU in all or in none of them.
+
+    One on a node that has lost its GPUs would take the CPU, and wait by gloo for others that wait by NCCL.
+    """
+    return "cuda" if device == "auto" and torch.cuda.is_available() else device
+
+
 def _on_gpu(device: str) -> bool:
     return device.startswith("cuda") or (device == "auto" and torch.cuda.is_available())
 
