@@ -30,6 +30,10 @@ LONG_BUDGET = EqualTokensBudget(tokens=120 * TRAINING.global_batch * MODEL.conte
 SCENARIOS: dict[str, tuple[Any, Any]] = {
     "ddp": (dataclasses.replace(TRAINING, processes=2, micro_batch=2), BUDGET),
     "fsdp": (dataclasses.replace(TRAINING, processes=1, nodes=2, micro_batch=2, parallel="fsdp"), BUDGET),
+    "fsdp_compiled": (
+        dataclasses.replace(TRAINING, processes=2, micro_batch=2, parallel="fsdp", compile="always"),
+        BUDGET,
+    ),
     "ddp_bf16": (dataclasses.replace(HALF, processes=2), BUDGET),
     "fsdp_bf16": (dataclasses.replace(HALF, processes=2, parallel="fsdp"), BUDGET),
     "hsdp": (
