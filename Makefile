@@ -57,7 +57,7 @@ kill-matrix: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m kill_matrix --numprocesses auto --dist worksteal \
 	  tests/resume/test_kill_matrix.py tests/resume/test_every_write.py
 
-# Hundreds of rounds and thousands of cases of what make test does a few of; about half an hour on two cores.
+# Hundreds of rounds and thousands of cases of what make test does a few of; some minutes on two cores.
 stress: $(READY)
 	OMP_NUM_THREADS=1 $(BIN)/pytest -m stress --numprocesses auto --dist worksteal --timeout 7200 \
 	  tests/concurrency tests/config tests/contract/store/test_torn_artefacts.py tests/security \
