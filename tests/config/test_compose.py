@@ -58,6 +58,7 @@ def test_a_scale_sets_sizes_and_the_command_line_beats_it() -> None:
     ("words", "shots"),
     [
         ([], (0,)),
+        (["scale=tiny"], (0,)),
         (["scale=demo"], (0,)),
         (["experiment=demo"], (0,)),
         (["scale=paper"], (0, 5)),

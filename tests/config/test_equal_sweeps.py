@@ -230,7 +230,8 @@ def test_a_bundle_of_sizes_is_not_one_factor() -> None:
     groups = sorted({path.split(".")[0] for path in found})
     declared = ("-m", "scale=tiny,demo", f"factors=[{','.join(groups)}]")
     scored = differing(*declared)
-    assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_text"}
+    lengths = {"evaluation.context_characters", "evaluation.continuation_characters"}
+    assert set(scored) == {"corpus.limit", "evaluation.continuation_items", "evaluation.heldout_text", *lengths}
     assert differing(*declared, *(f"{path}=300" for path in scored)) == []
 
 

@@ -229,7 +229,7 @@ def test_fine_tuning_adds_its_stages_and_leaves_all_others_alone(tmp_path: Path)
         ("finetuning.document_characters=100", FINETUNING),
         ("finetuning.limit=3", FINETUNING),
         ("finetuning.source=hub", set()),
-        ("evaluation.shots=[0]", {"tasks", "prompts", "evaluation"}),
+        ("evaluation.shots=[0,5]", {"tasks", "prompts", "evaluation"}),
     ],
 )
 def test_a_setting_of_fine_tuning_changes_only_its_stages(tmp_path: Path, override: str, expected: set[str]) -> None:

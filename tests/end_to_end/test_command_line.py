@@ -284,3 +284,13 @@ def test_the_smallest_scale_holds_out_enough_documents_for_its_task_and_its_tabl
     paribus(tmp_path, "run", *common)
     planned = paribus(tmp_path, "plan", "--json", "-m", "tokenizer=bpe,scaffold_bpe", "seed=0,1,2", *common)
     assert json.loads(planned.stdout)["judgement"] == []
+
+
+@pytest.mark.parametrize("tokenizer", ["bpe", "bytes"])
+def test_the_prompts_of_the_smallest_scale_fit_its_contexts(tmp_path: Path, tokenizer: str) -> None:
+    common = ("scale=tiny", "corpus.limit=1MB", "tracking=none", "until=prompts")
+    told = paribus(tmp_path, "run", *common, f"tokenizer={tokenizer}").stdout
+    assert "lose their beginning" not in told
+    (path,) = (tmp_path / "paribus_runs/artifacts/prompts").glob("*/prompts.json")
+    task = json.loads(path.read_text(encoding="utf-8"))["tasks"]["continuation"]
+    assert task["items"] > 0 and task["long_prompts"] == {"0": 0}

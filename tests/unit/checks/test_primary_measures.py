@@ -29,7 +29,11 @@ def problems(*overrides: str) -> list[tuple[str, str]]:
         (),
         ("+experiment.table.bold=none",),
         (TASKS, "+experiment.table.primary=[bits_per_byte,average]"),
-        (TASKS, "+experiment.table.primary=[continuation,'squad:f1','squad:f1/5_shot',continuation/0_shot]"),
+        (
+            TASKS,
+            "evaluation.shots=[0,5]",
+            "+experiment.table.primary=[continuation,'squad:f1','squad:f1/5_shot',continuation/0_shot]",
+        ),
         (TEXTS, "+experiment.table.primary=[wikipedia,heldout_clean,heldout_concatenated]"),
         ("+experiment.table.groups={Mine:[continuation]}", "+experiment.table.primary=[Mine]"),
         ("finetuning=scrolls", "finetuning.answer_characters=32", "+experiment.table.primary=[qmsum]"),
