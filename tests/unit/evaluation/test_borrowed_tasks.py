@@ -283,6 +283,77 @@ def test_one_answer_with_a_point_is_told_where_it_makes_all_such(tmp_path: Path)
         stored(tmp_path, config(own, "colours", shots=(0,)))
 
 
+WITH_LIST = {"doc_to_choice": "choices", "doc_to_target": "{{['a', 'b', 'c'].index(right)}}"}
+
+
+def with_null(own: Path, line: int, change: dict[str, Any], file: str = "colours.jsonl") -> None:
+    """Change fields of one record, null among them; all records have `choices` and an object `of`."""
+    path = own / file
+    records = [json.loads(text) for text in path.read_text().splitlines()]
+    records = [record | {"choices": [record[name] for name in "abc"], "of": {"it": "x"}} for record in records]
+    records[line] |= change
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+
+
+@pytest.mark.parametrize(
+    ("texts", "change", "told"),
+    [
+        ({"doc_to_text": "Words: {{question}}"}, {"question": None}, "doc_to_text of .* writes the field 'question'"),
+        ({"doc_to_text": "question"}, {"question": None}, "doc_to_text of .* writes the field 'question'"),
+        ({"doc_to_text": "{{ 'Words: ' ~ question|upper }}"}, {"question": None}, "writes the field 'question'"),
+        ({"doc_to_text": "{{ question | default('no') }}"}, {"question": None}, "writes the field 'question'"),
+        (
+            {"doc_to_text": "{{question}} {{of.it}}"},
+            {"of": {"it": None}},
+            "writes the field 'of', which is null or has",
+        ),
+        ({"doc_to_text": "{{question}} {{of.it}}"}, {"of": {}}, "writes the field 'of', which is null or has"),
+        ({}, {"b": None}, "doc_to_choice of .* writes the field 'b'"),
+        (WITH_LIST, {"choices": ["x", None, "z"]}, "doc_to_choice of .* writes the field 'choices'"),
+    ],
+)
+def test_a_null_that_a_text_would_show_as_a_word_is_named_by_its_line(
+    tmp_path: Path, texts: dict[str, Any], change: dict[str, Any], told: str
+) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | texts)
+    with_null(own, 4, change)
+    with pytest.raises(DataError, match=rf"colours\.jsonl, line 5: .*{told}"):
+        stored(tmp_path, config(own, "colours", shots=(0,)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Words: {{question.strip()}}\nNext:",
+        "{% if hint %}{{hint}} {% endif %}{{question}}",
+        "{% if hint is none %}{{question}}{% else %}{{hint}} {{question}}{% endif %}",
+        "{% if hint is not none %}{{hint}} {% endif %}{{question}}",
+        "{% if hint != none %}{{hint}} {% endif %}{{question}}",
+        "{{ hint or question }}",
+        "{{ hint | default(question, true) }}",
+        "{{ hint if hint else '' }}{{question}}",
+    ],
+)
+def test_a_null_that_a_text_does_without_is_no_fault(tmp_path: Path, text: str) -> None:
+    own = write_tasks(tmp_path / "own", CHOICES | {"doc_to_text": text})
+    for line in range(24):
+        for file in ("colours.jsonl", "examples.jsonl"):
+            with_null(own, line, {"hint": None if line % 2 else "a hint"}, file)
+    items = read_records(stored(tmp_path, config(own, "colours", shots=(0,))) / "colours.jsonl")
+    assert len(items) == 24
+    assert not any("None" in item["query"] or "\ue000" in item["query"] for item in items)
+
+
+@pytest.mark.parametrize("own_text", [False, True])
+def test_a_null_that_an_example_would_show_is_named_by_its_line(tmp_path: Path, own_text: bool) -> None:
+    texts = {"fewshot_config": {"doc_to_text": "{{of.it}} {{question}}"}} if own_text else {}
+    own = write_tasks(tmp_path / "own", CHOICES | texts)
+    with_null(own, 0, {})
+    with_null(own, 2, {"of": {"it": None}} if own_text else {"a": None}, "examples.jsonl")
+    with pytest.raises(DataError, match=r"examples\.jsonl, line 3: .* writes the field '(of|a)'"):
+        stored(tmp_path, config(own, "colours", shots=(1,)))
+
+
 def rewrite(path: Path, line: int, change: dict[str, Any]) -> None:
     """Change fields of one record, or take out those of null."""
     lines = path.read_text().splitlines()

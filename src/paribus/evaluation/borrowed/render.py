@@ -18,6 +18,7 @@ from lm_eval.api.task import ConfigurableTask
 
 from paribus.errors import DataError
 from paribus.evaluation.borrowed.definition import Definition
+from paribus.evaluation.borrowed.nulls import check_nulls
 from paribus.evaluation.borrowed.record_form import check_fields, unlike
 from paribus.evaluation.borrowed.records import SplitFiles, read_numbered
 from paribus.evaluation.borrowed.yaml_files import Function, harness_folder
@@ -56,9 +57,9 @@ class BorrowedTask:
         """DataError where lm-eval refuses the records or the YAML."""
         logging.getLogger("lm_eval").setLevel(logging.ERROR)
         self.definition, self.files = task, files
-        splits = {_SCORED: _dataset(files.scored, task)}
+        splits = {_SCORED: _dataset(files.scored, task, shown=False)}
         if files.fewshot is not None:
-            splits[_EXAMPLES] = _dataset(files.fewshot, task)
+            splits[_EXAMPLES] = _dataset(files.fewshot, task, shown=True)
         self._task = self._guarded(f"{files.scored}", lambda: ConfigurableTask(config=_config(task, splits)))
 
     @property
@@ -218,13 +219,16 @@ def _module(file: Path) -> ModuleType:
     return module
 
 
-def _dataset(path: Path, task: Definition) -> datasets.Dataset:
+def _dataset(path: Path, task: Definition, *, shown: bool) -> datasets.Dataset:
+    """The records of a file as lm-eval takes them, of examples where they are `shown`."""
     lines = read_numbered(path, task)
     check_fields(path, lines, task)
     try:
-        return datasets.Dataset.from_list([record for _, record in lines])
+        records = datasets.Dataset.from_list([record for _, record in lines])
     except (ValueError, TypeError) as error:
         raise DataError(f"{path}{unlike(lines) or f': the records are not of one form ({error})'}") from error
+    check_nulls(path, zip((number for number, _ in lines), records, strict=True), task, shown=shown)
+    return records
 
 
 def _index(gold: Any, choices: Sequence[str]) -> int:
